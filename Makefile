@@ -1,0 +1,47 @@
+# Two commands for a newcomer: `make demo` and `make test`. Everything else is for those who stay.
+VENV   ?= .venv
+PYTHON ?= python3
+PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint format bench clean
+
+help:
+	@echo "make demo    see a job registered, claimed, lost, taken over and finished"
+	@echo "make test    install what the tests need and run them"
+	@echo "make lint    ruff, mypy, import contracts"
+	@echo "make bench   measure, and write docs/performance.md"
+
+$(VENV)/bin/python:
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 needs its venv module: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "installing mam into $(VENV) …"
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "installing mam and its tools into $(VENV) …"
+	@$(PIP) install --constraint constraints.txt --editable ".[dev]"
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tools/demo.sh
+
+test: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest -n auto
+
+lint: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format: $(VENV)/.dev
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: $(VENV)/.dev
+	$(VENV)/bin/python -m tools.bench
+
+clean:
+	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache

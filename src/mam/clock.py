@@ -1,0 +1,117 @@
+"""Time, ids and chance: passed in everywhere, so that tests own them.
+
+A lease is judged by the clock that counts from boot and does not jump (CLOCK_BOOTTIME), as long as the machine has
+not been restarted since; the wall clock decides only across boots. Order never comes from a clock at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from mam.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Clock(Protocol):
+        """What mam needs of the world that is not storage."""
+
+        def now(self) -> Moment: ...
+
+        def new_id(self) -> str: ...
+
+        def chance(self) -> float: ...
+
+
+class Moment(Frozen):
+    """One reading of all clocks. An empty `boot_id` means that only the wall clock counts (another host's reading)."""
+
+    wall_ms: int
+    boot_ms: int = 0
+    boot_id: str = ""
+
+    @property
+    def second(self) -> str:
+        """`YYYY-MM-DDTHH:MM:SSZ`, the form of created_at and updated_at."""
+        return iso_second(self.wall_ms)
+
+
+class SystemClock:
+    """The real thing."""
+
+    def now(self) -> Moment:
+        return Moment(wall_ms=time.time_ns() // 1_000_000, boot_ms=_boot_ms(), boot_id=boot_id())
+
+    def new_id(self) -> str:
+        return os.urandom(16).hex()
+
+    def chance(self) -> float:
+        return int.from_bytes(os.urandom(4), "big") / 2**32
+
+
+def iso_second(wall_ms: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall_ms // 1000))
+
+
+def iso_milli(wall_ms: int) -> str:
+    return f"{iso_second(wall_ms)[:-1]}.{wall_ms % 1000:03d}Z"
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time with a zone; ValueError without one."""
+    if len(text) in (20, 24) and text[10] == "T" and text[-1] == "Z":
+        return _parse_own_form(text)
+    from datetime import datetime  # only for times that mam did not write itself
+
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} has no time zone; add Z or +hh:mm")
+    return round(moment.timestamp() * 1000)
+
+
+def _parse_own_form(text: str) -> int:
+    year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    milli = int(text[20:23]) if len(text) == 24 else 0
+    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
+        raise ValueError(f"{text} is not a time")
+    return ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the Gregorian calendar, counted from March so that the leap day comes last."""
+    if month < 3:
+        year, month = year - 1, month + 12
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 719_469
+
+
+def _boot_ms() -> int:
+    which = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(which) // 1_000_000
+
+
+_boot_id: str | None = None
+
+
+def boot_id() -> str:
+    """Names this boot of this machine; empty where the system does not say, and then the wall clock decides."""
+    global _boot_id
+    if _boot_id is None:
+        _boot_id = _read_boot_id()
+    return _boot_id
+
+
+def _read_boot_id() -> str:
+    if sys.platform == "darwin":
+        import subprocess
+
+        asked = subprocess.run(["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True)
+        return asked.stdout.strip().lower()
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,110 @@
+"""Everything that can go wrong, with the sentence the user reads and the exit code the script sees.
+
+The docstring of a class is its message; names in braces are filled from the facts given when it is raised.
+"""
+
+from __future__ import annotations
+
+
+class MamError(Exception):
+    """Something went wrong."""
+
+    exit_code = 1
+
+    def __init__(self, **facts: object) -> None:
+        self.facts = facts
+        message = " ".join((type(self).__doc__ or type(self).__name__).split())
+        super().__init__(message.format(**facts))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.facts))
+
+
+def _rebuild(kind: type[MamError], facts: dict[str, object]) -> MamError:
+    return kind(**facts)
+
+
+class UnknownJob(MamError):
+    """No job {job} in {store}."""
+
+
+class AmbiguousId(MamError):
+    """{prefix} could be any of: {candidates}."""
+
+    exit_code = 6
+
+
+class IllegalMove(MamError):
+    """Job {job} is {status} and cannot become {to}."""
+
+
+class Refused(MamError):
+    """{why}"""
+
+
+class UnknownStatus(MamError):
+    """{word} is not a status; choose from {choices}."""
+
+
+class AlreadyRegistered(MamError):
+    """A job {job} exists already; nothing was overwritten."""
+
+
+class ArtifactMissing(MamError):
+    """Job {job} is not complete: {artifact} {problem}."""
+
+
+class AttemptNeeded(MamError):
+    """Writing to job {job} needs --attempt here (require_attempt is on); `mam get {job}` shows the current one."""
+
+
+class ClaimLost(MamError):
+    """Attempt {attempt} no longer holds job {job}: {why}."""
+
+    exit_code = 4
+
+
+class BadInput(MamError):
+    """{why}"""
+
+    exit_code = 2
+
+
+class NothingToPick(MamError):
+    """No pending job for {label}."""
+
+    exit_code = 3
+
+
+class TimedOut(MamError):
+    """{what} did not happen within {seconds} s."""
+
+    exit_code = 5
+
+
+class BadRecord(MamError):
+    """{file}: {problem}; it was left as it is."""
+
+
+class StoreUnavailable(MamError):
+    """{store}: {problem}."""
+
+    exit_code = 9
+
+
+class StoreMissing(MamError):
+    """No store at {store}; `mam init` makes one, and so does the first `mam register`."""
+
+    exit_code = 9
+
+
+class StoreDamaged(MamError):
+    """{file} is damaged at byte {offset}: {problem}; nothing was changed."""
+
+    exit_code = 9
+
+
+class BadConfig(MamError):
+    """{file}: {problem}."""
+
+    exit_code = 2

@@ -1,0 +1,1 @@
+"""The event: what is told about a job. Pure."""

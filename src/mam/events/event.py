@@ -1,0 +1,50 @@
+"""The wire format of an event, and what may be said in it."""
+
+from __future__ import annotations
+
+import re
+
+from mam.clock import Moment
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMA_VERSION = 1
+
+STARTED, PERMISSION_REQUIRED, PROGRESS = "started", "permission_required", "progress"
+COMPLETED, ERROR = "completed", "error"
+EVENTS = (STARTED, PERMISSION_REQUIRED, PROGRESS, COMPLETED, ERROR)
+
+DETAIL_LIMIT = 2000
+
+_ABSOLUTE_PATH = re.compile(r"(?<![\w.~/-])~?/(?:[^\s/\"'`:,;)]+/)+([^\s/\"'`:,;)]*)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+def check_event(name: str) -> str:
+    if name not in EVENTS:
+        raise BadInput(why=f"{name[:40]!r} is not an event; choose from {', '.join(EVENTS)}")
+    return name
+
+
+def event_payload(
+    *, seq: int, job_id: str, event: str, moment: Moment, detail: str, data: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The payload, in the order of the protocol's text."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "seq": seq,
+        "job_id": job_id,
+        "event": event,
+        "timestamp": moment.second,
+        "detail": generalised(detail),
+        "data": data or {},
+    }
+
+
+def generalised(detail: str) -> str:
+    """One line without absolute paths, since an event may travel further than the machine that wrote it."""
+    line = _CONTROL.sub(" ", detail).strip()
+    return _ABSOLUTE_PATH.sub(r"…/\1", line)[:DETAIL_LIMIT]

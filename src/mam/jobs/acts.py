@@ -1,0 +1,235 @@
+"""What a holder, a user or a script may do to a job. Each act is a pure function from a job to a change.
+
+The fence comes first in every act that carries an attempt: the job must be running under exactly that attempt. The
+store calls these inside its lock or transaction, so the test and the write cannot be separated.
+"""
+
+from __future__ import annotations
+
+from mam.clock import Moment, iso_milli, parse_time
+from mam.errors import ClaimLost, IllegalMove, Refused
+from mam.jobs.change import Change, Telling, line, marked, moved, published, touched, unchanged
+from mam.jobs.lease import lease_of, pick_seconds
+from mam.jobs.record import Job
+from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MANUAL = "manual"
+"""The owner of a claim that nobody made: a status written by hand or by an old script."""
+
+STATUS_OF_EVENT = {"started": RUNNING, "completed": COMPLETED, "error": ERROR}
+
+
+def register(draft: Job, number: int, moment: Moment) -> Change:
+    """A draft becomes a job: numbered, dated, pending or waiting for its start time."""
+    waits = draft.due_at is not None and parse_time(draft.due_at) > moment.wall_ms
+    job = draft.replace(
+        number=number,
+        created_at=moment.second,
+        updated_at=moment.second,
+        status=WAITING if waits else PENDING,
+        waiting_for="time" if waits else None,
+        due_at=draft.due_at if waits else None,
+    )
+    return Change(job=job, lines=(line("registered", moment, job, status=job.status, retry_of=job.retry_of),))
+
+
+def claim(job: Job, moment: Moment, *, owner: str, lease_seconds: float | None, by: str = "pick") -> Change:
+    """The next attempt begins."""
+    return _claimed(unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by)
+
+
+def heartbeat(job: Job, moment: Moment, *, attempt: int | None, lease_seconds: float | None) -> Change:
+    """The holder is alive: its lease starts anew."""
+    check_fence(job, attempt)
+    if job.status is not RUNNING:
+        raise Refused(why=f"Job {job.job_id} is {job.status}; only a running job has a lease to renew.")
+    lease = lease_of(_renewal_seconds(job, lease_seconds), moment)
+    said = line("renewed", moment, job, attempt=job.attempt, unfenced=_unfenced(attempt))
+    return Change(job=touched(job, moment, lease=lease, heard_at=moment.second), lines=(said,))
+
+
+def complete(
+    job: Job, moment: Moment, *, attempt: int | None, result: str | None, checked: bool, told: Telling | None = None
+) -> Change:
+    """The work is done. On a pending job this is a manual claim and its completion in one act."""
+    if _is_repeat(job, COMPLETED, attempt):
+        return unchanged(job)
+    check_fence(job, attempt)
+    change = _claimed_by_hand(job, moment)
+    return _ended(change, COMPLETED, moment, attempt, by="complete", told=told, result=result, checked=checked)
+
+
+def fail(job: Job, moment: Moment, *, attempt: int | None, reason: str, told: Telling | None = None) -> Change:
+    """The work failed for good."""
+    if _is_repeat(job, ERROR, attempt):
+        return unchanged(job)
+    check_fence(job, attempt)
+    return _ended(unchanged(job), ERROR, moment, attempt, by="fail", told=told, reason=reason)
+
+
+def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str, delay_seconds: float) -> Change:
+    """The attempt failed and may be tried again, unless it has been tried often enough."""
+    if _is_repeat(job, ERROR, attempt):
+        return unchanged(job)
+    check_fence(job, attempt)
+    change = _claimed_by_hand(job, moment)
+    if job.retries >= job.max_retries:
+        final = f"{reason} (gave up after {job.retries} retries)" if job.retries else reason
+        return _ended(change, ERROR, moment, attempt, by="fail", reason=final)
+    return moved(
+        change, WAITING, moment, by="fail", unfenced=attempt is None, owner=None, reason=reason,
+        retries=job.retries + 1, waiting_for="retry", due_at=iso_milli(moment.wall_ms + round(delay_seconds * 1000)),
+    )  # fmt: skip
+
+
+def release(job: Job, moment: Moment, *, attempt: int | None) -> Change:
+    """The holder hands the job back unfinished; that costs neither a loss nor a retry."""
+    check_fence(job, attempt)
+    if job.status is not RUNNING:
+        return _same_or_illegal(job, PENDING)
+    return moved(unchanged(job), PENDING, moment, by="release", unfenced=attempt is None, owner=None)
+
+
+def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None) -> Change:
+    """The job is called off, whoever holds it."""
+    if _is_repeat(job, CANCELLED, attempt):
+        return unchanged(job)
+    check_fence(job, attempt)
+    # Calling a job off is its owner's right, not a write that forgot its fence.
+    return _ended(unchanged(job), CANCELLED, moment, attempt, by="cancel", reason=reason or "cancelled", fence=True)
+
+
+def set_status(job: Job, moment: Moment, *, to: Status, attempt: int | None) -> Change:
+    """M's plain `status --set`: what the word means, done by the act that means it."""
+    if job.status is to and attempt is None:
+        return unchanged(job)
+    match to:
+        case Status.RUNNING:
+            return _set_running(job, moment, attempt)
+        case Status.COMPLETED:
+            return complete(job, moment, attempt=attempt, result=job.result, checked=False)
+        case Status.ERROR:
+            return fail(job, moment, attempt=attempt, reason=job.reason or "set by hand")
+        case Status.CANCELLED:
+            return cancel(job, moment, attempt=attempt, reason=None)
+        case Status.PENDING:
+            return _set_pending(job, moment, attempt)
+        case Status.WAITING:
+            raise Refused(
+                why=f"Job {job.job_id}: waiting is never set by hand; register with --at or fail --retryable."
+            )
+
+
+def publish(
+    job: Job, moment: Moment, *, event: str, detail: str, data: Mapping[str, Any], attempt: int | None
+) -> Change:
+    """An event is told: `started`, `completed` and `error` move the job or are refused, the others only renew it."""
+    told = Telling(detail=detail, data=dict(data))
+    if event == "completed":
+        return complete(
+            job, moment, attempt=attempt, result=job.result, checked=bool(job.expected_artifacts), told=told
+        )
+    if event == "error":
+        return fail(job, moment, attempt=attempt, reason=detail or "error", told=told)
+    check_fence(job, attempt)
+    if job.status.ended:
+        raise Refused(why=f"Job {job.job_id} is {job.status} and takes no event.")
+    change = unchanged(job)
+    if event == "started" and job.status is not RUNNING:
+        change = _claimed(change, moment, owner=MANUAL, lease_seconds=None, by="publish", unfenced=True)
+    change = published(change, event, detail or event, moment, dict(data))
+    return change.then(_renewed_by_event(change.job, moment))
+
+
+def reserve_seq(job: Job, moment: Moment) -> Change:
+    """M's bare `next_seq`: the number is handed out, and a marker says that no event carries it."""
+    return marked(unchanged(job), "reserved", job.last_seq + 1, moment)
+
+
+def check_fence(job: Job, attempt: int | None) -> None:
+    """A claim holds while the job is running under exactly that attempt."""
+    if attempt is None or (job.status is RUNNING and job.attempt == attempt):
+        return
+    raise ClaimLost(job=job.job_id, attempt=attempt, why=_what_became_of_it(job, attempt))
+
+
+def _what_became_of_it(job: Job, attempt: int) -> str:
+    if attempt > job.attempt:
+        return f"there was no such attempt, the latest is {job.attempt}"
+    if job.attempt > attempt:
+        return f"attempt {job.attempt} has taken over"
+    return f"the job is {job.status}"
+
+
+def _is_repeat(job: Job, to: Status, attempt: int | None) -> bool:
+    """Without an attempt the status alone decides; with one, only the write that ended the job may come again."""
+    return job.status is to and (attempt is None or job.ended_attempt == attempt)
+
+
+def _claimed(
+    change: Change, moment: Moment, *, owner: str, lease_seconds: float | None, by: str, unfenced: bool = False
+) -> Change:
+    job = change.job
+    return moved(
+        change, RUNNING, moment, by=by, unfenced=unfenced, attempt=job.attempt + 1, owner=owner,
+        lease=lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
+        claimed_at=moment.second, heard_at=moment.second, reason=None,
+    )  # fmt: skip
+
+
+def _claimed_by_hand(job: Job, moment: Moment) -> Change:
+    """Ending a job that nobody had claimed is a claim and an end, so that the history has no jump."""
+    if job.status is not PENDING:
+        return unchanged(job)
+    return _claimed(unchanged(job), moment, owner=MANUAL, lease_seconds=None, by=MANUAL, unfenced=True)
+
+
+def _ended(
+    change: Change, to: Status, moment: Moment, attempt: int | None, *,
+    by: str, told: Telling | None = None, fence: bool = False, **fields: object,
+) -> Change:  # fmt: skip
+    unfenced = attempt is None and not fence
+    return moved(change, to, moment, by=by, unfenced=unfenced, told=told, ended_attempt=attempt, **fields)
+
+
+def _set_running(job: Job, moment: Moment, attempt: int | None) -> Change:
+    if attempt is not None:
+        return heartbeat(job, moment, attempt=attempt, lease_seconds=None)
+    return _claimed(unchanged(job), moment, owner=MANUAL, lease_seconds=None, by="status", unfenced=True)
+
+
+def _set_pending(job: Job, moment: Moment, attempt: int | None) -> Change:
+    if job.status is WAITING and attempt is None:
+        return moved(unchanged(job), PENDING, moment, by="status", waiting_for=None, due_at=None)
+    return release(job, moment, attempt=attempt)
+
+
+def _same_or_illegal(job: Job, to: Status) -> Change:
+    if job.status is to:
+        return unchanged(job)
+    raise IllegalMove(job=job.job_id, status=job.status, to=to)
+
+
+def _renewed_by_event(job: Job, moment: Moment) -> Job:
+    """Any accepted event of the attempt renews its lease, and never shortens it."""
+    if job.status is not RUNNING or job.lease is None:
+        return job
+    fresh = lease_of(_renewal_seconds(job, None), moment)
+    longer = fresh if fresh.left_ms(moment) > job.lease.left_ms(moment) else job.lease
+    return job.replace(lease=longer, heard_at=moment.second)
+
+
+def _renewal_seconds(job: Job, asked: float | None) -> float:
+    """As long as asked, else as long as the claim took it for: a worker's short lease stays short."""
+    if asked is not None:
+        return asked
+    return job.lease.seconds if job.lease and job.lease.seconds else pick_seconds(job.timeout_sec)
+
+
+def _unfenced(attempt: int | None) -> bool | None:
+    return True if attempt is None else None

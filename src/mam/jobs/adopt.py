@@ -1,0 +1,72 @@
+"""What becomes of a record that somebody else wrote into the registry: an old script, an editor, a copy.
+
+Such a write carries no attempt, so it counts as unfenced. Its fields are taken over, mam's own that it dropped come
+back, and a status that may not follow is refused while everything else of the write still counts.
+"""
+
+from __future__ import annotations
+
+from mam.clock import Moment
+from mam.errors import MamError
+from mam.frozen import Frozen
+from mam.jobs import acts
+from mam.jobs.change import Change, line, marked, touched
+from mam.jobs.record import Job
+from mam.jobs.sweep import with_lease
+
+FOREIGN = "foreign"
+
+KEPT = frozenset(
+    {"number", "attempt", "owner", "lease", "claimed_at", "heard_at", "ended_at", "ended_attempt", "losses", "retries",
+     "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at", "schema_version"}
+)  # fmt: skip
+"""The registry's word counts for these, whatever a file says: they fence, order and name the job."""
+
+_SEPARATE = frozenset({"status", "last_seq", "updated_at", "unknown", "prompt"})
+
+
+class Adoption(Frozen):
+    change: Change
+    complaint: str | None = None
+    """What of the foreign write was not taken over, for the person who reads `list` or `doctor`."""
+
+
+def adopt_new(found: Job, number: int, moment: Moment) -> Change:
+    """A record that mam has not seen: numbered, leased if it runs, its sequence numbers marked as imported."""
+    job = with_lease(found.replace(number=number), moment)
+    lines = [line("registered", moment, job, status=job.status, by=FOREIGN)]
+    if job.last_seq:
+        lines.append(line("imported", moment, job, seq=1, upto=job.last_seq))
+    return Change(job=job, lines=tuple(lines))
+
+
+def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment) -> Adoption:
+    """A record that mam knew as `before` and that now says `found`; `given` names the fields the file holds."""
+    taken = {name: getattr(found, name) for name in _taken(before, found, given)}
+    unknown = {**before.unknown, **found.unknown}
+    if unknown != before.unknown:
+        taken["unknown"] = unknown
+    job = before.replace(prompt=found.prompt)
+    change = Change(job=job)
+    if taken:
+        change = change.then(touched(job, moment, **taken), line("adopted", moment, job, fields=sorted(taken)))
+    if found.last_seq > job.last_seq:
+        change = marked(change, "imported", found.last_seq, moment)
+    return _with_status(change, found, moment)
+
+
+def _taken(before: Job, found: Job, given: frozenset[str]) -> list[str]:
+    adoptable = [name for name in Job.field_names if name in given and name not in KEPT | _SEPARATE]
+    return [name for name in adoptable if getattr(found, name) != getattr(before, name)]
+
+
+def _with_status(change: Change, found: Job, moment: Moment) -> Adoption:
+    job = change.job
+    if found.status is job.status:
+        return Adoption(change=change)
+    try:
+        step = acts.set_status(job, moment, to=found.status, attempt=None)
+    except MamError as error:
+        said = line("refused", moment, job, **{"from": job.status, "to": found.status}, by=FOREIGN, why=str(error))
+        return Adoption(change=change.then(job, said), complaint=str(error))
+    return Adoption(change=change.then(step.job, *step.lines))

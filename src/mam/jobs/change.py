@@ -1,0 +1,97 @@
+"""What an act does to one job: the record after it, and the lines that say what happened.
+
+A line is what the audit log holds: `registered`, `status_changed`, `published` with the exact payload, and the markers
+`reserved` and `imported` for sequence numbers that carry no event. A change without lines is a no-op.
+"""
+
+from __future__ import annotations
+
+from mam.clock import Moment
+from mam.events.event import event_payload
+from mam.frozen import Frozen
+from mam.jobs.record import Job
+from mam.jobs.status import RUNNING, Status, check_move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Line = dict[str, Any]
+
+
+class Telling(Frozen):
+    """What the writer wants to say in the terminal event."""
+
+    detail: str = ""
+    data: dict[str, Any] = {}  # noqa: RUF012 - frozen by convention: nothing in mam writes into a record's dicts
+
+
+class Change(Frozen):
+    job: Job
+    lines: tuple[Line, ...] = ()
+
+    def then(self, job: Job, *lines: Line) -> Change:
+        return Change(job=job, lines=self.lines + lines)
+
+
+def unchanged(job: Job) -> Change:
+    return Change(job=job)
+
+
+def line(event: str, moment: Moment, job: Job, **facts: object) -> Line:
+    told = {name: value for name, value in facts.items() if value is not None}
+    return {"timestamp": moment.second, "event": event, "job_id": job.job_id, **told}
+
+
+def touched(job: Job, moment: Moment, **fields: object) -> Job:
+    """The job with some fields changed now; the clock may have stepped back since it was created."""
+    return job.replace(updated_at=max(job.created_at, moment.second), **fields)
+
+
+def moved(
+    change: Change,
+    to: Status,
+    moment: Moment,
+    *,
+    by: str,
+    unfenced: bool = False,
+    told: Telling | None = None,
+    **fields: object,
+) -> Change:
+    """The job in another status, with the line that says so and, at an end, the terminal event."""
+    job = change.job
+    check_move(job.job_id, job.status, to)
+    if to is not RUNNING:
+        fields = {"lease": None, **fields}
+    if to.ended:
+        fields = {"ended_at": moment.second, "waiting_for": None, "due_at": None, **fields}
+    after = touched(job, moment, status=to, **fields)
+    said = line(
+        "status_changed", moment, job, **{"from": job.status, "to": to}, by=by,
+        attempt=after.attempt or None, reason=fields.get("reason"), unfenced=unfenced or None,
+    )  # fmt: skip
+    change = change.then(after, said)
+    return _with_terminal_event(change, moment, told or Telling()) if to.ended else change
+
+
+def published(change: Change, event: str, detail: str, moment: Moment, data: dict[str, Any] | None = None) -> Change:
+    """The job with one more event: number and event are given in the same act, so there are no gaps."""
+    job = change.job
+    payload = event_payload(
+        seq=job.last_seq + 1, job_id=job.job_id, event=event, moment=moment, detail=detail, data=data
+    )
+    return change.then(touched(job, moment, last_seq=job.last_seq + 1), line("published", moment, job, payload=payload))
+
+
+def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
+    """Sequence numbers that were handed out without an event; one line stands for the whole run of them."""
+    job = change.job
+    said = line(marker, moment, job, seq=job.last_seq + 1, upto=upto)
+    return change.then(touched(job, moment, last_seq=upto), said)
+
+
+def _with_terminal_event(change: Change, moment: Moment, told: Telling) -> Change:
+    job = change.job
+    event = "completed" if job.status is Status.COMPLETED else "error"
+    detail = told.detail or job.reason or job.status
+    return published(change, event, detail, moment, {**told.data, "status": job.status})

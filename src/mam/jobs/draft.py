@@ -1,0 +1,72 @@
+"""A job before any store has seen it: everything a user may choose, checked."""
+
+from __future__ import annotations
+
+from mam.clock import iso_milli
+from mam.jobs import rules
+from mam.jobs.record import NO_BROKER, Job
+from mam.jobs.status import PENDING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def draft_job(
+    *,
+    job_id: str,
+    prompt: str,
+    agent: str,
+    label: str | None = None,
+    timeout_sec: int = 3600,
+    idle_timeout_sec: int = 120,
+    artifacts: Sequence[str] = (),
+    priority: int = 0,
+    due_ms: int | None = None,
+    max_retries: int = 3,
+    key: str | None = None,
+    retry_of: str | None = None,
+    workdir: str | None = None,
+    origin_host: str | None = None,
+) -> Job:
+    """Refuses what no store should hold; the store adds number and times."""
+    label = agent if label is None else label
+    return Job(
+        job_id=rules.check_job_id(job_id),
+        status=PENDING,
+        created_at="",
+        updated_at="",
+        prompt=rules.check_prompt(prompt),
+        agent=rules.check_name("agent", agent),
+        agent_session=rules.check_name("label", label),
+        broker=NO_BROKER,
+        topic_prefix=f"python/mqtt/jobs/{job_id}",
+        timeout_sec=rules.check_count("timeout", timeout_sec),
+        idle_timeout_sec=rules.check_count("idle timeout", idle_timeout_sec),
+        expected_artifacts=[rules.check_artifact(path) for path in artifacts],
+        priority=rules.check_count("priority", priority, least=-1000, most=1000),
+        due_at=None if due_ms is None else iso_milli(due_ms),
+        max_retries=rules.check_count("number of retries", max_retries, most=1000),
+        key=None if key is None else rules.check_name("key", key),
+        retry_of=retry_of,
+        workdir=workdir,
+        origin_host=origin_host,
+        unknown={},
+    )
+
+
+def draft_retry(job: Job, job_id: str) -> Job:
+    """The same work once more, as a new job that names the old one."""
+    return draft_job(
+        job_id=job_id,
+        prompt=job.prompt,
+        agent=job.agent,
+        label=job.agent_session,
+        timeout_sec=job.timeout_sec,
+        idle_timeout_sec=job.idle_timeout_sec,
+        priority=job.priority,
+        max_retries=job.max_retries,
+        retry_of=job.job_id,
+        workdir=job.workdir,
+        origin_host=job.origin_host,
+    ).replace(expected_artifacts=job.expected_artifacts, broker=job.broker, unknown=job.unknown)

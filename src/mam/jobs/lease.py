@@ -1,0 +1,45 @@
+"""Until when a claim is believed."""
+
+from __future__ import annotations
+
+from mam.clock import Moment, iso_milli, parse_time
+from mam.frozen import Frozen
+
+UNLIMITED_SECONDS = 24 * 3600
+"""The lease of a pick whose job has no time limit: nobody renews a one-shot command's claim."""
+
+
+class Lease(Frozen):
+    """Expiry on two clocks: the one since boot decides while the boot is the same, else the wall clock does."""
+
+    expires_at: str
+    seconds: float = 0
+    """How long it was taken for; a renewal takes as much again."""
+    boot_id: str = ""
+    boot_ms: int = 0
+
+    @property
+    def wall_ms(self) -> int:
+        return parse_time(self.expires_at)
+
+    def left_ms(self, moment: Moment) -> int:
+        if self.boot_id and self.boot_id == moment.boot_id:
+            return self.boot_ms - moment.boot_ms
+        return self.wall_ms - moment.wall_ms
+
+    def expired(self, moment: Moment) -> bool:
+        return self.left_ms(moment) <= 0
+
+
+def lease_of(seconds: float, moment: Moment) -> Lease:
+    length = round(seconds * 1000)
+    return Lease(
+        expires_at=iso_milli(moment.wall_ms + length),
+        seconds=seconds,
+        boot_id=moment.boot_id,
+        boot_ms=moment.boot_ms + length if moment.boot_id else 0,
+    )
+
+
+def pick_seconds(timeout_sec: int) -> int:
+    return timeout_sec or UNLIMITED_SECONDS

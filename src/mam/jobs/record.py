@@ -1,0 +1,183 @@
+"""The record of a job: schema_version 1, every field of the seed by its name, and what mam adds.
+
+What mam adds is optional on read, and fields it does not know are kept, so old records load and newer writers do not
+lose theirs. Secrets (`auth_token`, the broker's password) never enter a `Job`: `split_secrets` takes them out first.
+"""
+
+from __future__ import annotations
+
+from mam.clock import parse_time
+from mam.errors import BadRecord
+from mam.frozen import Frozen
+from mam.jobs.lease import Lease
+from mam.jobs.rules import is_job_id
+from mam.jobs.status import Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+SCHEMA_VERSION = 1
+NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
+
+
+class Job(Frozen):
+    """One delegated task. Field names are the names in the file."""
+
+    schema_version: int = SCHEMA_VERSION
+    job_id: str
+    status: Status
+    created_at: str
+    updated_at: str
+    prompt: str
+    agent: str
+    agent_session: str
+    broker: Json
+    topic_prefix: str
+    timeout_sec: int = 3600
+    idle_timeout_sec: int = 120
+    expected_artifacts: list[str]
+    last_seq: int = 0
+    auth_token: None = None
+
+    number: int = 0
+    """The store's own count, which alone decides what is older."""
+    priority: int = 0
+    attempt: int = 0
+    """Counts claims, and is the fence: a write of an earlier attempt is refused."""
+    owner: str | None = None
+    lease: Lease | None = None
+    claimed_at: str | None = None
+    heard_at: str | None = None
+    """When its holder last gave a sign; `stalled` is derived from it."""
+    ended_at: str | None = None
+    ended_attempt: int | None = None
+    """The attempt whose own write ended the job; only a repeat of that write is a no-op."""
+    losses: int = 0
+    max_losses: int = 3
+    retries: int = 0
+    max_retries: int = 3
+    waiting_for: str | None = None
+    due_at: str | None = None
+    reason: str | None = None
+    result: str | None = None
+    checked: bool | None = None
+    """Whether completion looked at something; None until then."""
+    key: str | None = None
+    retry_of: str | None = None
+    workdir: str | None = None
+    origin_host: str | None = None
+    unknown: Json
+    """Fields of the file that this version does not know."""
+
+    def to_json(self) -> Json:
+        """The record as it is written: the seed's fields first, in the seed's order."""
+        fields = self.as_dict()
+        fields.update(fields.pop("unknown"))
+        fields["lease"] = self.lease.as_dict() if self.lease else None
+        return fields
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "schema_version": (int,), "job_id": (str,), "status": (str,), "created_at": (str,), "updated_at": (str,),
+    "prompt": (str,), "agent": (str,), "agent_session": (str,), "broker": (dict,), "topic_prefix": (str,),
+    "timeout_sec": (int,), "idle_timeout_sec": (int,), "expected_artifacts": (list,), "last_seq": (int,),
+    "auth_token": (type(None),), "number": (int,), "priority": (int,), "attempt": (int,),
+    "owner": (str, type(None)), "lease": (dict, type(None)), "claimed_at": (str, type(None)),
+    "heard_at": (str, type(None)), "ended_at": (str, type(None)), "ended_attempt": (int, type(None)),
+    "losses": (int,), "max_losses": (int,), "retries": (int,), "max_retries": (int,),
+    "waiting_for": (str, type(None)), "due_at": (str, type(None)), "reason": (str, type(None)),
+    "result": (str, type(None)), "checked": (bool, type(None)), "key": (str, type(None)),
+    "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
+}  # fmt: skip
+_REQUIRED = ("job_id", "status", "created_at", "prompt")
+_COUNTS = ("timeout_sec", "idle_timeout_sec", "last_seq", "number", "attempt", "losses", "retries")
+_TIMES = ("created_at", "updated_at", "claimed_at", "heard_at", "ended_at", "due_at")
+
+
+def parse_job(fields: object, file: str) -> Job:
+    """A job from what a file holds, without its secrets; BadRecord says which field is wrong."""
+    if not isinstance(fields, dict):
+        raise BadRecord(file=file, problem="not a JSON object")
+    version = fields.get("schema_version", SCHEMA_VERSION)
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise BadRecord(file=file, problem=f"schema_version {version} is newer than this mam understands")
+    fields = _with_defaults(fields, file)
+    for name, kinds in _KINDS.items():
+        if name in fields and not _is_of(fields[name], kinds):
+            raise BadRecord(file=file, problem=f"{name} has the wrong type ({type(fields[name]).__name__})")
+    _check_values(fields, file)
+    known = {name: fields[name] for name in _KINDS if name in fields}
+    unknown = {name: value for name, value in fields.items() if name not in _KINDS}
+    lease = known.pop("lease", None)
+    return Job(**{**known, "status": Status(known["status"])}, lease=_lease(lease, file), unknown=unknown)
+
+
+def split_secrets(fields: Json) -> tuple[Json, Json]:
+    """The record without its inline secrets, and those secrets by name."""
+    secrets: Json = {}
+    if fields.get("auth_token") is not None:
+        secrets["auth_token"] = fields["auth_token"]
+        fields = {**fields, "auth_token": None}
+    broker = fields.get("broker")
+    if isinstance(broker, dict) and broker.get("password") is not None:
+        secrets["broker_password"] = broker["password"]
+        fields = {**fields, "broker": {**broker, "password": None}}
+    return fields, secrets
+
+
+def _with_defaults(fields: Json, file: str) -> Json:
+    for name in _REQUIRED:
+        if name not in fields:
+            raise BadRecord(file=file, problem=f"{name} is missing")
+    agent = fields.get("agent") or "unknown"
+    defaults = {
+        "updated_at": fields["created_at"],
+        "agent": agent,
+        "agent_session": agent,
+        "broker": NO_BROKER,
+        "topic_prefix": f"python/mqtt/jobs/{fields['job_id']}",
+        "expected_artifacts": [],
+    }
+    # An old record may carry null where it had nothing to say.
+    return {**fields, **{name: value for name, value in defaults.items() if fields.get(name) is None}}
+
+
+def _is_of(value: object, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds)
+
+
+def _check_values(fields: Json, file: str) -> None:
+    if not is_job_id(fields["job_id"]):
+        raise BadRecord(file=file, problem="job_id is not an id that mam accepts")
+    if fields["status"] not in Status.__members__.values():
+        raise BadRecord(file=file, problem=f"status {fields['status'][:40]!r} is not a status")
+    for name in _COUNTS:
+        if fields.get(name, 0) < 0:
+            raise BadRecord(file=file, problem=f"{name} is negative")
+    for name in _TIMES:
+        _check_time(name, fields.get(name), file)
+    if not all(isinstance(path, str) for path in fields["expected_artifacts"]):
+        raise BadRecord(file=file, problem="expected_artifacts holds something that is not text")
+
+
+def _check_time(name: str, text: str | None, file: str) -> None:
+    if text is None:
+        return
+    try:
+        parse_time(text)
+    except ValueError:
+        raise BadRecord(file=file, problem=f"{name} is not a time with a zone") from None
+
+
+def _lease(fields: Json | None, file: str) -> Lease | None:
+    if fields is None:
+        return None
+    try:
+        lease = Lease(**{name: fields[name] for name in Lease.field_names if name in fields})
+        lease.wall_ms  # noqa: B018 - a lease whose time cannot be read is a bad record now, not at the next claim
+    except (TypeError, ValueError):
+        raise BadRecord(file=file, problem="lease is not a lease") from None
+    return lease

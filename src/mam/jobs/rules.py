@@ -1,0 +1,71 @@
+"""What a person may call a job, a label, a key. Everything here is checked before any path or query is built."""
+
+from __future__ import annotations
+
+import re
+
+from mam.errors import BadInput
+
+JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+ID_PREFIX_SHOWN = 8
+
+TEXT_LIMIT = 8 * 1024 * 1024
+"""Bytes of a prompt or a result. Larger ones belong in a file that the prompt names."""
+
+NAME_LIMIT = 256
+"""Bytes of a label, an agent, an owner or a key."""
+
+REASON_LIMIT = 64 * 1024
+
+
+def is_job_id(text: str) -> bool:
+    return JOB_ID.fullmatch(text) is not None
+
+
+def check_job_id(text: str) -> str:
+    if not is_job_id(text):
+        raise BadInput(why=f"{text[:80]!r} is not a job id: letters, digits, _ and -, at most 64")
+    return text
+
+
+def check_name(what: str, text: str) -> str:
+    """A short word that somebody chose: one line, no control characters."""
+    check_text(what, text, NAME_LIMIT)
+    if not text.strip():
+        raise BadInput(why=f"the {what} is empty")
+    if any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in text):
+        raise BadInput(why=f"the {what} contains a control character")
+    return text
+
+
+def check_prompt(text: str) -> str:
+    check_text("prompt", text, TEXT_LIMIT)
+    if not text.strip():
+        raise BadInput(why="the prompt is empty")
+    return text
+
+
+def check_text(what: str, text: str, limit: int) -> str:
+    if "\0" in text:
+        raise BadInput(why=f"the {what} contains a NUL character")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise BadInput(why=f"the {what} is not valid UTF-8") from None
+    if size > limit:
+        raise BadInput(why=f"the {what} has {size:,} bytes; at most {limit:,} are taken")
+    return text
+
+
+def check_artifact(path: str) -> str:
+    """Relative to the job's directory, inside it, and not climbing out of it."""
+    check_text("artifact", path, 4096)
+    if not path or path.startswith(("/", "~")) or ".." in path.split("/"):
+        raise BadInput(why=f"the artifact {path!r} must be a relative path inside the job's directory")
+    return path
+
+
+def check_count(what: str, number: int, least: int = 0, most: int = 2**31 - 1) -> int:
+    if not least <= number <= most:
+        raise BadInput(why=f"the {what} must be between {least} and {most}, not {number}")
+    return number

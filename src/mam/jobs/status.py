@@ -1,0 +1,59 @@
+"""The six words for where a job is, and the moves between them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from mam.errors import IllegalMove, UnknownStatus
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    """May be claimed now."""
+
+    WAITING = "waiting"
+    """May be claimed once something holds: a retry's back-off, a usage limit's reset, a start time, another job."""
+
+    RUNNING = "running"
+    """Claimed: somebody holds a lease on it."""
+
+    COMPLETED = "completed"
+    """Done, and what was expected was there."""
+
+    ERROR = "error"
+    """Failed for good, with a reason."""
+
+    CANCELLED = "cancelled"
+    """Called off."""
+
+    @property
+    def ended(self) -> bool:
+        return self in ENDED
+
+
+PENDING, WAITING, RUNNING = Status.PENDING, Status.WAITING, Status.RUNNING
+COMPLETED, ERROR, CANCELLED = Status.COMPLETED, Status.ERROR, Status.CANCELLED
+
+ENDED = frozenset({COMPLETED, ERROR, CANCELLED})
+
+MOVES: dict[Status, frozenset[Status]] = {
+    PENDING: frozenset({RUNNING, WAITING, ERROR, CANCELLED}),
+    WAITING: frozenset({PENDING, ERROR, CANCELLED}),
+    RUNNING: frozenset({COMPLETED, ERROR, WAITING, PENDING, CANCELLED}),
+    COMPLETED: frozenset(),
+    ERROR: frozenset(),
+    CANCELLED: frozenset(),
+}
+
+
+def check_move(job_id: str, status: Status, to: Status) -> None:
+    """The one rule about transitions; every change of a status asks it."""
+    if to not in MOVES[status]:
+        raise IllegalMove(job=job_id, status=status, to=to)
+
+
+def parse_status(word: str) -> Status:
+    try:
+        return Status(word)
+    except ValueError:
+        raise UnknownStatus(word=repr(word), choices=", ".join(Status)) from None

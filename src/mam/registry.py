@@ -1,0 +1,265 @@
+"""The registry: every verb of the product is a method here, whichever store holds the jobs.
+
+Doors parse and print; the lifecycle decides; the store makes it so. After each write the audit log is brought up to
+date, best effort: what it shadows never fails because of it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mam.artifacts import check_artifacts
+from mam.errors import AmbiguousId, AttemptNeeded, ClaimLost, Refused, TimedOut, UnknownJob
+from mam.jobs import acts, rules
+from mam.jobs.draft import draft_job, draft_retry
+from mam.jobs.status import RUNNING
+from mam.jobs.sweep import backoff_seconds
+from mam.stores.port import Query, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, Protocol
+
+    from mam.jobs.record import Job
+    from mam.jobs.status import Status
+    from mam.stores.port import Act, Registration, Store
+
+    class Shadow(Protocol):
+        """What the registry tells of its writes; the audit log is one."""
+
+        def follow(self, store: Store) -> None: ...
+
+        def refused(self, store: Store, job_id: str, verb: str, why: str) -> None: ...
+
+
+CANDIDATES_SHOWN = 10
+NAP_SECONDS = 30.0
+"""Longest sleep of anyone who waits. News wakes sleepers earlier; this only bounds what a lost wake-up can cost."""
+
+
+class Registry:
+    def __init__(self, store: Store, shadow: Shadow | None = None, *, require_attempt: bool = False) -> None:
+        self.store = store
+        self._shadow = shadow
+        self._require_attempt = require_attempt
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def resolve(self, text: str) -> str:
+        """The one job id that begins with `text`. An id that is exactly that wins over longer ones."""
+        if not rules.is_job_id(text):
+            raise UnknownJob(job=repr(text[:80]), store=self.store.address)
+        found = self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1)
+        if text in found or len(found) == 1:
+            return text if text in found else found[0]
+        if not found:
+            raise UnknownJob(job=text, store=self.store.address)
+        more = " …" if len(found) > CANDIDATES_SHOWN else ""
+        raise AmbiguousId(prefix=text, candidates=", ".join(found[:CANDIDATES_SHOWN]) + more)
+
+    def get(self, job: str) -> Job:
+        return self._by_id(job, self.store.get)
+
+    def select(self, query: Query) -> Iterator[Job]:
+        return self.store.select(query)
+
+    def explain(self, job: str) -> tuple[Job, list[str]]:
+        from mam.jobs.explain import explain
+
+        found = self.get(job)
+        return found, explain(found, self.store.clock.now(), self.store.ahead_of(found))
+
+    # -- handing out ---------------------------------------------------------------------------------------------
+
+    def register(self, *, prompt: str, agent: str, job_id: str | None = None, **choices: Any) -> Registration:
+        """A new job; `choices` are those of `draft_job`."""
+        draft = draft_job(job_id=job_id or self.store.clock.new_id(), prompt=prompt, agent=agent, **choices)
+        registration = self.store.register(draft)
+        self._tell()
+        return registration
+
+    def retry(self, job: str) -> Registration:
+        """A new job that does an ended one's work again. Asked twice, it answers with the same one."""
+        old = self.get(job)
+        if not old.status.ended:
+            raise Refused(why=f"Job {old.job_id} is {old.status}; only an ended job is retried.")
+        registration = self.store.register(draft_retry(old, self.store.clock.new_id()))
+        if not registration.created and registration.job.status.ended:
+            new = registration.job
+            raise Refused(
+                why=f"Job {old.job_id} was retried as {new.job_id}, which is {new.status};"
+                f" `mam retry {new.job_id[:8]}` goes on from there."
+            )
+        self._tell()
+        return registration
+
+    def pick(self, label: str, *, owner: str, lease_seconds: float | None = None, wait: float = 0) -> Job | None:
+        """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile."""
+        request = Request(
+            label=rules.check_name("label", label),
+            owner=rules.check_name("owner", owner),
+            lease_seconds=lease_seconds,
+        )
+        ends = time.monotonic() + wait
+        while True:
+            cursor = self.store.end() if wait else ""
+            job = self.store.claim(request)
+            self._tell()
+            left = ends - time.monotonic()
+            if job is not None or left <= 0:
+                return job
+            self._nap(cursor, left)
+
+    # -- what a holder says --------------------------------------------------------------------------------------
+
+    def heartbeat(self, job: str, *, attempt: int | None = None, lease_seconds: float | None = None) -> Job:
+        return self._write(
+            job, attempt, "heartbeat",
+            lambda found, now: acts.heartbeat(found, now, attempt=attempt, lease_seconds=lease_seconds),
+        )  # fmt: skip
+
+    def complete(self, job: str, *, attempt: int | None = None, result: str | None = None) -> Job:
+        """The work is done, if the artifacts that were expected are there."""
+        if result is not None:
+            rules.check_text("result", result, rules.TEXT_LIMIT)
+        job_id = self._artifacts_checked(job)
+        return self._write(
+            job_id, attempt, "complete",
+            lambda found, now: acts.complete(
+                found, now, attempt=attempt, result=result, checked=bool(found.expected_artifacts)
+            ),
+        )  # fmt: skip
+
+    def fail(self, job: str, *, reason: str, attempt: int | None = None, retryable: bool = False) -> Job:
+        rules.check_text("reason", reason, rules.REASON_LIMIT)
+        if not retryable:
+            return self._write(
+                job, attempt, "fail", lambda found, now: acts.fail(found, now, attempt=attempt, reason=reason)
+            )
+        chance = self.store.clock.chance()
+        return self._write(
+            job, attempt, "fail",
+            lambda found, now: acts.fail_retryable(
+                found, now, attempt=attempt, reason=reason, delay_seconds=backoff_seconds(found.retries, chance)
+            ),
+        )  # fmt: skip
+
+    def release(self, job: str, *, attempt: int | None = None) -> Job:
+        return self._write(job, attempt, "release", lambda found, now: acts.release(found, now, attempt=attempt))
+
+    def publish(
+        self,
+        job: str,
+        *,
+        event: str,
+        detail: str = "",
+        data: Mapping[str, Any] | None = None,
+        attempt: int | None = None,
+    ) -> Job:
+        """One event, stored; `started`, `completed` and `error` move the job."""
+        job_id = self._artifacts_checked(job) if event == "completed" else job
+        return self._write(
+            job_id, attempt, "publish",
+            lambda found, now: acts.publish(
+                found, now, event=event, detail=detail, data=data or {}, attempt=attempt
+            ),
+        )  # fmt: skip
+
+    # -- what anyone may say -------------------------------------------------------------------------------------
+
+    def cancel(self, job: str, *, attempt: int | None = None, reason: str | None = None) -> Job:
+        if reason is not None:
+            rules.check_text("reason", reason, rules.REASON_LIMIT)
+        return self._change(job, "cancel", lambda found, now: acts.cancel(found, now, attempt=attempt, reason=reason))
+
+    def set_status(self, job: str, status: Status, *, attempt: int | None = None) -> Job:
+        return self._write(
+            job, attempt, "status", lambda found, now: acts.set_status(found, now, to=status, attempt=attempt)
+        )
+
+    def next_seq(self, job: str) -> int:
+        return self._change(job, "next_seq", acts.reserve_seq).last_seq
+
+    def sweep(self) -> list[Job]:
+        settled = self.store.sweep()
+        self._tell()
+        return settled
+
+    # -- waiting -------------------------------------------------------------------------------------------------
+
+    def follow(self, job_ids: Sequence[str], timeout: float | None = None) -> Iterator[Job]:
+        """Each job now and whenever it changes, until all have ended; TimedOut when that takes too long.
+
+        Who waits also settles what is due, so that a lost job is seen to be lost even if nobody else claims.
+        """
+        ends = None if timeout is None else time.monotonic() + timeout
+        cursor = self.store.end()
+        open_ids = set()
+        for job_id in job_ids:
+            job = self.store.get(job_id)
+            yield job
+            if not job.status.ended:
+                open_ids.add(job_id)
+        while open_ids:
+            self.sweep()
+            changed: dict[str, None] = {}
+            for entry in self.store.entries(cursor):
+                cursor = entry.cursor
+                if entry.job_id in open_ids:
+                    changed[entry.job_id] = None
+            for job_id in changed:
+                job = self.store.get(job_id)
+                yield job
+                if job.status.ended:
+                    open_ids.discard(job_id)
+            if open_ids and not changed:
+                left = NAP_SECONDS if ends is None else ends - time.monotonic()
+                if left <= 0:
+                    raise TimedOut(what=f"the end of {len(open_ids)} job(s)", seconds=timeout)
+                self._nap(cursor, left)
+
+    def _nap(self, cursor: str, longest: float) -> None:
+        due = self.store.due_in()
+        self.store.wait(cursor, min(longest, NAP_SECONDS, NAP_SECONDS if due is None else due + 0.001))
+
+    # -- shared --------------------------------------------------------------------------------------------------
+
+    def _write(self, job: str, attempt: int | None, verb: str, act: Act) -> Job:
+        """A holder's write: without an attempt it is unfenced, which a setting refuses."""
+
+        def fenced(found: Job, now: Any) -> Any:
+            if attempt is None and self._require_attempt and found.status is RUNNING:
+                raise AttemptNeeded(job=found.job_id)
+            return act(found, now)
+
+        return self._change(job, verb, fenced)
+
+    def _change(self, job: str, verb: str, act: Act) -> Job:
+        try:
+            changed = self._by_id(job, lambda job_id: self.store.change(job_id, act))
+        except ClaimLost as lost:
+            if self._shadow is not None:
+                self._shadow.refused(self.store, str(lost.facts["job"]), verb, str(lost))
+            raise
+        self._tell()
+        return changed
+
+    def _by_id(self, job: str, do: Callable[[str], Job]) -> Job:
+        """Scripts give whole ids, so the look-up of a prefix is only paid for by those who type one."""
+        if rules.is_job_id(job):
+            try:
+                return do(job)
+            except UnknownJob:
+                pass
+        return do(self.resolve(job))
+
+    def _artifacts_checked(self, job: str) -> str:
+        found = self.get(job)
+        if not found.status.ended:
+            check_artifacts(found)
+        return found.job_id
+
+    def _tell(self) -> None:
+        if self._shadow is not None:
+            self._shadow.follow(self.store)

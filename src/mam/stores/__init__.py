@@ -1,0 +1,1 @@
+"""Where jobs live: one port, several homes, one suite that judges them."""

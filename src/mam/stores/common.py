@@ -1,0 +1,47 @@
+"""What several stores need and none owns."""
+
+from __future__ import annotations
+
+from mam.clock import parse_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.jobs.change import Line
+    from mam.jobs.record import Job
+    from mam.stores.port import Query
+
+
+def changed_fields(before: Job | None, after: Job) -> dict[str, Any]:
+    """Only what changed goes into the journal: a prompt of a megabyte is logged once, not at every step."""
+    new = after.to_json()
+    if before is None:
+        return new
+    old = before.to_json()
+    return {name: value for name, value in new.items() if name not in old or old[name] != value}
+
+
+def event_of(line: Line) -> Line | None:
+    """What the event log keeps of a history line: an event's payload, or the marker of numbers without one."""
+    if line["event"] == "published":
+        payload: Line = line["payload"]
+        return payload
+    if line["event"] in ("reserved", "imported"):
+        return {"marker": line["event"], "seq": line["seq"], "upto": line["upto"]}
+    return None
+
+
+def due_ms(job: Job) -> int:
+    """When the job's lease or wait ends, on the wall clock; only for sorting what is due already."""
+    if job.lease is not None:
+        return job.lease.wall_ms
+    return parse_time(job.due_at) if job.due_at is not None else 0
+
+
+def matches(query: Query, job: Job) -> bool:
+    return (
+        (query.statuses is None or job.status in query.statuses)
+        and (query.label is None or job.agent_session == query.label)
+        and (query.since is None or job.created_at >= query.since)
+    )

@@ -1,0 +1,134 @@
+"""The reference: the whole port in one dictionary. A double for tests, and the model that other stores are held to."""
+
+from __future__ import annotations
+
+from threading import Condition
+
+from mam.clock import SystemClock
+from mam.errors import AlreadyRegistered, UnknownJob
+from mam.jobs import acts
+from mam.jobs.claiming import claim_order, claimable
+from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
+from mam.stores.common import changed_fields, due_ms, event_of, matches
+from mam.stores.port import Entry, Query, Registration, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.clock import Clock, Moment
+    from mam.jobs.change import Change, Line
+    from mam.jobs.record import Job
+    from mam.stores.port import Act, Problem
+
+
+class MemoryStore:
+    """Lives as long as its object; safe for threads."""
+
+    address = "memory"
+    journal_id = "memory"
+    home = None
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self._jobs: dict[str, Job] = {}
+        self._entries: list[Entry] = []
+        self._changed = Condition()
+
+    def register(self, draft: Job) -> Registration:
+        with self._changed:
+            known = self._registered_before(draft)
+            if known is not None:
+                return Registration(job=known, created=False)
+            if draft.job_id in self._jobs:
+                raise AlreadyRegistered(job=draft.job_id)
+            number = max((job.number for job in self._jobs.values()), default=0) + 1
+            return Registration(job=self._commit(acts.register(draft, number, self.clock.now())), created=True)
+
+    def change(self, job_id: str, act: Act) -> Job:
+        with self._changed:
+            return self._commit(act(self.get(job_id), self.clock.now()))
+
+    def claim(self, request: Request) -> Job | None:
+        with self._changed:
+            moment = self.clock.now()
+            self._sweep(moment)
+            pending = [job for job in self._jobs.values() if claimable(job, request.label)]
+            if not pending:
+                return None
+            first = min(pending, key=claim_order)
+            return self._commit(acts.claim(first, moment, owner=request.owner, lease_seconds=request.lease_seconds))
+
+    def sweep(self) -> list[Job]:
+        with self._changed:
+            return self._sweep(self.clock.now())
+
+    def get(self, job_id: str) -> Job:
+        try:
+            return self._jobs[job_id]
+        except KeyError:
+            raise UnknownJob(job=job_id, store=self.address) from None
+
+    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        return sorted(job_id for job_id in self._jobs if job_id.startswith(prefix))[:limit]
+
+    def select(self, query: Query) -> Iterator[Job]:
+        with self._changed:
+            matching = [job for job in self._jobs.values() if matches(query, job)]
+        return iter(sorted(matching, key=lambda job: -job.number))
+
+    def ahead_of(self, job: Job) -> int:
+        rivals = [other for other in self._jobs.values() if claimable(other, job.agent_session)]
+        return sum(claim_order(other) < claim_order(job) for other in rivals)
+
+    def problems(self) -> list[Problem]:
+        return []
+
+    def events(self, job_id: str) -> list[Line]:
+        lines = [line for entry in self._entries if entry.job_id == job_id for line in entry.lines]
+        return [told for told in map(event_of, lines) if told is not None]
+
+    def end(self) -> str:
+        return str(len(self._entries))
+
+    def entries(self, cursor: str | None) -> Iterator[Entry]:
+        return iter(self._entries[int(cursor or 0) :])
+
+    def wait(self, cursor: str, timeout: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._entries) > int(cursor), timeout)
+
+    def due_in(self) -> float | None:
+        with self._changed:
+            return seconds_until_due(self._jobs.values(), self.clock.now())
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _registered_before(self, draft: Job) -> Job | None:
+        for job in self._jobs.values():
+            if draft.key is not None and job.key == draft.key:
+                return job
+            if draft.retry_of is not None and job.retry_of == draft.retry_of:
+                return job
+        return None
+
+    def _sweep(self, moment: Moment) -> list[Job]:
+        due = sorted((job for job in self._jobs.values() if is_due(job, moment)), key=due_ms)
+        return [self._commit(settle(job, moment)) for job in due[:SWEEP_LIMIT]]
+
+    def _commit(self, change: Change) -> Job:
+        if change.lines:
+            number = len(self._entries) + 1
+            before = self._jobs.get(change.job.job_id)
+            entry = Entry(
+                cursor=str(number),
+                number=number,
+                job_id=change.job.job_id,
+                fields=changed_fields(before, change.job),
+                lines=change.lines,
+            )
+            self._jobs[change.job.job_id] = change.job
+            self._entries.append(entry)
+            self._changed.notify_all()
+        return change.job

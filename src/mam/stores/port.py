@@ -1,0 +1,143 @@
+"""What every store promises. The words are those of the domain; how bytes are kept is each store's own business.
+
+A store never decides what may happen to a job: it finds the job, calls a pure act inside its lock or transaction, and
+makes the change that comes back one atomic entry of its journal. `mam.testing.conformance` is the judge.
+"""
+
+from __future__ import annotations
+
+from mam.frozen import Frozen
+from mam.jobs.change import Change
+from mam.jobs.record import Job
+from mam.jobs.status import Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import Any, Protocol
+
+    from mam.clock import Clock, Moment
+    from mam.jobs.change import Line
+
+    Act = Callable[[Job, Moment], Change]
+
+
+class Request(Frozen):
+    """Who wants work: a label, a name to be known by, and for how long the claim shall be believed."""
+
+    label: str
+    owner: str
+    lease_seconds: float | None = None
+    """None takes the job's own time limit."""
+
+
+class Registration(Frozen):
+    job: Job
+    created: bool
+    """False when the key (or the job to be retried) had been registered before; `job` is that one."""
+
+
+class Query(Frozen):
+    """Which jobs; None means any."""
+
+    statuses: frozenset[Status] | None = None
+    label: str | None = None
+    since: str | None = None
+    """Not created before this second."""
+
+
+class Entry(Frozen):
+    """One change of one job, as the journal keeps it."""
+
+    cursor: str
+    """Where the journal goes on after this entry; opaque, ordered only by the store that gave it."""
+    number: int
+    job_id: str
+    fields: dict[str, Any] | None
+    """The fields that changed, with their new values; None when the job is gone."""
+    lines: tuple[Line, ...]
+
+
+class Problem(Frozen):
+    """Something in the store that mam left alone and a person should see."""
+
+    file: str
+    problem: str
+
+
+if TYPE_CHECKING:
+
+    class Store(Protocol):
+        """One registry of jobs."""
+
+        @property
+        def address(self) -> str:
+            """What the user would give to `--store`; never with a secret in it."""
+
+        @property
+        def journal_id(self) -> str:
+            """Names this journal; another one after the store was made anew."""
+
+        @property
+        def home(self) -> Path | None:
+            """A private directory beside the data, for what is not part of the registry; None if there is none."""
+
+        @property
+        def clock(self) -> Clock: ...
+
+        def register(self, draft: Job) -> Registration:
+            """Take a new job. Its number is higher than any before.
+
+            The same `key`, or a second retry of the same job, gives the first job back and writes nothing.
+            Raises AlreadyRegistered when another job has the id. Durable when it returns.
+            """
+
+        def change(self, job_id: str, act: Act) -> Job:
+            """Apply an act to one job, atomically, and return the job after it.
+
+            The act sees the job as it is under the lock, and the store's own time. If it raises, nothing changes; if
+            it returns no lines, nothing is written. Raises UnknownJob. Durable when it returns.
+            """
+
+        def claim(self, request: Request) -> Job | None:
+            """Hand out the first job of exactly this label: highest priority, then lowest number.
+
+            Settles due jobs first, as `sweep` does. Two claimers never get the same attempt of a job. The cost does
+            not grow with the number of jobs. None when there is nothing to claim.
+            """
+
+        def sweep(self) -> list[Job]:
+            """Settle what time has decided (mam.jobs.sweep), longest due first, at most SWEEP_LIMIT jobs."""
+
+        def get(self, job_id: str) -> Job:
+            """The job of exactly this id. Raises UnknownJob, or BadRecord if it cannot be read."""
+
+        def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+            """Ids that begin so, in order, `limit` at most."""
+
+        def select(self, query: Query) -> Iterator[Job]:
+            """The jobs that match, newest (highest number) first."""
+
+        def ahead_of(self, job: Job) -> int:
+            """How many pending jobs of the same label would be claimed before this one."""
+
+        def problems(self) -> list[Problem]:
+            """What the last look at the store found and left alone."""
+
+        def events(self, job_id: str) -> list[Line]:
+            """Payloads and markers of one job, in the order of their sequence numbers."""
+
+        def end(self) -> str:
+            """The cursor behind the last entry."""
+
+        def entries(self, cursor: str | None) -> Iterator[Entry]:
+            """The journal from a cursor (None: from its beginning) to where it ends now, in order, complete."""
+
+        def wait(self, cursor: str, timeout: float) -> bool:
+            """Sleep until there may be an entry behind the cursor; False when the time ran out."""
+
+        def due_in(self) -> float | None:
+            """Seconds until time decides something about a job (0 if it has); None if nothing is to come."""
+
+        def close(self) -> None: ...
