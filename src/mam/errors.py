@@ -108,3 +108,7 @@ class BadConfig(MamError):
     """{file}: {problem}."""
 
     exit_code = 2
+
+
+class StoreReadOnly(StoreUnavailable):
+    """{store} cannot be written: {problem}."""

@@ -48,8 +48,10 @@ def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment) 
         taken["unknown"] = unknown
     job = before.replace(prompt=found.prompt)
     change = Change(job=job)
-    if taken:
-        change = change.then(touched(job, moment, **taken), line("adopted", moment, job, fields=sorted(taken)))
+    restored = _restored(before, found, given)
+    if taken or restored:
+        said = line("adopted", moment, job, fields=sorted(taken) or None, restored=restored or None)
+        change = change.then(touched(job, moment, **taken), said)
     if found.last_seq > job.last_seq:
         change = marked(change, "imported", found.last_seq, moment)
     return _with_status(change, found, moment)
@@ -58,6 +60,17 @@ def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment) 
 def _taken(before: Job, found: Job, given: frozenset[str]) -> list[str]:
     adoptable = [name for name in Job.field_names if name in given and name not in KEPT | _SEPARATE]
     return [name for name in adoptable if getattr(found, name) != getattr(before, name)]
+
+
+def _restored(before: Job, found: Job, given: frozenset[str]) -> list[str]:
+    """What the file lacks, or says otherwise although the registry's word counts."""
+    names = [name for name in Job.field_names if name not in ("unknown", "prompt")]
+    lost = [name for name in before.unknown if name not in given]
+    if found.last_seq < before.last_seq:
+        lost.append("last_seq")
+    return lost + [
+        name for name in names if name not in given or (name in KEPT and getattr(found, name) != getattr(before, name))
+    ]
 
 
 def _with_status(change: Change, found: Job, moment: Moment) -> Adoption:

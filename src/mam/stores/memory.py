@@ -70,7 +70,8 @@ class MemoryStore:
             raise UnknownJob(job=job_id, store=self.address) from None
 
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
-        return sorted(job_id for job_id in self._jobs if job_id.startswith(prefix))[:limit]
+        with self._changed:
+            return sorted(job_id for job_id in self._jobs if job_id.startswith(prefix))[:limit]
 
     def select(self, query: Query) -> Iterator[Job]:
         with self._changed:
@@ -78,7 +79,8 @@ class MemoryStore:
         return iter(sorted(matching, key=lambda job: -job.number))
 
     def ahead_of(self, job: Job) -> int:
-        rivals = [other for other in self._jobs.values() if claimable(other, job.agent_session)]
+        with self._changed:
+            rivals = [other for other in self._jobs.values() if claimable(other, job.agent_session)]
         return sum(claim_order(other) < claim_order(job) for other in rivals)
 
     def problems(self) -> list[Problem]:

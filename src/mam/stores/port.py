@@ -14,7 +14,6 @@ from mam.jobs.status import Status
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from typing import Any, Protocol
 
     from mam.clock import Clock, Moment
@@ -80,7 +79,7 @@ if TYPE_CHECKING:
             """Names this journal; another one after the store was made anew."""
 
         @property
-        def home(self) -> Path | None:
+        def home(self) -> str | None:
             """A private directory beside the data, for what is not part of the registry; None if there is none."""
 
         @property

@@ -1,0 +1,241 @@
+"""Records, journal and index as one thing, for whoever holds the registry's lock.
+
+An act is written in this order, and may be cut off anywhere:
+
+1. the new records, under temporary names, synced   (cut off here: leftovers, swept later)
+2. one frame in the journal, synced                 (THE COMMIT: from here on the act has happened)
+3. records renamed, event logs appended, directory stamped and synced
+4. the index, with the place in the journal up to which all this is true
+
+Whoever comes next and finds the journal ahead of the index repeats step 3 and 4 (catch_up.py).
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import BadRecord, StoreUnavailable, UnknownJob
+from mam.frozen import Frozen
+from mam.jobs.adopt import adopt_known
+from mam.jobs.change import Change
+from mam.jobs.record import parse_job
+from mam.jobs.sweep import SWEEP_LIMIT, settle
+from mam.stores.common import changed_fields
+from mam.stores.files.directory import Directory, make_directories
+from mam.stores.files.event_log import append_events
+from mam.stores.files.index import Applied, DatabaseError, Index
+from mam.stores.files.journal import Journal
+from mam.stores.files.records import Records
+from mam.stores.files.secrets import Secrets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.clock import Clock, Moment
+    from mam.jobs.record import Job
+    from mam.stores.files.index import Row, Stamp
+    from mam.stores.files.records import Found, Prepared
+
+STORE = ".store"
+
+
+class Step(Frozen):
+    """One job's part in an act."""
+
+    before: Job | None
+    change: Change
+    stamp: Stamp | None = None
+    """Of a file that stays as it is; None when the record is to be written."""
+
+
+class Book:
+    def __init__(self, path: str, clock: Clock) -> None:
+        self.clock = clock
+        self.directory = Directory(path)
+        self.home = os.path.join(path, STORE)
+        try:
+            make_directories(self.home)
+            self.journal = Journal(self.home, clock.new_id())
+            self.index = Index(os.path.join(self.home, "index.sqlite"))
+        except (OSError, DatabaseError) as error:
+            raise StoreUnavailable(store=path, problem=_said(error)) from None
+        self.records = Records(self.directory)
+        self.secrets = Secrets(self.home)
+        self.applied: Applied
+        self._inline_secrets: dict[str, dict[str, Any]] = {}
+
+    def close(self) -> None:
+        self.index.close()
+        self.journal.close()
+        self.directory.close()
+
+    # -- reading one job -------------------------------------------------------------------------------------------
+
+    def load(self, job_id: str) -> Job:
+        """The job as its file says now. Somebody else's edit is taken over first."""
+        row = self.index.row(job_id)
+        try:
+            found = self.records.read(job_id)
+        except FileNotFoundError:
+            if row is not None:
+                self.gone([job_id])
+            raise UnknownJob(job=job_id, store=self.directory.path) from None
+        except BadRecord as bad:
+            self.note_bad(job_id, bad)
+            raise
+        if row is None:
+            raise UnknownJob(job=job_id, store=self.directory.path)
+        if found.stamp == row.stamp:
+            self._remember_secrets(found)
+            return found.job if found.job.number == row.number else found.job.replace(number=row.number)
+        return self.adopt(found, row)
+
+    def adopt(self, found: Found, row: Row) -> Job:
+        """A record that mam knew and that somebody else has written."""
+        self._remember_secrets(found)
+        before = parse_job({**row.state, "prompt": found.job.prompt}, self.directory.path)
+        adoption = adopt_known(before, found.job, found.given, self.clock.now())
+        if adoption.change.lines:
+            self.commit([Step(before=before, change=adoption.change)])
+        else:
+            self._quietly(lambda: self.index.put(before, found.stamp))
+        if adoption.complaint:
+            complaint = f"{adoption.complaint} The rest of that write was taken over."
+            self._quietly(lambda: self.index.note_problem(f"{before.job_id}.json", complaint, found.stamp))
+        return adoption.change.job
+
+    # -- what others left ------------------------------------------------------------------------------------------
+
+    def note_bad(self, job_id: str, bad: BadRecord) -> None:
+        problem, stamp = str(bad.facts["problem"]), self.records.stamp(job_id)
+        self._quietly(lambda: self.index.mark_bad(job_id, problem, stamp))
+
+    def note_problem(self, file: str, problem: str, stamp: Stamp) -> None:
+        self._quietly(lambda: self.index.note_problem(file, problem, stamp))
+
+    def restore_rows(self, found: list[Found], numbers: dict[str, int]) -> None:
+        """Jobs that the journal knows and the index has lost."""
+
+        def put_all() -> None:
+            for one in found:
+                self.index.put(one.job.replace(number=numbers[one.job.job_id]), one.stamp)
+
+        self._quietly(put_all)
+
+    def looked_around(self) -> None:
+        """Everything in the directory is known now."""
+        directory_ns = self.directory.expected()
+        if directory_ns != self.applied.directory_ns:
+            self.applied = self.applied.replace(directory_ns=directory_ns)
+            self._quietly(lambda: None)
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def commit(self, steps: list[Step]) -> None:
+        """One act: all of its steps, or none."""
+        steps = [step for step in steps if step.change.lines]
+        if not steps:
+            return
+        prepared = self._prepare(steps)
+        try:
+            self._keep_secrets(steps)
+            place = self.journal.append(self._entries(steps))
+        except BaseException as error:
+            self._discard(prepared)
+            if isinstance(error, OSError):
+                raise StoreUnavailable(store=self.directory.path, problem=_said(error)) from None
+            raise
+        numbers = [step.change.job.number for step in steps]
+        self.applied = self.applied.replace(
+            place=place,
+            next_entry=self.applied.next_entry + len(steps),
+            next_number=max(self.applied.next_number, *(number + 1 for number in numbers)),
+        )
+        try:
+            self._materialise(steps, prepared)
+        except (OSError, DatabaseError):
+            # The act is committed, and that is what was promised; who comes next carries the rest out.
+            self.index.roll_back()
+
+    def gone(self, job_ids: list[str]) -> None:
+        """Somebody removed these records; their history stays in the audit log."""
+        moment = self.clock.now()
+        entries: list[dict[str, Any]] = []
+        for job_id in job_ids:
+            said = {"timestamp": moment.second, "event": "removed", "job_id": job_id, "by": "foreign"}
+            entries.append(self._entry(len(entries), job_id, None, (said,)))
+        place = self.journal.append(entries)
+        self.applied = self.applied.replace(place=place, next_entry=self.applied.next_entry + len(entries))
+        self._quietly(lambda: self.index.remove(job_ids))
+
+    def settle(self, moment: Moment) -> list[Job]:
+        """What time has decided, for a bounded number of jobs, longest due first."""
+        steps = []
+        for job_id in self.index.due(moment, SWEEP_LIMIT):
+            try:
+                job = self.load(job_id)
+            except (BadRecord, UnknownJob):
+                continue  # marked, and not in the way of the others any more
+            steps.append(Step(before=job, change=settle(job, moment)))
+        self.commit(steps)
+        return [step.change.job for step in steps if step.change.lines]
+
+    def _prepare(self, steps: list[Step]) -> list[Prepared | None]:
+        prepared: list[Prepared | None] = []
+        try:
+            for step in steps:
+                prepared.append(None if step.stamp else self.records.prepare(step.change.job))
+        except OSError as error:
+            self._discard(prepared)
+            raise StoreUnavailable(store=self.directory.path, problem=_said(error)) from None
+        return prepared
+
+    def _discard(self, prepared: list[Prepared | None]) -> None:
+        for one in prepared:
+            if one is not None:
+                self.records.discard(one.temporary)
+
+    def _remember_secrets(self, found: Found) -> None:
+        """Until the record is rewritten, which is when they have to be kept elsewhere."""
+        if found.secrets:
+            self._inline_secrets[found.job.job_id] = found.secrets
+
+    def _keep_secrets(self, steps: list[Step]) -> None:
+        for step in steps:
+            inline = self._inline_secrets.pop(step.change.job.job_id, None)
+            if inline and not step.stamp:
+                self.secrets.keep(step.change.job.job_id, inline)
+
+    def _entries(self, steps: list[Step]) -> list[dict[str, Any]]:
+        return [
+            self._entry(place, step.change.job.job_id, changed_fields(step.before, step.change.job), step.change.lines)
+            for place, step in enumerate(steps)
+        ]
+
+    def _entry(self, place: int, job_id: str, fields: dict[str, Any] | None, lines: Any) -> dict[str, Any]:
+        return {"number": self.applied.next_entry + place, "job_id": job_id, "fields": fields, "lines": list(lines)}
+
+    def _materialise(self, steps: list[Step], prepared: list[Prepared | None]) -> None:
+        for step, one in zip(steps, prepared, strict=True):
+            if one is not None:
+                self.records.put(one)
+            append_events(self.directory, step.change.job.job_id, step.change.lines)
+        self.applied = self.applied.replace(directory_ns=self.directory.synced())
+        self.index.begin()
+        for step, one in zip(steps, prepared, strict=True):
+            stamp = one.stamp if one is not None else step.stamp
+            assert stamp is not None
+            self.index.put(step.change.job, stamp)
+        self.index.commit(self.applied)
+
+    def _quietly(self, write: Callable[[], object]) -> None:
+        """A change of the index alone: nothing that the journal would have to know."""
+        self.index.begin()
+        write()
+        self.index.commit(self.applied)
+
+
+def _said(error: OSError | DatabaseError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,97 @@
+"""The directory of a registry, watched by its own modification time.
+
+Every change of mam's own is followed by a time that mam sets itself, to the nanosecond. A directory that shows another
+time has been changed by somebody else since, even within the same tick of the file system's clock.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from mam.errors import StoreMissing, StoreUnavailable
+
+UNKNOWN = -1
+"""A time that no directory shows: the next look at it will be a thorough one."""
+
+
+class Directory:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.descriptor = _open(path)
+        self._expected = UNKNOWN
+        self._disturbed = False
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+    def modified_ns(self) -> int:
+        return os.fstat(self.descriptor).st_mtime_ns
+
+    def expect(self, modified_ns: int) -> None:
+        """What the directory looks like before this act's own changes."""
+        self._expected = modified_ns
+        self._disturbed = False
+
+    def stamp(self) -> None:
+        """From now on any change that is not mam's own shows, whatever happened before."""
+        now = time.time_ns()
+        os.utime(self.descriptor, ns=(now, now))
+        self.expect(self.modified_ns())  # what the file system could keep of it
+
+    def __enter__(self) -> None:
+        """`with directory:` around each change of mam's own, as tightly as can be."""
+        self._disturbed = self._disturbed or self.modified_ns() != self._expected
+
+    def __exit__(self, *_exception: object) -> None:
+        disturbed = self._disturbed
+        self.stamp()
+        self._disturbed = disturbed
+
+    def synced(self) -> int:
+        """Makes all renames durable; returns the time to expect next, UNKNOWN if somebody else was here too."""
+        os.fsync(self.descriptor)
+        return self.expected()
+
+    def expected(self) -> int:
+        return UNKNOWN if self._disturbed or self.modified_ns() != self._expected else self._expected
+
+
+def make_directories(path: str) -> bool:
+    """The directory and what is missing above it, private to the user. Whether anything was made."""
+    if os.path.isdir(path):
+        return False
+    parent = os.path.dirname(os.path.abspath(path))
+    make_directories(parent)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if os.path.isdir(path):
+            return False
+        raise StoreUnavailable(store=path, problem="something that is not a directory is in its place") from None
+    except OSError as error:
+        raise StoreUnavailable(store=path, problem=f"cannot be made: {error.strerror}") from None
+    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.fsync(descriptor)
+    os.close(descriptor)
+    return True
+
+
+def _open(path: str) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise StoreMissing(store=path) from None
+    except OSError as error:
+        raise StoreUnavailable(store=path, problem=error.strerror) from None
+    found = os.fstat(descriptor)
+    problem = None
+    if found.st_uid != os.geteuid():
+        problem = f"belongs to another user (uid {found.st_uid}), whose files mam does not touch"
+    elif found.st_mode & stat.S_IWOTH:
+        problem = "can be written by everybody; `chmod 700` it first"
+    if problem:
+        os.close(descriptor)
+        raise StoreUnavailable(store=path, problem=problem)
+    return descriptor

@@ -1,0 +1,222 @@
+"""The journal: an act has happened when its frame is on the disk, and not before.
+
+`journal.log` is the segment being written; full ones are renamed to `journal-<first entry>.log`. Everything else in
+the store (records, index, event logs) follows from here and is caught up by the next holder of the lock.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import StoreDamaged, StoreUnavailable
+from mam.frozen import Frozen
+from mam.stores.files.frames import frame, unframe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+ACTIVE = "journal.log"
+SEGMENT_LIMIT = 16 * 1024 * 1024
+QUARANTINE = "quarantine"
+FORMAT = 1
+
+
+class Place(Frozen):
+    """A byte in the journal: the segment that begins with entry `first`, and the offset in it."""
+
+    first: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.first}:{self.offset}"
+
+
+def parse_place(cursor: str) -> Place:
+    first, _, offset = cursor.partition(":")
+    return Place(first=int(first), offset=int(offset))
+
+
+class Journal:
+    """Open for the holder of the registry's lock; reading up to a known end needs no lock."""
+
+    def __init__(self, directory: str, new_id: str) -> None:
+        self._directory = directory
+        self._descriptor = self._open(new_id)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def refresh(self, new_id: str) -> None:
+        """Another holder may have closed the segment that this descriptor is open on."""
+        try:
+            there = os.stat(self._path(ACTIVE), follow_symlinks=False)
+        except FileNotFoundError:
+            there = None
+        mine = os.fstat(self._descriptor)
+        if there is None or (there.st_ino, there.st_dev) != (mine.st_ino, mine.st_dev):
+            os.close(self._descriptor)
+            self._descriptor = self._open(new_id)
+
+    def end(self) -> Place:
+        return Place(first=self.first, offset=os.fstat(self._descriptor).st_size)
+
+    def append(self, entries: list[dict[str, Any]]) -> Place:
+        """The commit. When it returns, the entries are durable; when it raises, they are not there."""
+        if os.fstat(self._descriptor).st_size > SEGMENT_LIMIT:
+            self._rotate(int(entries[0]["number"]))
+        start = os.fstat(self._descriptor).st_size
+        try:
+            _write_all(self._descriptor, frame(entries))
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            self._take_back(start)
+            raise StoreUnavailable(store=self._path(ACTIVE), problem=error.strerror) from None
+        return self.end()
+
+    def read(
+        self, place: Place, end: Place, damaged: Callable[[StoreDamaged], None]
+    ) -> Iterator[tuple[list[dict[str, Any]], Place]]:
+        """Whole frames between two places, each with the place behind it. `damaged` is told of any that is not
+        whole, and either raises what it is given or lets the reading go on behind it."""
+        segments = [(self.first, ACTIVE)] if place.first == end.first == self.first else self.segments()
+        for first, name in segments:
+            if first < place.first:
+                continue
+            begin = place.offset if first == place.first else 0
+            stop = end.offset if first == end.first else None
+            yield from self._read_segment(first, name, begin, stop, damaged)
+            if first == end.first:
+                return
+
+    def segments(self) -> list[tuple[int, str]]:
+        """(first entry, file name) of every segment, oldest first."""
+        closed = sorted(
+            name for name in os.listdir(self._directory) if name.startswith("journal-") and name.endswith(".log")
+        )
+        return [(int(name[8:-4]), name) for name in closed] + [(self.first, ACTIVE)]
+
+    def cut_torn_tail(self, place: Place) -> None:
+        """An act killed in the middle of its append was never acknowledged: its bytes are put aside.
+
+        Anything whole behind the damage means that acknowledged frames were hurt, which nobody may paper over.
+        """
+        size = os.fstat(self._descriptor).st_size
+        tail = os.pread(self._descriptor, size - place.offset, place.offset)
+        if any(unframe(line) is not None for line in tail.splitlines(keepends=True)):
+            raise StoreDamaged(
+                file=self._path(ACTIVE), offset=place.offset, problem="a frame is broken and others follow it"
+            )
+        aside = self._path(QUARANTINE)
+        os.makedirs(aside, mode=0o700, exist_ok=True)
+        name = os.path.join(aside, f"journal-{place.first}-{place.offset}.torn")
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            _write_all(descriptor, tail)
+        finally:
+            os.close(descriptor)
+        os.ftruncate(self._descriptor, place.offset)
+        os.fdatasync(self._descriptor)
+
+    def _read_segment(
+        self, first: int, name: str, begin: int, stop: int | None, damaged: Callable[[StoreDamaged], None]
+    ) -> Iterator[tuple[list[dict[str, Any]], Place]]:
+        with open(self._path(name), "rb") as file:
+            file.seek(begin)
+            offset = begin
+            while stop is None or offset < stop:
+                line = file.readline()
+                if not line:
+                    return
+                payload = unframe(line)
+                if payload is None:
+                    damaged(StoreDamaged(file=self._path(name), offset=offset, problem="a frame is not whole"))
+                offset += len(line)
+                if isinstance(payload, list):
+                    yield payload, Place(first=first, offset=offset)
+
+    def _open(self, new_id: str) -> int:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(self._path(ACTIVE), flags)
+        except FileNotFoundError:
+            return self._begin(new_id, 1)
+        header = unframe(os.pread(descriptor, 512, 0).partition(b"\n")[0] + b"\n")
+        if not isinstance(header, dict):
+            return self._begin_again(descriptor, new_id)
+        if header["format"] > FORMAT:
+            os.close(descriptor)
+            raise StoreUnavailable(store=self._path(ACTIVE), problem="was written by a newer mam")
+        self.journal_id, self.first = str(header["journal"]), int(header["first"])
+        return descriptor
+
+    def _begin_again(self, descriptor: int, new_id: str) -> int:
+        """A segment without a whole header: its maker was killed before any act could be in it, or it was damaged."""
+        size = os.fstat(descriptor).st_size
+        content = os.pread(descriptor, size, 0)
+        os.close(descriptor)
+        if content.count(b"\n") > 1:
+            raise StoreDamaged(file=self._path(ACTIVE), offset=0, problem="its first line is not whole")
+        return self._begin(new_id, 1)
+
+    def _begin(self, new_id: str, first: int) -> int:
+        """A segment appears under its name only with its header, so nobody meets half of one."""
+        closed = [name for name in os.listdir(self._directory) if name.startswith("journal-")]
+        if closed and first == 1:
+            journal_id, first = self._after_last_segment(sorted(closed)[-1])
+        else:
+            journal_id = new_id
+        fresh = self._path(".journal.new")
+        descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        _write_all(descriptor, frame({"journal": journal_id, "first": first, "format": FORMAT}))
+        os.fsync(descriptor)
+        os.rename(fresh, self._path(ACTIVE))
+        sync_directory(self._directory)
+        self.journal_id, self.first = journal_id, first
+        return descriptor
+
+    def _after_last_segment(self, name: str) -> tuple[str, int]:
+        """Killed between closing one segment and beginning the next: go on where the closed one ended."""
+        number = int(name[8:-4])
+        with open(self._path(name), "rb") as file:
+            for line in file:
+                payload = unframe(line)
+                if isinstance(payload, dict):
+                    journal_id = str(payload["journal"])
+                elif isinstance(payload, list):
+                    number = int(payload[-1]["number"]) + 1
+        return journal_id, number
+
+    def _rotate(self, next_entry: int) -> None:
+        journal_id = self.journal_id
+        os.rename(self._path(ACTIVE), self._path(f"journal-{self.first:016d}.log"))
+        os.close(self._descriptor)
+        self._descriptor = self._begin(journal_id, next_entry)
+
+    def _take_back(self, start: int) -> None:
+        """After a failed write or sync the act is over: its bytes go, and this descriptor is not trusted again."""
+        try:
+            os.ftruncate(self._descriptor, start)
+        except OSError:
+            pass  # the torn tail stays for the next holder to put aside
+        os.close(self._descriptor)
+        self._descriptor = os.open(self._path(ACTIVE), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+
+def sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """A full disk may take a part of it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,128 @@
+"""The registry's one lock: an exclusive flock on `.lock`, as the old scripts take it.
+
+It dies with its holder, is never inherited by a child, and its file is never deleted: whoever finds that `.lock` has
+become another file while waiting starts again, so that two holders on two inodes cannot exist.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from _thread import get_ident
+
+from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
+
+LOCK_FILE = ".lock"
+WAIT_SECONDS = 10.0
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
+
+_held: dict[tuple[str, int], list[int]] = {}
+"""(directory, thread) -> [descriptor, depth]: the thread that holds the lock may take it again."""
+
+
+class registry_lock:  # noqa: N801 - the seed's name, used as a function
+    """`with registry_lock(directory):` nobody else reads, changes or writes the registry meanwhile."""
+
+    def __init__(self, directory: str, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._directory = os.path.realpath(directory)
+        self._wait_seconds = wait_seconds
+        self._key = (self._directory, get_ident())
+
+    def __enter__(self) -> None:
+        held = _held.get(self._key)
+        if held is None:
+            _held[self._key] = [_acquire(self._directory, self._wait_seconds), 1]
+        else:
+            held[1] += 1
+
+    def __exit__(self, *_exception: object) -> None:
+        held = _held.get(self._key)
+        if held is None:
+            return  # this is a child made inside the lock, which does not own it
+        held[1] -= 1
+        if held[1] == 0:
+            del _held[self._key]
+            os.close(held[0])
+
+
+def _acquire(directory: str, wait_seconds: float) -> int:
+    path = os.path.join(directory, LOCK_FILE)
+    ends = time.monotonic() + wait_seconds
+    while True:
+        descriptor = _open(path, directory)
+        try:
+            _wait_for(descriptor, ends, directory, wait_seconds)
+            if _is_still(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _open(path: str, directory: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise StoreReadOnly(store=directory, problem=error.strerror) from None
+        if error.errno == errno.ENOENT:
+            raise StoreMissing(store=directory) from None
+        why = "its .lock is a link" if error.errno == errno.ELOOP else f"its .lock: {error.strerror}"
+        raise StoreUnavailable(store=directory, problem=why) from None
+
+
+def _wait_for(descriptor: int, ends: float, directory: str, wait_seconds: float) -> None:
+    """Polls, since a blocking flock cannot be bounded without signals, which belong to the main program."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= ends:
+                who = holder(descriptor)
+                raise StoreUnavailable(
+                    store=directory, problem=f"its lock has been held for {wait_seconds:g} s{who}; try again later"
+                ) from None
+        except OSError as error:
+            raise StoreUnavailable(store=directory, problem=f"cannot be locked: {error.strerror}") from None
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _is_still(path: str, descriptor: int) -> bool:
+    """Whether the file that was locked is still the one that others will open."""
+    mine = os.fstat(descriptor)
+    try:
+        theirs = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return (mine.st_dev, mine.st_ino) == (theirs.st_dev, theirs.st_ino)
+
+
+def holder(descriptor: int) -> str:
+    """` by process N`, where the system tells."""
+    found = os.fstat(descriptor)
+    wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    try:
+        with open("/proc/locks", encoding="ascii") as file:
+            for line in file:
+                fields = line.split()
+                if wanted in fields and "FLOCK" in fields and "->" not in fields:
+                    return f" by process {fields[fields.index(wanted) - 1]}"
+    except OSError:
+        pass
+    return ""
+
+
+def _forget_in_child() -> None:
+    """A forked child has copies of the descriptors; as long as it kept them, the lock would outlive its holder."""
+    for descriptor, _depth in _held.values():
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,166 @@
+"""The record files: read with distrust, written so that a reader sees the old one or the new one, whole.
+
+Every path is a bare name below one directory descriptor; links, devices and other people's files are never followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import time
+
+from mam.errors import BadRecord
+from mam.frozen import Frozen
+from mam.jobs.record import parse_job, split_secrets
+from mam.stores.files.frames import to_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from mam.jobs.record import Job
+    from mam.stores.files.directory import Directory
+    from mam.stores.files.index import Stamp
+
+SIZE_LIMIT = 64 * 1024 * 1024
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # NONBLOCK: a pipe in the place of a file
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Found(Frozen):
+    """What a record file holds."""
+
+    job: Job
+    given: frozenset[str]
+    """The names of the fields that the file itself has."""
+    secrets: dict[str, Any]
+    stamp: Stamp
+
+
+class Prepared(Frozen):
+    """A record that is on the disk under a temporary name."""
+
+    temporary: str
+    name: str
+    stamp: Stamp
+
+
+class Records:
+    """The directory of a registry."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._descriptor = directory.descriptor
+
+    def read(self, job_id: str) -> Found:
+        """Raises FileNotFoundError, or BadRecord for anything that is not a sound record of this job."""
+        name = file_name(job_id)
+        fields, stamp = self._read_fields(name)
+        fields, secrets = split_secrets(fields) if isinstance(fields, dict) else (fields, {})
+        job = parse_job(fields, self._label(name))
+        if job.job_id != job_id:
+            raise BadRecord(file=self._label(name), problem=f"it says that it is job {job.job_id}")
+        return Found(job=job, given=frozenset(fields), secrets=secrets, stamp=stamp)
+
+    def prepare(self, job: Job) -> Prepared:
+        """All that can fail for want of space happens here, before the act is committed."""
+        temporary = f".{job.job_id}.{os.urandom(6).hex()}.tmp"
+        with self._directory:
+            descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
+        try:
+            view = memoryview(readable(job.to_json()))
+            while view:
+                view = view[os.write(descriptor, view) :]
+            # Given to the nanosecond, so that an edit within the same tick of the file system's clock shows.
+            os.utime(descriptor, ns=(now := time.time_ns(), now))
+            os.fsync(descriptor)
+            stamp = stamp_of(os.fstat(descriptor))
+        except BaseException:
+            os.close(descriptor)
+            self.discard(temporary)
+            raise
+        os.close(descriptor)
+        return Prepared(temporary=temporary, name=file_name(job.job_id), stamp=stamp)
+
+    def put(self, prepared: Prepared) -> None:
+        with self._directory:
+            os.rename(prepared.temporary, prepared.name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def discard(self, name: str) -> None:
+        try:
+            with self._directory:
+                os.unlink(name, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            pass
+
+    def stamp(self, job_id: str) -> Stamp:
+        """Of a file that could not be read, so that it is looked at again only when it has changed."""
+        return stamp_of(os.stat(file_name(job_id), dir_fd=self._descriptor, follow_symlinks=False))
+
+    def exists(self, job_id: str) -> bool:
+        try:
+            self.stamp(job_id)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _read_fields(self, name: str) -> tuple[Any, Stamp]:
+        try:
+            descriptor = os.open(name, _READ, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            self._refuse(name, "is a link" if error.errno == errno.ELOOP else str(error.strerror))
+        try:
+            found = os.fstat(descriptor)
+            self._check_kind(name, found)
+            data = _read_all(descriptor, found.st_size)
+        finally:
+            os.close(descriptor)
+        try:
+            return json.loads(data, parse_constant=_no_constant), stamp_of(found)
+        except (ValueError, RecursionError):
+            self._refuse(name, "is empty" if not data.strip() else "is not whole, valid JSON")
+
+    def _check_kind(self, name: str, found: os.stat_result) -> None:
+        if stat.S_ISDIR(found.st_mode):
+            self._refuse(name, "is a directory")
+        if not stat.S_ISREG(found.st_mode):
+            self._refuse(name, "is not a regular file")
+        if found.st_uid != os.geteuid():
+            self._refuse(name, f"belongs to another user (uid {found.st_uid})")
+        if found.st_size > SIZE_LIMIT:
+            self._refuse(name, f"has {found.st_size:,} bytes, which no record has")
+
+    def _refuse(self, name: str, problem: str) -> NoReturn:
+        raise BadRecord(file=self._label(name), problem=problem)
+
+    def _label(self, name: str) -> str:
+        return os.path.join(self._directory.path, name)
+
+
+def readable(fields: dict[str, Any]) -> bytes:
+    """One field a line. Python's own indentation leaves its C encoder unused, which every act would pay for."""
+    lines = [b"  %s: %s" % (to_bytes(name), to_bytes(value)) for name, value in fields.items()]
+    return b"{\n" + b",\n".join(lines) + b"\n}\n"
+
+
+def file_name(job_id: str) -> str:
+    return f"{job_id}.json"
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    parts = []
+    while part := os.read(descriptor, size + 1):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")

@@ -1,0 +1,240 @@
+"""The port, on files. Every operation takes the lock, catches up, and is then alone with the book."""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock
+
+from mam.clock import SystemClock
+from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable, UnknownJob
+from mam.jobs import acts
+from mam.jobs.change import Change
+from mam.jobs.claiming import claimable
+from mam.stores.common import matches
+from mam.stores.files.book import STORE, Book, Step
+from mam.stores.files.catch_up import catch_up
+from mam.stores.files.directory import make_directories
+from mam.stores.files.event_log import read_events
+from mam.stores.files.index import DatabaseError
+from mam.stores.files.journal import Place, parse_place
+from mam.stores.files.lock import WAIT_SECONDS, registry_lock
+from mam.stores.port import Entry, Problem, Registration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    from mam.clock import Clock
+    from mam.jobs.change import Line
+    from mam.jobs.record import Job
+    from mam.stores.files.read_only import ReadOnlyView
+    from mam.stores.files.watch import Watch
+    from mam.stores.port import Act, Query, Request
+
+    T = TypeVar("T")
+
+
+def create_files_store(path: str) -> bool:
+    """Makes the directory of a registry if there is none; whether it made one."""
+    return make_directories(os.path.abspath(path))
+
+
+class FilesStore:
+    """A registry in a directory of one host. Threads and processes may share it; a fork opens its own."""
+
+    def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
+        self.address = os.path.realpath(path)
+        self.clock: Clock = clock or SystemClock()
+        self._lock_wait_seconds = lock_wait_seconds
+        self._threads = RLock()
+        self._book: Book | None = None
+        self._process = os.getpid()
+        self._watch: Watch | None = None
+        self._check()
+
+    @property
+    def home(self) -> str:
+        return os.path.join(self.address, STORE)
+
+    @property
+    def journal_id(self) -> str:
+        if self._book is None:
+            return self._alone(lambda book: book.journal.journal_id)
+        return self._book.journal.journal_id
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def register(self, draft: Job) -> Registration:
+        return self._alone(lambda book: _register(book, draft))
+
+    def change(self, job_id: str, act: Act) -> Job:
+        def do(book: Book) -> Job:
+            job = book.load(job_id)
+            change = act(job, self.clock.now())
+            book.commit([Step(before=job, change=change)])
+            return change.job
+
+        return self._alone(do)
+
+    def claim(self, request: Request) -> Job | None:
+        return self._alone(lambda book: _claim(book, request))
+
+    def sweep(self) -> list[Job]:
+        return self._alone(lambda book: book.settle(self.clock.now()))
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def get(self, job_id: str) -> Job:
+        try:
+            return self._alone(lambda book: book.load(job_id))
+        except StoreReadOnly:
+            return self._view().get(job_id)
+
+    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        try:
+            return self._alone(lambda book: book.index.with_prefix(prefix, limit))
+        except StoreReadOnly:
+            return self._view().ids_with_prefix(prefix, limit)
+
+    def select(self, query: Query) -> Iterator[Job]:
+        """The ids are those of one moment; each record is read when its turn comes."""
+        try:
+            chosen = self._alone(lambda book: book.index.select(query), thoroughly=True)
+        except StoreReadOnly:
+            yield from self._view().select(query)
+            return
+        for job_id, number in chosen:
+            try:
+                job = self._opened().records.read(job_id).job.replace(number=number)
+            except (FileNotFoundError, BadRecord):
+                continue  # gone since; or it was bad before, and `problems` says so
+            if matches(query, job):
+                yield job
+
+    def ahead_of(self, job: Job) -> int:
+        return self._alone(lambda book: book.index.ahead(job.agent_session, job.priority, job.number))
+
+    def problems(self) -> list[Problem]:
+        try:
+            found = self._alone(lambda book: book.index.problems())
+        except StoreReadOnly:
+            return self._view().problems()
+        return [problem for problem, _stamp in found]
+
+    def events(self, job_id: str) -> list[Line]:
+        return self._alone(lambda book: read_events(book.directory.descriptor, job_id))
+
+    # -- the journal -----------------------------------------------------------------------------------------------
+
+    def end(self) -> str:
+        return self._alone(lambda book: str(book.journal.end()))
+
+    def entries(self, cursor: str | None) -> Iterator[Entry]:
+        """Reads up to where the journal ended under the lock, so that no frame is met before it is durable."""
+        end = parse_place(self.end())
+        journal = self._opened().journal
+        begin = parse_place(cursor) if cursor else Place(first=0, offset=0)
+        for frame, place in journal.read(begin, end, _go_on):
+            for rank, entry in enumerate(frame):
+                # Only behind the whole frame may a follower go on; within it, it would miss what belongs together.
+                behind = str(place) if rank == len(frame) - 1 else str(begin)
+                yield Entry(
+                    cursor=behind,
+                    number=entry["number"],
+                    job_id=entry["job_id"],
+                    fields=entry["fields"],
+                    lines=tuple(entry["lines"]),
+                )
+            begin = place
+
+    def wait(self, cursor: str, timeout: float) -> bool:
+        if self._watch is None:
+            from mam.stores.files.watch import Watch
+
+            self._watch = Watch(self.address)
+            return True  # something may have happened before the watch began: look once more
+        if self.end() != cursor:
+            return True
+        return self._watch.wait(timeout)
+
+    def due_in(self) -> float | None:
+        due_ms = self._alone(lambda book: book.index.due_in_ms(self.clock.now()))
+        return None if due_ms is None else due_ms / 1000
+
+    def close(self) -> None:
+        with self._threads:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+            if self._book is not None and self._process == os.getpid():
+                self._book.close()
+            self._book = None
+
+    # -- shared ----------------------------------------------------------------------------------------------------
+
+    def _alone(self, do: Callable[[Book], T], *, thoroughly: bool = False) -> T:
+        with self._threads, registry_lock(self.address, self._lock_wait_seconds):
+            book = None
+            try:
+                book = self._opened()
+                catch_up(book, thoroughly=thoroughly)
+                return do(book)
+            except (OSError, DatabaseError) as error:
+                problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
+                raise StoreUnavailable(store=self.address, problem=problem) from None
+            finally:
+                if book is not None:
+                    book.index.roll_back()
+
+    def _opened(self) -> Book:
+        if self._process != os.getpid():
+            # A child must not use its parent's database connection, nor close it.
+            self._book, self._watch, self._process = None, None, os.getpid()
+        if self._book is None:
+            self._book = Book(self.address, self.clock)
+        return self._book
+
+    def _view(self) -> ReadOnlyView:
+        from mam.stores.files.read_only import ReadOnlyView
+
+        return ReadOnlyView(self.address)
+
+    def _check(self) -> None:
+        """Says at once what is wrong with the directory, before anything is made in it."""
+        from mam.stores.files.directory import Directory
+
+        Directory(self.address).close()
+
+
+def _register(book: Book, draft: Job) -> Registration:
+    known = (draft.key is not None and book.index.with_key(draft.key)) or (
+        draft.retry_of is not None and book.index.retry_of(draft.retry_of)
+    )
+    if known:
+        return Registration(job=book.load(known), created=False)
+    if book.records.exists(draft.job_id):
+        raise AlreadyRegistered(job=draft.job_id)
+    change = acts.register(draft, book.applied.next_number, book.clock.now())
+    book.commit([Step(before=None, change=change)])
+    return Registration(job=change.job, created=True)
+
+
+def _claim(book: Book, request: Request) -> Job | None:
+    moment = book.clock.now()
+    book.settle(moment)
+    while (job_id := book.index.first_pending(request.label)) is not None:
+        try:
+            job = book.load(job_id)
+        except (BadRecord, UnknownJob):
+            continue  # noted by load, so it is not the first any more
+        if not claimable(job, request.label):
+            continue  # somebody else's edit, which load has taken over
+        change: Change = acts.claim(job, moment, owner=request.owner, lease_seconds=request.lease_seconds)
+        book.commit([Step(before=job, change=change)])
+        return change.job
+    return None
+
+
+def _go_on(_damage: StoreDamaged) -> None:
+    """A follower wants what can still be read; `problems` tells of the rest."""

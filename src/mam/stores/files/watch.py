@@ -1,0 +1,83 @@
+"""Sleeping until something happens in a directory: inotify on Linux, kqueue on macOS, a slow look elsewhere."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+_MOVED_TO, _CLOSE_WRITE, _DELETE = 0x80, 0x8, 0x200
+_LOOK_SECONDS = 0.25
+
+
+class Watch:
+    """Opened before the last look at the directory, so that nothing can happen unseen in between."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = _inotify(path) if sys.platform == "linux" else None
+        self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        os.close(self._directory)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def wait(self, timeout: float) -> bool:
+        """True when the directory changed since the last call; False when the time ran out."""
+        if self._descriptor is not None:
+            return _wait_inotify(self._descriptor, timeout)
+        if sys.platform == "darwin":
+            return _wait_kqueue(self._directory, timeout)
+        return self._look(timeout)
+
+    def _look(self, timeout: float) -> bool:
+        """Only where the system offers nothing better."""
+        before, ends = os.fstat(self._directory).st_mtime_ns, time.monotonic() + timeout
+        while (left := ends - time.monotonic()) > 0:
+            if os.fstat(self._directory).st_mtime_ns != before:
+                return True
+            time.sleep(min(left, _LOOK_SECONDS))
+        return False
+
+
+def _inotify(path: str) -> int | None:
+    import ctypes  # only for those who wait: it costs more than a claim
+
+    library = ctypes.CDLL(None, use_errno=True)
+    descriptor = int(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+    if descriptor < 0:
+        return None  # no instances left for this user; the slow look will do
+    if library.inotify_add_watch(descriptor, os.fsencode(path), _MOVED_TO | _CLOSE_WRITE | _DELETE) < 0:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _wait_inotify(descriptor: int, timeout: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    if not poll.poll(timeout * 1000):
+        return False
+    try:
+        os.read(descriptor, 1 << 16)  # what happened does not matter, only that something did
+    except BlockingIOError:
+        pass
+    return True
+
+
+def _wait_kqueue(directory: int, timeout: float) -> bool:
+    if sys.platform == "darwin":
+        queue = select.kqueue()
+        try:
+            change = select.kevent(
+                directory,
+                filter=select.KQ_FILTER_VNODE,
+                flags=select.KQ_EV_ADD | select.KQ_EV_CLEAR,
+                fflags=select.KQ_NOTE_WRITE,
+            )
+            return bool(queue.control([change], 1, timeout))
+        finally:
+            queue.close()
+    return False

@@ -1,0 +1,42 @@
+"""What must be true of a registry whatever happened to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mam.registry import Registry
+from mam.stores.port import Query
+from tests.files.conftest import Place
+
+
+def check(place: Place, registry: Registry) -> None:
+    """Whole records, complete numbers, and a journal that tells the same story."""
+    jobs = {job.job_id: job for job in registry.select(Query())}
+    assert registry.store.problems() == []
+    for job_id, fields in replay(registry).items():
+        job = jobs.pop(job_id)
+        assert job.to_json() == fields
+        assert place.fields(job_id) == fields
+        assert sequence(registry, job_id) == list(range(1, job.last_seq + 1))
+        endings = [event for event in registry.store.events(job_id) if event.get("event") in ("completed", "error")]
+        assert len(endings) == (1 if job.status.ended else 0)
+    assert jobs == {}
+    assert [path.name for path in place.path.iterdir() if path.name.endswith(".tmp")] == []
+
+
+def replay(registry: Registry) -> dict[str, dict[str, Any]]:
+    """The records as the journal alone tells them."""
+    told: dict[str, dict[str, Any]] = {}
+    for entry in registry.store.entries(None):
+        if entry.fields is None:
+            told.pop(entry.job_id, None)
+        else:
+            told.setdefault(entry.job_id, {}).update(entry.fields)
+    return told
+
+
+def sequence(registry: Registry, job_id: str) -> list[int]:
+    numbers: list[int] = []
+    for event in registry.store.events(job_id):
+        numbers.extend(range(event["seq"], event.get("upto", event["seq"]) + 1))
+    return numbers
