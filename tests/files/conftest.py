@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,18 @@ class Place:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.clock = FakeClock()
+        self._opened: list[FilesStore] = []
         create_files_store(str(path))
 
     def open(self) -> Registry:
         """What the next process would have: nothing is carried over but the files."""
-        return Registry(FilesStore(str(self.path), clock=self.clock))
+        store = FilesStore(str(self.path), clock=self.clock)
+        self._opened.append(store)
+        return Registry(store)
+
+    def close(self) -> None:
+        for store in self._opened:
+            store.close()
 
     def file(self, job_id: str) -> Path:
         return self.path / f"{job_id}.json"
@@ -74,5 +81,7 @@ def old_record(job_id: str, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "jobs")
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path / "jobs")
+    yield place
+    place.close()

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 SIZE_LIMIT = 64 * 1024 * 1024
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # NONBLOCK: a pipe in the place of a file
+_PROBLEMS = {
+    errno.ELOOP: "is a link",
+    errno.EACCES: "may not be read",
+    errno.ENXIO: "is not a regular file",
+    errno.EISDIR: "is a directory",
+}
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -112,7 +118,9 @@ class Records:
         except FileNotFoundError:
             raise
         except OSError as error:
-            self._refuse(name, "is a link" if error.errno == errno.ELOOP else str(error.strerror))
+            if error.errno not in _PROBLEMS:
+                raise  # the disk or the system is at fault, not this file
+            self._refuse(name, _PROBLEMS[error.errno])
         try:
             found = os.fstat(descriptor)
             self._check_kind(name, found)

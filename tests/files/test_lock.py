@@ -1,0 +1,166 @@
+"""The lock: exclusive, bounded, dead with its holder, and never on two files at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mam.errors import StoreMissing, StoreUnavailable
+from mam.jobs.status import Status
+from mam.registry import Registry
+from mam.stores.files.lock import registry_lock
+from mam.stores.files.store import FilesStore
+from tests.files.conftest import Place
+
+HOLDER = "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True)"
+
+
+@contextmanager
+def held_by_another_process(place: Place) -> Iterator[subprocess.Popen[str]]:
+    """An old script that took the lock as the seed says, and keeps it."""
+    command = [sys.executable, "-c", f"{HOLDER}; sys.stdin.read()", str(place.path / ".lock")]
+    holder = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+    assert holder.stdout is not None and holder.stdin is not None
+    assert holder.stdout.readline() == "held\n"
+    try:
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+        holder.stdin.close()
+
+
+def has_open(path: Path) -> bool:
+    """Whether this process has the file open, so that a thread is known to wait for it."""
+    descriptors = Path("/dev/fd").iterdir()
+    wanted = path.stat()
+    for descriptor in descriptors:
+        try:
+            found = os.fstat(int(descriptor.name))
+        except OSError:
+            continue  # the listing's own descriptor
+        if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+            return True
+    return False
+
+
+def test_a_held_lock_is_waited_for_only_so_long_and_its_holder_is_named(place: Place) -> None:
+    before = place.snapshot()
+    with held_by_another_process(place) as holder:
+        registry = Registry(FilesStore(str(place.path), lock_wait_seconds=0.05))
+        with pytest.raises(StoreUnavailable, match=rf"held for 0.05 s by process {holder.pid}"):
+            registry.register(prompt="p", agent="codex")
+    assert place.snapshot().keys() - before.keys() == {".lock"}
+
+
+def test_the_lock_dies_with_its_holder(place: Place) -> None:
+    with held_by_another_process(place) as holder:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        assert place.open().register(prompt="p", agent="codex").created
+
+
+def test_the_holder_itself_may_use_the_library_inside(place: Place) -> None:
+    registry = place.open()
+    with registry_lock(str(place.path)):
+        job_id = registry.register(prompt="p", agent="codex").job.job_id
+        assert registry.set_status(job_id, Status.RUNNING).attempt == 1
+
+
+def test_another_thread_of_the_same_process_has_to_wait(place: Place) -> None:
+    registry = Registry(FilesStore(str(place.path), lock_wait_seconds=0.05))
+    outcomes: list[BaseException | None] = []
+
+    def attempt() -> None:
+        try:
+            registry.sweep()
+        except StoreUnavailable as error:
+            outcomes.append(error)
+
+    with registry_lock(str(place.path)):
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        thread.join()
+    assert len(outcomes) == 1
+
+
+def test_a_child_that_goes_on_does_not_keep_the_lock(place: Place) -> None:
+    """A tmux server, say, started while the lock was held."""
+    with registry_lock(str(place.path)):
+        child = subprocess.Popen(["sleep", "600"], close_fds=False)
+    try:
+        assert place.open().register(prompt="p", agent="codex").created
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_forked_child_does_not_keep_the_lock(place: Place) -> None:
+    reader, writer = os.pipe()
+    with registry_lock(str(place.path)):
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)  # lives until the test is over
+            os._exit(0)
+    os.close(reader)
+    try:
+        registry = Registry(FilesStore(str(place.path), lock_wait_seconds=1))
+        assert registry.register(prompt="p", agent="codex").created
+    finally:
+        os.close(writer)
+        os.waitpid(child, 0)
+
+
+def test_a_store_opened_before_a_fork_works_in_both(place: Place) -> None:
+    registry = Registry(FilesStore(str(place.path)))
+    registry.register(prompt="before", agent="codex")
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if registry.register(prompt="child", agent="codex").job.number == 2 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert registry.register(prompt="after", agent="codex").job.number == 3
+
+
+def test_a_lock_file_that_was_replaced_while_waiting_is_not_trusted(place: Place) -> None:
+    """Deleting the registry's `.lock` must not let two holders in on two files."""
+    registry = place.open()
+    registry.register(prompt="p", agent="codex")
+    done = threading.Event()
+    with held_by_another_process(place) as old_holder:
+        thread = threading.Thread(target=lambda: (registry.sweep(), done.set()))
+        thread.start()
+        while not has_open(place.path / ".lock"):
+            threading.Event().wait(0.001)
+        (place.path / ".lock").unlink()
+        with held_by_another_process(place):
+            # The old file's lock falls free; whoever was waiting for it must now wait for the new one.
+            old_holder.kill()
+            old_holder.wait()
+            assert not done.wait(0.3)
+        thread.join(timeout=30)
+    assert done.is_set()
+
+
+def test_a_linked_lock_file_is_not_followed(place: Place) -> None:
+    (place.path / ".lock").symlink_to(place.path.parent / "elsewhere")
+    with pytest.raises(StoreUnavailable, match="link"):
+        place.open().sweep()
+    assert not (place.path.parent / "elsewhere").exists()
+
+
+def test_a_registry_deleted_while_open_is_missing_not_made_again(place: Place) -> None:
+    registry = place.open()
+    (place.path).rmdir()
+    with pytest.raises(StoreMissing):
+        registry.sweep()
+    assert not place.path.exists()
