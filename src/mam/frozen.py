@@ -34,13 +34,16 @@ class Frozen(metaclass=_FrozenType):
 
     def __init__(self, **values: Any) -> None:
         kind = type(self)
-        given = {**kind.field_defaults, **values}
-        for field in kind.field_names:
-            if field not in given:
-                raise TypeError(f"{kind.__name__} needs {field}")
-            object.__setattr__(self, field, given.pop(field))
-        if given:
-            raise TypeError(f"{kind.__name__} has no {', '.join(given)}")
+        if kind.field_defaults:
+            values = {**kind.field_defaults, **values}
+        keep = object.__setattr__
+        try:
+            for field in kind.field_names:
+                keep(self, field, values[field])
+        except KeyError as missing:
+            raise TypeError(f"{kind.__name__} needs {missing}") from None
+        if len(values) != len(kind.field_names):
+            raise TypeError(f"{kind.__name__} has no {', '.join(values.keys() - set(kind.field_names))}")
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""

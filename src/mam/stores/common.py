@@ -6,20 +6,17 @@ from mam.clock import parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from mam.jobs.change import Line
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.stores.port import Query
 
 
-def changed_fields(before: Job | None, after: Job) -> dict[str, Any]:
+def changed_fields(before: Job | None, after: Json) -> Json:
     """Only what changed goes into the journal: a prompt of a megabyte is logged once, not at every step."""
-    new = after.to_json()
     if before is None:
-        return new
+        return after
     old = before.to_json()
-    return {name: value for name, value in new.items() if name not in old or old[name] != value}
+    return {name: value for name, value in after.items() if name not in old or old[name] != value}
 
 
 def event_of(line: Line) -> Line | None:

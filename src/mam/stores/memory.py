@@ -127,7 +127,7 @@ class MemoryStore:
                 cursor=str(number),
                 number=number,
                 job_id=change.job.job_id,
-                fields=changed_fields(before, change.job),
+                fields=changed_fields(before, change.job.to_json()),
                 lines=change.lines,
             )
             self._jobs[change.job.job_id] = change.job

@@ -16,7 +16,6 @@ import os
 
 from mam.errors import BadRecord, StoreUnavailable, UnknownJob
 from mam.frozen import Frozen
-from mam.jobs.adopt import adopt_known
 from mam.jobs.change import Change
 from mam.jobs.record import parse_job
 from mam.jobs.sweep import SWEEP_LIMIT, settle
@@ -30,11 +29,12 @@ from mam.stores.files.secrets import Secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from mam.clock import Clock, Moment
-    from mam.jobs.record import Job
+    from mam.jobs.change import Line
+    from mam.jobs.record import Job, Json
     from mam.stores.files.index import Row, Stamp
     from mam.stores.files.records import Found, Prepared
 
@@ -48,6 +48,20 @@ class Step(Frozen):
     change: Change
     stamp: Stamp | None = None
     """Of a file that stays as it is; None when the record is to be written."""
+
+
+class _Draft(Frozen):
+    """A step on its way to the disk."""
+
+    step: Step
+    fields: Json
+    prepared: Prepared | None
+
+    @property
+    def stamp(self) -> Stamp:
+        stamp = self.step.stamp if self.prepared is None else self.prepared.stamp
+        assert stamp is not None
+        return stamp
 
 
 class Book:
@@ -64,6 +78,8 @@ class Book:
         self.records = Records(self.directory)
         self.secrets = Secrets(self.home)
         self.applied: Applied
+        self.behind = False
+        """Whether an act of this session is committed but not carried out, so that nothing may be built on it."""
         self._inline_secrets: dict[str, dict[str, Any]] = {}
 
     def close(self) -> None:
@@ -94,13 +110,15 @@ class Book:
 
     def adopt(self, found: Found, row: Row) -> Job:
         """A record that mam knew and that somebody else has written."""
+        from mam.jobs.adopt import adopt_known
+
         self._remember_secrets(found)
         before = parse_job({**row.state, "prompt": found.job.prompt}, self.directory.path)
         adoption = adopt_known(before, found.job, found.given, self.clock.now())
         if adoption.change.lines:
             self.commit([Step(before=before, change=adoption.change)])
         else:
-            self._quietly(lambda: self.index.put(before, found.stamp))
+            self._quietly(lambda: self.index.put(before, before.to_json(), found.stamp))
         if adoption.complaint:
             complaint = f"{adoption.complaint} The rest of that write was taken over."
             self._quietly(lambda: self.index.note_problem(f"{before.job_id}.json", complaint, found.stamp))
@@ -120,7 +138,8 @@ class Book:
 
         def put_all() -> None:
             for one in found:
-                self.index.put(one.job.replace(number=numbers[one.job.job_id]), one.stamp)
+                job = one.job.replace(number=numbers[one.job.job_id])
+                self.index.put(job, job.to_json(), one.stamp)
 
         self._quietly(put_all)
 
@@ -138,31 +157,33 @@ class Book:
         steps = [step for step in steps if step.change.lines]
         if not steps:
             return
-        prepared = self._prepare(steps)
+        self._check_not_behind()
+        drafts = self._prepare(steps)
         try:
             self._keep_secrets(steps)
-            place = self.journal.append(self._entries(steps))
+            place = self.journal.append(self._entries(drafts))
         except BaseException as error:
-            self._discard(prepared)
+            self._discard(drafts)
             if isinstance(error, OSError):
                 raise StoreUnavailable(store=self.directory.path, problem=_said(error)) from None
             raise
-        numbers = [step.change.job.number for step in steps]
+        highest = max(step.change.job.number for step in steps)
         self.applied = self.applied.replace(
             place=place,
             next_entry=self.applied.next_entry + len(steps),
-            next_number=max(self.applied.next_number, *(number + 1 for number in numbers)),
+            next_number=max(self.applied.next_number, highest + 1),
         )
         try:
-            self._materialise(steps, prepared)
+            self._materialise(drafts)
         except (OSError, DatabaseError):
             # The act is committed, and that is what was promised; who comes next carries the rest out.
             self.index.roll_back()
+            self.behind = True
 
     def gone(self, job_ids: list[str]) -> None:
         """Somebody removed these records; their history stays in the audit log."""
         moment = self.clock.now()
-        entries: list[dict[str, Any]] = []
+        entries: list[Json] = []
         for job_id in job_ids:
             said = {"timestamp": moment.second, "event": "removed", "job_id": job_id, "by": "foreign"}
             entries.append(self._entry(len(entries), job_id, None, (said,)))
@@ -182,20 +203,22 @@ class Book:
         self.commit(steps)
         return [step.change.job for step in steps if step.change.lines]
 
-    def _prepare(self, steps: list[Step]) -> list[Prepared | None]:
-        prepared: list[Prepared | None] = []
+    def _prepare(self, steps: list[Step]) -> list[_Draft]:
+        drafts: list[_Draft] = []
         try:
             for step in steps:
-                prepared.append(None if step.stamp else self.records.prepare(step.change.job))
+                fields = step.change.job.to_json()
+                prepared = None if step.stamp else self.records.prepare(step.change.job.job_id, fields)
+                drafts.append(_Draft(step=step, fields=fields, prepared=prepared))
         except OSError as error:
-            self._discard(prepared)
+            self._discard(drafts)
             raise StoreUnavailable(store=self.directory.path, problem=_said(error)) from None
-        return prepared
+        return drafts
 
-    def _discard(self, prepared: list[Prepared | None]) -> None:
-        for one in prepared:
-            if one is not None:
-                self.records.discard(one.temporary)
+    def _discard(self, drafts: list[_Draft]) -> None:
+        for draft in drafts:
+            if draft.prepared is not None:
+                self.records.discard(draft.prepared.temporary)
 
     def _remember_secrets(self, found: Found) -> None:
         """Until the record is rewritten, which is when they have to be kept elsewhere."""
@@ -208,30 +231,35 @@ class Book:
             if inline and not step.stamp:
                 self.secrets.keep(step.change.job.job_id, inline)
 
-    def _entries(self, steps: list[Step]) -> list[dict[str, Any]]:
+    def _entries(self, drafts: list[_Draft]) -> list[Json]:
         return [
-            self._entry(place, step.change.job.job_id, changed_fields(step.before, step.change.job), step.change.lines)
-            for place, step in enumerate(steps)
+            self._entry(
+                rank, draft.fields["job_id"], changed_fields(draft.step.before, draft.fields), draft.step.change.lines
+            )
+            for rank, draft in enumerate(drafts)
         ]
 
-    def _entry(self, place: int, job_id: str, fields: dict[str, Any] | None, lines: Any) -> dict[str, Any]:
-        return {"number": self.applied.next_entry + place, "job_id": job_id, "fields": fields, "lines": list(lines)}
+    def _entry(self, rank: int, job_id: str, fields: Json | None, lines: Sequence[Line]) -> Json:
+        return {"number": self.applied.next_entry + rank, "job_id": job_id, "fields": fields, "lines": list(lines)}
 
-    def _materialise(self, steps: list[Step], prepared: list[Prepared | None]) -> None:
-        for step, one in zip(steps, prepared, strict=True):
-            if one is not None:
-                self.records.put(one)
-            append_events(self.directory, step.change.job.job_id, step.change.lines)
+    def _materialise(self, drafts: list[_Draft]) -> None:
+        for draft in drafts:
+            if draft.prepared is not None:
+                self.records.put(draft.prepared)
+            append_events(self.directory, draft.fields["job_id"], draft.step.change.lines)
         self.applied = self.applied.replace(directory_ns=self.directory.synced())
         self.index.begin()
-        for step, one in zip(steps, prepared, strict=True):
-            stamp = one.stamp if one is not None else step.stamp
-            assert stamp is not None
-            self.index.put(step.change.job, stamp)
+        for draft in drafts:
+            self.index.put(draft.step.change.job, draft.fields, draft.stamp)
         self.index.commit(self.applied)
+
+    def _check_not_behind(self) -> None:
+        if self.behind:
+            raise StoreUnavailable(store=self.directory.path, problem="the last act is not fully carried out yet")
 
     def _quietly(self, write: Callable[[], object]) -> None:
         """A change of the index alone: nothing that the journal would have to know."""
+        self._check_not_behind()
         self.index.begin()
         write()
         self.index.commit(self.applied)

@@ -56,7 +56,9 @@ def _last_seq(descriptor: int) -> tuple[int, bool]:
         return 0, True
     tail = os.pread(descriptor, _TAIL, max(0, size - _TAIL))
     events = [event for event in map(_parse, tail.splitlines()) if event is not None]
-    return max((int(event["upto"] if "upto" in event else event["seq"]) for event in events), default=0), tail.endswith(b"\n")
+    return max((int(event["upto"] if "upto" in event else event["seq"]) for event in events), default=0), tail.endswith(
+        b"\n"
+    )
 
 
 def _parse(line: bytes) -> Line | None:

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_as_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_as_ascii = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def to_bytes(value: object) -> bytes:
     """JSON as UTF-8. Half a surrogate pair cannot be UTF-8, so text that holds one is escaped instead."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return _as_text(value).encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return _as_ascii(value).encode()
 
 
 def frame(payload: object) -> bytes:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.clock import Moment
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.stores.port import Query
 
     Stamp = tuple[int, int, int]
@@ -39,6 +39,9 @@ _COLUMNS = (
     "job_id, number, status, label, priority, created_at, key, retry_of, due_ms, boot_id, boot_ms,"
     " inode, modified_ns, size, bad, state"
 )
+
+
+_as_text = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Applied(Frozen):
@@ -110,8 +113,8 @@ class Index:
             return None
         return Row(number=found[0], stamp=tuple(found[1:4]), state=json.loads(found[4]), bad=bool(found[5]))
 
-    def put(self, job: Job, stamp: Stamp) -> None:
-        state = {name: value for name, value in job.to_json().items() if name != "prompt"}
+    def put(self, job: Job, fields: Json, stamp: Stamp) -> None:
+        state = {name: value for name, value in fields.items() if name != "prompt"}
         lease = job.lease
         due_ms = lease.wall_ms if lease else parse_time(job.due_at) if job.due_at else None
         boot_id, boot_ms = (lease.boot_id, lease.boot_ms) if lease and lease.boot_id else (None, None)
@@ -119,7 +122,7 @@ class Index:
             f"INSERT OR REPLACE INTO job ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",  # noqa: S608
             (
                 job.job_id, job.number, job.status.value, job.agent_session, job.priority, job.created_at,
-                job.key, job.retry_of, due_ms, boot_id, boot_ms, *stamp, json.dumps(state),
+                job.key, job.retry_of, due_ms, boot_id, boot_ms, *stamp, _as_text(state),
             ),
         )  # fmt: skip
         self.forget_problem(f"{job.job_id}.json")

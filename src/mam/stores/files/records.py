@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.stores.files.directory import Directory
     from mam.stores.files.index import Stamp
 
@@ -70,13 +70,13 @@ class Records:
             raise BadRecord(file=self._label(name), problem=f"it says that it is job {job.job_id}")
         return Found(job=job, given=frozenset(fields), secrets=secrets, stamp=stamp)
 
-    def prepare(self, job: Job) -> Prepared:
+    def prepare(self, job_id: str, fields: Json) -> Prepared:
         """All that can fail for want of space happens here, before the act is committed."""
-        temporary = f".{job.job_id}.{os.urandom(6).hex()}.tmp"
+        temporary = f".{job_id}.{os.urandom(6).hex()}.tmp"
         with self._directory:
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
         try:
-            view = memoryview(readable(job.to_json()))
+            view = memoryview(readable(fields))
             while view:
                 view = view[os.write(descriptor, view) :]
             # Given to the nanosecond, so that an edit within the same tick of the file system's clock shows.
@@ -88,7 +88,7 @@ class Records:
             self.discard(temporary)
             raise
         os.close(descriptor)
-        return Prepared(temporary=temporary, name=file_name(job.job_id), stamp=stamp)
+        return Prepared(temporary=temporary, name=file_name(job_id), stamp=stamp)
 
     def put(self, prepared: Prepared) -> None:
         with self._directory:
@@ -149,10 +149,16 @@ class Records:
         return os.path.join(self._directory.path, name)
 
 
-def readable(fields: dict[str, Any]) -> bytes:
+def readable(fields: Json) -> bytes:
     """One field a line. Python's own indentation leaves its C encoder unused, which every act would pay for."""
-    lines = [b"  %s: %s" % (to_bytes(name), to_bytes(value)) for name, value in fields.items()]
+    lines = [b"  %s: %s" % (to_bytes(name), _value(value)) for name, value in fields.items()]
     return b"{\n" + b",\n".join(lines) + b"\n}\n"
+
+
+def _value(value: object) -> bytes:
+    if value is None:
+        return b"null"
+    return b"%d" % value if type(value) is int else to_bytes(value)
 
 
 def file_name(job_id: str) -> str:
