@@ -67,9 +67,17 @@ def moved(
         fields = {"ended_at": moment.second, "waiting_for": None, "due_at": None, **fields}
     after = touched(job, moment, status=to, **fields)
     said = line(
-        "status_changed", moment, job, **{"from": job.status, "to": to}, by=by,
-        attempt=after.attempt or None, reason=fields.get("reason"), unfenced=unfenced or None,
-    )  # fmt: skip
+        "status_changed",
+        moment,
+        job,
+        **{"from": job.status, "to": to},
+        by=by,
+        attempt=after.attempt or None,
+        owner=after.owner if to is RUNNING else None,
+        losses=fields.get("losses"),
+        reason=fields.get("reason"),
+        unfenced=unfenced or None,
+    )
     change = change.then(after, said)
     return _with_terminal_event(change, moment, told or Telling()) if to.ended else change
 

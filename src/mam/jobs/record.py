@@ -92,6 +92,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "result": (str, type(None)), "checked": (bool, type(None)), "key": (str, type(None)),
     "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
 }  # fmt: skip
+_LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}
 _REQUIRED = ("job_id", "status", "created_at", "prompt")
 _COUNTS = ("timeout_sec", "idle_timeout_sec", "last_seq", "number", "attempt", "losses", "retries")
 _TIMES = ("created_at", "updated_at", "claimed_at", "heard_at", "ended_at", "due_at")
@@ -150,6 +151,8 @@ def _is_of(value: object, kinds: tuple[type, ...]) -> bool:
 
 
 def _check_values(fields: Json, file: str) -> None:
+    if fields.get("schema_version", SCHEMA_VERSION) < 1:
+        raise BadRecord(file=file, problem=f"schema_version {fields['schema_version']} never was")
     if not is_job_id(fields["job_id"]):
         raise BadRecord(file=file, problem="job_id is not an id that mam accepts")
     if fields["status"] not in Status.__members__.values():
@@ -177,7 +180,9 @@ def _lease(fields: Json | None, file: str) -> Lease | None:
         return None
     try:
         lease = Lease(**{name: fields[name] for name in Lease.field_names if name in fields})
-        lease.wall_ms  # noqa: B018 - a lease whose time cannot be read is a bad record now, not at the next claim
+        # A lease that cannot be reckoned with is a bad record now, not a traceback at everybody's next claim.
+        if all(_is_of(getattr(lease, name), kinds) for name, kinds in _LEASE_KINDS.items()) and lease.wall_ms:
+            return lease
     except (TypeError, ValueError):
-        raise BadRecord(file=file, problem="lease is not a lease") from None
-    return lease
+        pass
+    raise BadRecord(file=file, problem="lease is not a lease")
