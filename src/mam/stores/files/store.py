@@ -16,7 +16,7 @@ from mam.stores.files.catch_up import catch_up
 from mam.stores.files.directory import make_directories
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError
-from mam.stores.files.journal import Place, parse_place
+from mam.stores.files.journal import parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
 from mam.stores.port import Entry, Problem, Registration
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock
     from mam.jobs.change import Line
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.stores.files.read_only import ReadOnlyView
     from mam.stores.files.watch import Watch
     from mam.stores.port import Act, Query, Request
@@ -133,20 +133,13 @@ class FilesStore:
     def entries(self, cursor: str | None) -> Iterator[Entry]:
         """Reads up to where the journal ended under the lock, so that no frame is met before it is durable."""
         end = parse_place(self.end())
-        journal = self._opened().journal
-        begin = parse_place(cursor) if cursor else Place(first=0, offset=0)
-        for frame, place in journal.read(begin, end, _go_on):
-            for rank, entry in enumerate(frame):
-                # Only behind the whole frame may a follower go on; within it, it would miss what belongs together.
-                behind = str(place) if rank == len(frame) - 1 else str(begin)
-                yield Entry(
-                    cursor=behind,
-                    number=entry["number"],
-                    job_id=entry["job_id"],
-                    fields=entry["fields"],
-                    lines=tuple(entry["lines"]),
-                )
-            begin = place
+        begin, _, taken = (cursor or "0:0").partition("+")
+        place, skip = parse_place(begin), int(taken or 0)
+        for frame, behind in self._opened().journal.read(place, end, _go_on):
+            for rank, entry in enumerate(frame, start=1):
+                if rank > skip:
+                    yield _entry(entry, str(behind) if rank == len(frame) else f"{place}+{rank}")
+            place, skip = behind, 0
 
     def wait(self, cursor: str, timeout: float) -> bool:
         if self._watch is None:
@@ -234,6 +227,16 @@ def _claim(book: Book, request: Request) -> Job | None:
         book.commit([Step(before=job, change=change)])
         return change.job
     return None
+
+
+def _entry(entry: Json, cursor: str) -> Entry:
+    return Entry(
+        cursor=cursor,
+        number=entry["number"],
+        job_id=entry["job_id"],
+        fields=entry["fields"],
+        lines=tuple(entry["lines"]),
+    )
 
 
 def _go_on(_damage: StoreDamaged) -> None:

@@ -7,6 +7,10 @@ import select
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _MOVED_TO, _CLOSE_WRITE, _DELETE = 0x80, 0x8, 0x200
 _LOOK_SECONDS = 0.25
 
@@ -58,13 +62,28 @@ def _inotify(path: str) -> int | None:
 def _wait_inotify(descriptor: int, timeout: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    if not poll.poll(timeout * 1000):
-        return False
-    try:
-        os.read(descriptor, 1 << 16)  # what happened does not matter, only that something did
-    except BlockingIOError:
-        pass
-    return True
+    ends = time.monotonic() + timeout
+    while poll.poll(max(0.0, ends - time.monotonic()) * 1000):
+        try:
+            happened = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            continue
+        if any(_is_news(name) for name in _names(happened)):
+            return True
+    return False
+
+
+def _names(happened: bytes) -> Iterator[bytes]:
+    """The file names in a run of inotify events: 16 bytes of head, the last four of them the length of the name."""
+    while happened:
+        length = int.from_bytes(happened[12:16], sys.byteorder)
+        yield happened[16 : 16 + length].rstrip(b"\0")
+        happened = happened[16 + length :]
+
+
+def _is_news(name: bytes) -> bool:
+    """The lock and temporary files begin with a dot: whoever only looks touches them too, and must wake nobody."""
+    return not name.startswith(b".")
 
 
 def _wait_kqueue(directory: int, timeout: float) -> bool:

@@ -1,0 +1,59 @@
+"""Eight processes on one store, until nothing is left: every job is claimed and finished exactly once.
+
+`MAM_MANY=2000` makes it two thousand jobs for each process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mam.jobs.status import Status
+from mam.registry import Registry
+from mam.stores.files.store import FilesStore, create_files_store
+from mam.stores.port import Query
+from mam.testing.races import Crew
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+
+PROCESSES = 8
+EACH = int(os.environ.get("MAM_MANY", "50"))
+
+
+def take_all(store: Store, report: Callable[[object], None]) -> list[str]:
+    """Claims and completes until there is nothing left."""
+    registry = Registry(store)
+    taken = []
+    while (job := registry.pick("many", owner=f"process {os.getpid()}")) is not None:
+        registry.complete(job.job_id, attempt=job.attempt)
+        taken.append(job.job_id)
+        report(job.job_id)
+    return taken
+
+
+def register_some(store: Store, report: Callable[[object], None]) -> list[str]:
+    registry = Registry(store)
+    ids = []
+    for number in range(EACH):
+        ids.append(registry.register(prompt=f"job {number}", agent="many").job.job_id)
+        report(ids[-1])
+    return ids
+
+
+def test_eight_processes_claim_every_job_exactly_once(tmp_path: Path) -> None:
+    address = str(tmp_path / "jobs")
+    create_files_store(address)
+    with Crew(partial(FilesStore, address), processes=True) as crew:
+        registered = [job_id for ids in crew.race([register_some] * PROCESSES) for job_id in ids]
+        claimed = Counter(job_id for ids in crew.race([take_all] * PROCESSES) for job_id in ids)
+    assert len(set(registered)) == PROCESSES * EACH
+    assert claimed == Counter(registered)
+    jobs = list(FilesStore(address).select(Query()))
+    assert {job.status for job in jobs} == {Status.COMPLETED}
+    assert {job.attempt for job in jobs} == {1}
+    assert sorted(job.number for job in jobs) == list(range(1, PROCESSES * EACH + 1))
