@@ -3,12 +3,13 @@ VENV   ?= .venv
 PYTHON ?= python3
 PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format docs bench clean
 
 help:
 	@echo "make demo    see a job registered, claimed, lost, taken over and finished"
 	@echo "make test    install what the tests need and run them"
 	@echo "make lint    ruff, mypy, import contracts"
+	@echo "make docs    write the generated parts of README.md and docs/reference.md"
 	@echo "make bench   measure, and write docs/performance.md"
 
 $(VENV)/bin/python:
@@ -39,6 +40,9 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+docs: $(VENV)/.dev
+	$(VENV)/bin/python -m tools.docs
 
 bench: $(VENV)/.dev
 	$(VENV)/bin/python -m tools.bench

@@ -49,7 +49,14 @@ class Measured:
 
 class Row:
     def __init__(self, what: str, against: str, seconds: float, bare: float, bar: str) -> None:
-        self.cells = (what, f"{seconds * 1e3:.2f} ms", against, f"{bare * 1e3:.2f} ms", f"**{seconds / bare:.2f}**", bar)
+        self.cells = (
+            what,
+            f"{seconds * 1e3:.2f} ms",
+            against,
+            f"{bare * 1e3:.2f} ms",
+            f"**{seconds / bare:.2f}**",
+            bar,
+        )
 
 
 def main() -> None:
@@ -193,7 +200,9 @@ def as_table(rows: list[Row]) -> str:
 
 
 def write_report(table: str) -> None:
-    said = f"Measured {time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores, {where()}."
+    said = (
+        f"Measured {time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores, {where()}."
+    )
     old = REPORT.read_text(encoding="utf-8")
     before, _, rest = old.partition(BEGIN)
     _, _, after = rest.partition(END)

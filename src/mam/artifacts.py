@@ -32,6 +32,8 @@ def _problem(workdir: str, artifact: str) -> str | None:
         directory = os.open(workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         return f"cannot be looked for in {workdir}: {error.strerror}"
+    except ValueError:
+        return f"cannot be looked for in {workdir!a}, which no directory can be called"
     try:
         for name in names[:-1]:
             below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
@@ -42,6 +44,8 @@ def _problem(workdir: str, artifact: str) -> str | None:
         return f"is not there (looked in {workdir})"
     except OSError as error:
         return f"cannot be reached: {error.strerror}"
+    except ValueError:
+        return "is not a name that a file can have"
     finally:
         os.close(directory)
     if stat.S_ISLNK(found.st_mode):

@@ -76,9 +76,11 @@ def _parse_own_form(text: str) -> int:
     year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
     hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
     milli = int(text[20:23]) if len(text) == 24 else 0
-    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
+    wall_ms = ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli
+    # A day that its month lacks, or a sign that int() lets pass for a digit, does not come back as it was.
+    if text != (iso_milli(wall_ms) if len(text) == 24 else iso_second(wall_ms)):
         raise ValueError(f"{text} is not a time")
-    return ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli
+    return wall_ms
 
 
 def _days(year: int, month: int, day: int) -> int:

@@ -77,7 +77,7 @@ class NothingToPick(MamError):
 
 
 class TimedOut(MamError):
-    """{what} did not happen within {seconds} s."""
+    """{what} within {seconds} s."""
 
     exit_code = 5
 

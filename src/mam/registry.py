@@ -102,7 +102,7 @@ class Registry:
         request = Request(
             label=rules.check_name("label", label),
             owner=rules.check_name("owner", owner),
-            lease_seconds=lease_seconds,
+            lease_seconds=None if lease_seconds is None else rules.check_seconds("lease", lease_seconds),
         )
         ends = time.monotonic() + wait
         while True:
@@ -117,6 +117,8 @@ class Registry:
     # -- what a holder says --------------------------------------------------------------------------------------
 
     def heartbeat(self, job: str, *, attempt: int | None = None, lease_seconds: float | None = None) -> Job:
+        if lease_seconds is not None:
+            rules.check_seconds("lease", lease_seconds)
         return self._write(
             job, attempt, "heartbeat",
             lambda found, now: acts.heartbeat(found, now, attempt=attempt, lease_seconds=lease_seconds),
@@ -219,7 +221,8 @@ class Registry:
             if open_ids and not changed:
                 left = NAP_SECONDS if ends is None else ends - time.monotonic()
                 if left <= 0:
-                    raise TimedOut(what=f"the end of {len(open_ids)} job(s)", seconds=timeout)
+                    who = "1 job has" if len(open_ids) == 1 else f"{len(open_ids)} jobs have"
+                    raise TimedOut(what=f"{who} not ended", seconds=f"{timeout:g}")
                 self._nap(cursor, left)
 
     def _nap(self, cursor: str, longest: float) -> None:

@@ -38,5 +38,5 @@ def replay(registry: Registry) -> dict[str, dict[str, Any]]:
 def sequence(registry: Registry, job_id: str) -> list[int]:
     numbers: list[int] = []
     for event in registry.store.events(job_id):
-        numbers.extend(range(event["seq"], event.get("upto", event["seq"]) + 1))
+        numbers.extend(range(event["seq"], int(event["upto"] if "upto" in event else event["seq"]) + 1))
     return numbers

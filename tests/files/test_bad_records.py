@@ -80,7 +80,8 @@ def test_a_bad_file_is_named_and_left_alone(place: Place, case: str) -> None:
     assert place.snapshot() == before
 
     claimed = registry.pick("codex", owner="me")
-    assert claimed is not None and claimed.job_id == good
+    assert claimed is not None
+    assert claimed.job_id == good
 
 
 def test_a_known_record_that_breaks_is_skipped_by_claims_and_comes_back_when_mended(place: Place) -> None:
@@ -91,7 +92,8 @@ def test_a_known_record_that_breaks_is_skipped_by_claims_and_comes_back_when_men
     place.file(first).write_bytes(whole[:50])
 
     claimed = registry.pick("codex", owner="me")
-    assert claimed is not None and claimed.job_id == second
+    assert claimed is not None
+    assert claimed.job_id == second
     assert registry.pick("codex", owner="me") is None
     assert place.file(first).read_bytes() == whole[:50]
 
@@ -99,7 +101,8 @@ def test_a_known_record_that_breaks_is_skipped_by_claims_and_comes_back_when_men
     assert registry.get(first).status is Status.PENDING
     assert registry.store.problems() == []
     claimed = registry.pick("codex", owner="me")
-    assert claimed is not None and claimed.job_id == first
+    assert claimed is not None
+    assert claimed.job_id == first
 
 
 def test_an_expired_job_whose_record_breaks_does_not_stop_the_sweep(place: Place) -> None:

@@ -35,12 +35,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def fill(path: Path) -> Path:
     ballast = path / "ballast"
-    with open(ballast, "wb", buffering=0) as file:
-        try:
-            while file.write(b"x" * 4096):
-                pass
-        except OSError as error:
-            assert error.errno == errno.ENOSPC
+    with open(ballast, "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):  # noqa: PT012
+        while file.write(b"x" * 4096):
+            pass
     return ballast
 
 
@@ -57,10 +54,12 @@ def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(small_di
     ]
     before = place.snapshot()
     for act in acts:
-        with pytest.raises(StoreUnavailable, match="No space left|full"):
+        with pytest.raises(StoreUnavailable, match=r"No space left|full"):
             act()
         after = place.snapshot()
         assert {name: after[name] for name in before} == before
+    assert [job.job_id for job in place.open().select(Query())] == [running]
+    assert registry.explain(running)[0].status is Status.RUNNING
     ballast.unlink()
     assert registry.complete(running, attempt=1, result="y").status is Status.COMPLETED
     assert registry.register(prompt="again", agent="codex").created
@@ -78,6 +77,7 @@ def test_a_read_only_registry_can_be_read_and_says_why_it_cannot_be_written(smal
         assert registry.get(job_id[:6]).status is Status.PENDING
         assert [job.job_id for job in registry.select(Query())] == [job_id]
         assert registry.store.problems() == []
+        assert "next one" in " ".join(registry.explain(job_id)[1])
         with pytest.raises(StoreReadOnly, match="Read-only"):
             registry.pick("codex", owner="me")
     finally:
@@ -112,8 +112,7 @@ def test_a_call_that_fails_leaves_the_act_done_or_not_done(
             failing(call, code, nth, patch)
             try:
                 done = _next(registry, job_id, status)
-            except (StoreUnavailable, OSError) as error:
-                assert isinstance(error, StoreUnavailable), f"{call} {nth}: {error!r} reached the user"
+            except StoreUnavailable:  # and nothing else may reach the user
                 done = None
         registry = place.open()
         now = registry.get(job_id).status
@@ -139,9 +138,7 @@ def test_short_writes_are_finished(place: Place, monkeypatch: pytest.MonkeyPatch
     check(place, place.open())
 
 
-def test_a_failed_sync_is_not_tried_again_on_the_same_descriptor(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_sync_is_not_tried_again_on_the_same_descriptor(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failed fsync the kernel may call the pages clean; only a new descriptor can be believed."""
     registry = place.open()
     registry.register(prompt="p", agent="codex")
@@ -171,7 +168,8 @@ def test_segments_rotate_and_the_journal_reads_on(place: Place, monkeypatch: pyt
     for turn in range(20):
         (registry if turn % 2 else other).register(prompt=f"p{turn}", agent="codex")
     segments = sorted(path.name for path in (place.path / ".store").glob("journal*.log"))
-    assert len(segments) > 3 and segments[-1] == "journal.log"
+    assert len(segments) > 3
+    assert segments[-1] == "journal.log"
     assert [entry.number for entry in other.store.entries(None)] == list(range(1, 22))
     assert [entry.number for entry in registry.store.entries(cursor)] == list(range(2, 22))
     assert next(iter(registry.store.entries(None))).job_id == first

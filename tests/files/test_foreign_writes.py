@@ -42,7 +42,8 @@ def test_a_record_renamed_in_is_seen_by_the_next_act_of_an_open_store(place: Pla
     assert registry.pick("tmux:claude", owner="me") is None
     place.rename_in("abc12345", old_record("abc12345"))
     job = registry.pick("tmux:claude", owner="me")
-    assert job is not None and job.job_id == "abc12345"
+    assert job is not None
+    assert job.job_id == "abc12345"
 
 
 def test_renames_right_after_an_act_are_seen_however_quickly_they_follow(place: Place) -> None:
@@ -77,7 +78,8 @@ def test_an_old_pick_is_a_manual_claim_with_a_lease(place: Place) -> None:
 def test_an_old_running_record_gets_a_lease_when_it_is_first_seen(place: Place) -> None:
     place.rename_in("abc12345", old_record("abc12345", status="running"))
     job = place.open().get("abc12345")
-    assert job.lease is not None and job.lease.seconds == 3600
+    assert job.lease is not None
+    assert job.lease.seconds == 3600
 
 
 def test_fields_that_an_old_script_drops_come_back(place: Place) -> None:
@@ -122,7 +124,8 @@ def test_an_illegal_foreign_move_keeps_the_registrys_status_and_is_reported(plac
     assert place.fields(job_id)["status"] == "cancelled"
     problems = registry.store.problems()
     assert [problem.file for problem in problems] == [f"{job_id}.json"]
-    assert "cancelled" in problems[0].problem and "running" in problems[0].problem
+    assert "cancelled" in problems[0].problem
+    assert "running" in problems[0].problem
 
 
 def test_the_fence_cannot_be_moved_from_outside(place: Place) -> None:
@@ -185,7 +188,8 @@ def test_inline_secrets_move_out_at_the_first_rewrite(place: Place) -> None:
     assert job is not None
     secrets = place.path / ".store" / "secrets"
     assert secrets.stat().st_mode & 0o777 == 0o600
-    assert "canary-token" in secrets.read_text() and "canary-password" in secrets.read_text()
+    assert "canary-token" in secrets.read_text()
+    assert "canary-password" in secrets.read_text()
     for path in place.path.rglob("*"):
         if path.is_file() and path != secrets:
             assert b"canary" not in path.read_bytes(), path
@@ -211,5 +215,6 @@ def test_a_registry_whose_store_folder_was_deleted_goes_on(place: Place) -> None
     registry = place.open()
     assert registry.complete(ids[0], attempt=1).status is Status.COMPLETED
     second = registry.pick("codex", owner="me")
-    assert second is not None and second.job_id == ids[1]
+    assert second is not None
+    assert second.job_id == ids[1]
     assert registry.register(prompt="p", agent="codex").job.number == 4

@@ -39,8 +39,8 @@ VERBS: dict[str, Callable[[str, str], Verb]] = {
     "complete": lambda running, pending: lambda registry: registry.complete(running, attempt=1, result="r"),
     "complete a pending job": lambda running, pending: lambda registry: registry.complete(pending),
     "fail": lambda running, pending: lambda registry: registry.fail(running, reason="r", attempt=1),
-    "fail retryably": lambda running, pending: lambda registry: registry.fail(
-        running, reason="r", attempt=1, retryable=True
+    "fail retryably": lambda running, pending: (
+        lambda registry: registry.fail(running, reason="r", attempt=1, retryable=True)
     ),
     "release": lambda running, pending: lambda registry: registry.release(running, attempt=1),
     "cancel": lambda running, pending: lambda registry: registry.cancel(pending),

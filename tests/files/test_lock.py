@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from mam.errors import StoreMissing, StoreUnavailable
+from mam.errors import StoreMissing, StoreUnavailable, UnknownJob
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.files.lock import registry_lock
-from mam.stores.files.store import FilesStore
+from mam.stores.files.store import FilesStore, create_files_store
+from mam.stores.port import Query
 from tests.files.conftest import Place
 
 HOLDER = "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True)"
@@ -28,7 +30,8 @@ def held_by_another_process(place: Place) -> Iterator[subprocess.Popen[str]]:
     """An old script that took the lock as the seed says, and keeps it."""
     command = [sys.executable, "-c", f"{HOLDER}; sys.stdin.read()", str(place.path / ".lock")]
     holder = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
-    assert holder.stdout is not None and holder.stdin is not None
+    assert holder.stdout is not None
+    assert holder.stdin is not None
     assert holder.stdout.readline() == "held\n"
     try:
         yield holder
@@ -137,7 +140,12 @@ def test_a_lock_file_that_was_replaced_while_waiting_is_not_trusted(place: Place
     registry.register(prompt="p", agent="codex")
     done = threading.Event()
     with held_by_another_process(place) as old_holder:
-        thread = threading.Thread(target=lambda: (registry.sweep(), done.set()))
+
+        def sweep() -> None:
+            registry.sweep()
+            done.set()
+
+        thread = threading.Thread(target=sweep)
         thread.start()
         while not has_open(place.path / ".lock"):
             threading.Event().wait(0.001)
@@ -164,3 +172,15 @@ def test_a_registry_deleted_while_open_is_missing_not_made_again(place: Place) -
     with pytest.raises(StoreMissing):
         registry.sweep()
     assert not place.path.exists()
+
+
+def test_a_registry_that_was_removed_and_made_anew_is_a_new_one(place: Place) -> None:
+    registry = Registry(FilesStore(str(place.path)))
+    old = registry.register(prompt="old", agent="codex").job.job_id
+    shutil.rmtree(place.path)
+    create_files_store(str(place.path))
+    new = registry.register(prompt="new", agent="codex").job
+    assert new.number == 1
+    with pytest.raises(UnknownJob):
+        registry.get(old)
+    assert [job.job_id for job in place.open().select(Query())] == [new.job_id]

@@ -19,7 +19,11 @@ EVENTS = (STARTED, PERMISSION_REQUIRED, PROGRESS, COMPLETED, ERROR)
 
 DETAIL_LIMIT = 2000
 
-_ABSOLUTE_PATH = re.compile(r"(?<![\w.~/-])~?/(?:[^\s/\"'`:,;)]+/)+([^\s/\"'`:,;)]*)")
+_NAME = r"[^\s/\"'`:,;)]"
+_ABSOLUTE_PATH = re.compile(
+    # Where one begins: a file address, not within a word or another address, behind a colon, behind an option's letter.
+    rf"(?:\bfile:/+|(?<![\w.~/:])(?:~[\w.-]*)?/+|(?<=:)/(?!/)|(?<=\s-[A-Za-z])/+)(?:{_NAME}+/+)+({_NAME}*)"
+)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mam.clock import Moment, iso_milli, parse_time
 from mam.errors import ClaimLost, IllegalMove, Refused
+from mam.events.event import check_event
 from mam.jobs.change import Change, Telling, line, marked, moved, published, touched, unchanged
 from mam.jobs.lease import lease_of, pick_seconds
 from mam.jobs.record import Job
@@ -129,6 +130,7 @@ def publish(
     job: Job, moment: Moment, *, event: str, detail: str, data: Mapping[str, Any], attempt: int | None
 ) -> Change:
     """An event is told: `started`, `completed` and `error` move the job or are refused, the others only renew it."""
+    check_event(event)
     told = Telling(detail=detail, data=dict(data))
     if event == "completed":
         return complete(

@@ -45,7 +45,7 @@ def draft_job(
         idle_timeout_sec=rules.check_count("idle timeout", idle_timeout_sec),
         expected_artifacts=[rules.check_artifact(path) for path in artifacts],
         priority=rules.check_count("priority", priority, least=-1000, most=1000),
-        due_at=None if due_ms is None else iso_milli(due_ms),
+        due_at=None if due_ms is None else iso_milli(rules.check_moment("start time", due_ms)),
         max_retries=rules.check_count("number of retries", max_retries, most=1000),
         key=None if key is None else rules.check_name("key", key),
         retry_of=retry_of,

@@ -73,11 +73,12 @@ def _ended(job: Job) -> list[str]:
 
 
 def _in(left_ms: int) -> str:
-    seconds = abs(left_ms) // 1000
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            span = f"{seconds // size} {unit}"
-            break
-    else:
-        span = f"{seconds} s"
+    """`in 1 h 59 min`, `3 s ago`: the two largest units, rounded to whole seconds."""
+    seconds = round(abs(left_ms) / 1000)
+    parts = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    span = " ".join(parts[:2]) or "0 s"
     return f"{span} ago" if left_ms <= 0 else f"in {span}"

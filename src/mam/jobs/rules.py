@@ -17,6 +17,9 @@ NAME_LIMIT = 256
 
 REASON_LIMIT = 64 * 1024
 
+LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
 
 def is_job_id(text: str) -> bool:
     return JOB_ID.fullmatch(text) is not None
@@ -69,3 +72,17 @@ def check_count(what: str, number: int, least: int = 0, most: int = 2**31 - 1) -
     if not least <= number <= most:
         raise BadInput(why=f"the {what} must be between {least} and {most}, not {number}")
     return number
+
+
+def check_seconds(what: str, seconds: float) -> float:
+    """How long something shall last. What is not a number is not between any two."""
+    if not 0 <= seconds <= 2**31 - 1:
+        raise BadInput(why=f"the {what} must be between 0 and {2**31 - 1} seconds, not {seconds}")
+    return seconds
+
+
+def check_moment(what: str, wall_ms: int) -> int:
+    """A time that the form YYYY-MM-DD can hold."""
+    if not 0 <= wall_ms <= LAST_MS:
+        raise BadInput(why=f"the {what} must lie in the years 1970 to 9999")
+    return wall_ms

@@ -65,16 +65,16 @@ class _Draft(Frozen):
 
 
 class Book:
-    def __init__(self, path: str, clock: Clock) -> None:
+    def __init__(self, directory: Directory, clock: Clock) -> None:
         self.clock = clock
-        self.directory = Directory(path)
-        self.home = os.path.join(path, STORE)
+        self.directory = directory
+        self.home = os.path.join(directory.path, STORE)
         try:
             make_directories(self.home)
             self.journal = Journal(self.home, clock.new_id())
             self.index = Index(os.path.join(self.home, "index.sqlite"))
-        except (OSError, DatabaseError) as error:
-            raise StoreUnavailable(store=path, problem=_said(error)) from None
+        except OSError as error:
+            raise StoreUnavailable(store=directory.path, problem=_said(error)) from None
         self.records = Records(self.directory)
         self.secrets = Secrets(self.home)
         self.applied: Applied
@@ -85,7 +85,6 @@ class Book:
     def close(self) -> None:
         self.index.close()
         self.journal.close()
-        self.directory.close()
 
     # -- reading one job -------------------------------------------------------------------------------------------
 

@@ -24,7 +24,20 @@ class Directory:
         self._disturbed = False
 
     def close(self) -> None:
-        os.close(self.descriptor)
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def is_still(self) -> bool:
+        """Whether the path still leads to the directory that was opened; it may have been removed and made anew."""
+        if self.descriptor < 0:
+            return False
+        mine = os.fstat(self.descriptor)
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            return False
+        return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
 
     def modified_ns(self) -> int:
         return os.fstat(self.descriptor).st_mtime_ns

@@ -5,24 +5,31 @@ from __future__ import annotations
 import os
 
 from mam.errors import BadRecord, UnknownJob
+from mam.jobs.claiming import claim_order
 from mam.jobs.rules import is_job_id
+from mam.jobs.status import PENDING
 from mam.stores.common import matches
 from mam.stores.files.directory import Directory
+from mam.stores.files.event_log import read_events
 from mam.stores.files.records import Records
-from mam.stores.port import Problem
+from mam.stores.port import Problem, Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from mam.jobs.change import Line
     from mam.jobs.record import Job
-    from mam.stores.port import Query
 
 
 class ReadOnlyView:
     def __init__(self, path: str) -> None:
         self._directory = Directory(path)
         self._records = Records(self._directory)
+
+    def __enter__(self) -> ReadOnlyView:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._directory.close()
 
     def get(self, job_id: str) -> Job:
         try:
@@ -33,9 +40,16 @@ class ReadOnlyView:
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return sorted(job_id for job_id in self._ids() if job_id.startswith(prefix))[:limit]
 
-    def select(self, query: Query) -> Iterator[Job]:
-        jobs = [job for job_id in self._ids() if (job := self._sound(job_id)) is not None and matches(query, job)]
-        yield from sorted(jobs, key=lambda job: (-job.number, job.created_at, job.job_id))
+    def chosen(self, query: Query) -> list[tuple[str, int]]:
+        jobs = sorted(self._matching(query), key=lambda job: (-job.number, job.created_at, job.job_id))
+        return [(job.job_id, job.number) for job in jobs]
+
+    def ahead_of(self, job: Job) -> int:
+        rivals = self._matching(Query(label=job.agent_session, statuses=frozenset({PENDING})))
+        return sum(claim_order(rival) < claim_order(job) for rival in rivals)
+
+    def events(self, job_id: str) -> list[Line]:
+        return read_events(self._directory.descriptor, job_id)
 
     def problems(self) -> list[Problem]:
         found = []
@@ -47,6 +61,9 @@ class ReadOnlyView:
             except FileNotFoundError:
                 continue
         return found
+
+    def _matching(self, query: Query) -> list[Job]:
+        return [job for job_id in self._ids() if (job := self._sound(job_id)) is not None and matches(query, job)]
 
     def _sound(self, job_id: str) -> Job | None:
         try:

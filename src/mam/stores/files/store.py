@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from _thread import RLock
+from errno import EDQUOT, ENOSPC, EROFS
 
 from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable, UnknownJob
@@ -13,11 +14,12 @@ from mam.jobs.claiming import claimable
 from mam.stores.common import matches
 from mam.stores.files.book import STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
-from mam.stores.files.directory import make_directories
+from mam.stores.files.directory import Directory, make_directories
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError
 from mam.stores.files.journal import parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
+from mam.stores.files.records import Records
 from mam.stores.port import Entry, Problem, Registration
 
 TYPE_CHECKING = False
@@ -29,10 +31,13 @@ if TYPE_CHECKING:
     from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
     from mam.stores.files.read_only import ReadOnlyView
-    from mam.stores.files.watch import Watch
     from mam.stores.port import Act, Query, Request
+    from mam.stores.watch import Watch
 
     T = TypeVar("T")
+
+
+BEGINNING = "0:0"
 
 
 def create_files_store(path: str) -> bool:
@@ -51,7 +56,7 @@ class FilesStore:
         self._book: Book | None = None
         self._process = os.getpid()
         self._watch: Watch | None = None
-        self._check()
+        self._directory = Directory(self.address)  # says at once what is wrong with it
 
     @property
     def home(self) -> str:
@@ -86,54 +91,47 @@ class FilesStore:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def get(self, job_id: str) -> Job:
-        try:
-            return self._alone(lambda book: book.load(job_id))
-        except StoreReadOnly:
-            return self._view().get(job_id)
+        return self._read(lambda book: book.load(job_id), lambda view: view.get(job_id))
 
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
-        try:
-            return self._alone(lambda book: book.index.with_prefix(prefix, limit))
-        except StoreReadOnly:
-            return self._view().ids_with_prefix(prefix, limit)
+        return self._read(
+            lambda book: book.index.with_prefix(prefix, limit), lambda view: view.ids_with_prefix(prefix, limit)
+        )
 
     def select(self, query: Query) -> Iterator[Job]:
         """The ids are those of one moment; each record is read when its turn comes."""
-        try:
-            chosen = self._alone(lambda book: book.index.select(query), thoroughly=True)
-        except StoreReadOnly:
-            yield from self._view().select(query)
-            return
+        chosen = self._read(lambda book: book.index.select(query), lambda view: view.chosen(query), thoroughly=True)
         for job_id, number in chosen:
             try:
-                job = self._opened().records.read(job_id).job.replace(number=number)
+                job = self._records().read(job_id).job.replace(number=number)
             except (FileNotFoundError, BadRecord):
                 continue  # gone since; or it was bad before, and `problems` says so
             if matches(query, job):
                 yield job
 
     def ahead_of(self, job: Job) -> int:
-        return self._alone(lambda book: book.index.ahead(job.agent_session, job.priority, job.number))
+        return self._read(
+            lambda book: book.index.ahead(job.agent_session, job.priority, job.number),
+            lambda view: view.ahead_of(job),
+        )
 
     def problems(self) -> list[Problem]:
-        try:
-            found = self._alone(lambda book: book.index.problems())
-        except StoreReadOnly:
-            return self._view().problems()
-        return [problem for problem, _stamp in found]
+        return self._read(
+            lambda book: [problem for problem, _stamp in book.index.problems()], lambda view: view.problems()
+        )
 
     def events(self, job_id: str) -> list[Line]:
-        return self._alone(lambda book: read_events(book.directory.descriptor, job_id))
+        return self._read(lambda book: read_events(book.directory.descriptor, job_id), lambda view: view.events(job_id))
 
     # -- the journal -----------------------------------------------------------------------------------------------
 
     def end(self) -> str:
-        return self._alone(lambda book: str(book.journal.end()))
+        return self._read(lambda book: str(book.journal.end()), lambda _view: BEGINNING)
 
     def entries(self, cursor: str | None) -> Iterator[Entry]:
         """Reads up to where the journal ended under the lock, so that no frame is met before it is durable."""
         end = parse_place(self.end())
-        begin, _, taken = (cursor or "0:0").partition("+")
+        begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
         for frame, behind in self._opened().journal.read(place, end, _go_on):
             for rank, entry in enumerate(frame, start=1):
@@ -143,9 +141,9 @@ class FilesStore:
 
     def wait(self, cursor: str, timeout: float) -> bool:
         if self._watch is None:
-            from mam.stores.files.watch import Watch
+            from mam.stores.watch import Watch, records_changed
 
-            self._watch = Watch(self.address)
+            self._watch = Watch(self.address, records_changed())
             return True  # something may have happened before the watch began: look once more
         if self.end() != cursor:
             return True
@@ -163,6 +161,7 @@ class FilesStore:
             if self._book is not None and self._process == os.getpid():
                 self._book.close()
             self._book = None
+            self._directory.close()
 
     # -- shared ----------------------------------------------------------------------------------------------------
 
@@ -174,8 +173,7 @@ class FilesStore:
                 catch_up(book, thoroughly=thoroughly)
                 return do(book)
             except (OSError, DatabaseError) as error:
-                problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
-                raise StoreUnavailable(store=self.address, problem=problem) from None
+                raise _unavailable(self.address, error) from None
             finally:
                 if book is not None:
                     book.index.roll_back()
@@ -184,20 +182,26 @@ class FilesStore:
         if self._process != os.getpid():
             # A child must not use its parent's database connection, nor close it.
             self._book, self._watch, self._process = None, None, os.getpid()
+        if not self._directory.is_still():
+            if self._book is not None:
+                self._book.close()
+            self._book, self._directory = None, Directory(self.address)
         if self._book is None:
-            self._book = Book(self.address, self.clock)
+            self._book = Book(self._directory, self.clock)
         return self._book
 
-    def _view(self) -> ReadOnlyView:
-        from mam.stores.files.read_only import ReadOnlyView
+    def _read(self, ask: Callable[[Book], T], ask_view: Callable[[ReadOnlyView], T], *, thoroughly: bool = False) -> T:
+        """A store that cannot be written is read as its files are."""
+        try:
+            return self._alone(ask, thoroughly=thoroughly)
+        except StoreReadOnly:
+            from mam.stores.files.read_only import ReadOnlyView
 
-        return ReadOnlyView(self.address)
+            with ReadOnlyView(self.address) as view:
+                return ask_view(view)
 
-    def _check(self) -> None:
-        """Says at once what is wrong with the directory, before anything is made in it."""
-        from mam.stores.files.directory import Directory
-
-        Directory(self.address).close()
+    def _records(self) -> Records:
+        return self._book.records if self._book is not None else Records(self._directory)
 
 
 def _register(book: Book, draft: Job) -> Registration:
@@ -237,6 +241,13 @@ def _entry(entry: Json, cursor: str) -> Entry:
         fields=entry["fields"],
         lines=tuple(entry["lines"]),
     )
+
+
+def _unavailable(address: str, error: OSError | DatabaseError) -> StoreUnavailable:
+    problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    full = error.errno in (ENOSPC, EDQUOT, EROFS) if isinstance(error, OSError) else "full" in problem
+    # What cannot be written can still be read.
+    return (StoreReadOnly if full else StoreUnavailable)(store=address, problem=problem)
 
 
 def _go_on(_damage: StoreDamaged) -> None:

@@ -7,20 +7,39 @@ import select
 import sys
 import time
 
+from mam.frozen import Frozen
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-_MOVED_TO, _CLOSE_WRITE, _DELETE = 0x80, 0x8, 0x200
+_MODIFY, _CLOSE_WRITE, _MOVED_TO, _DELETE = 0x2, 0x8, 0x80, 0x200
 _LOOK_SECONDS = 0.25
+
+
+class News(Frozen):
+    """What is worth waking up for."""
+
+    events: int
+    concerns: Callable[[bytes], bool]
+    """Whether a file of this name does."""
+
+
+def records_changed() -> News:
+    """The lock and temporary files begin with a dot: whoever only looks touches them too, and must wake nobody."""
+    return News(events=_MOVED_TO | _CLOSE_WRITE | _DELETE, concerns=lambda name: not name.startswith(b"."))
+
+
+def written(name: str) -> News:
+    return News(events=_MODIFY, concerns=lambda found: found == os.fsencode(name))
 
 
 class Watch:
     """Opened before the last look at the directory, so that nothing can happen unseen in between."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._descriptor = _inotify(path) if sys.platform == "linux" else None
+    def __init__(self, path: str, news: News) -> None:
+        self._news = news
+        self._descriptor = _inotify(path, news.events) if sys.platform == "linux" else None
         self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
@@ -31,7 +50,7 @@ class Watch:
     def wait(self, timeout: float) -> bool:
         """True when the directory changed since the last call; False when the time ran out."""
         if self._descriptor is not None:
-            return _wait_inotify(self._descriptor, timeout)
+            return _wait_inotify(self._descriptor, self._news, timeout)
         if sys.platform == "darwin":
             return _wait_kqueue(self._directory, timeout)
         return self._look(timeout)
@@ -46,20 +65,20 @@ class Watch:
         return False
 
 
-def _inotify(path: str) -> int | None:
+def _inotify(path: str, events: int) -> int | None:
     import ctypes  # only for those who wait: it costs more than a claim
 
     library = ctypes.CDLL(None, use_errno=True)
     descriptor = int(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
     if descriptor < 0:
         return None  # no instances left for this user; the slow look will do
-    if library.inotify_add_watch(descriptor, os.fsencode(path), _MOVED_TO | _CLOSE_WRITE | _DELETE) < 0:
+    if library.inotify_add_watch(descriptor, os.fsencode(path), events) < 0:
         os.close(descriptor)
         return None
     return descriptor
 
 
-def _wait_inotify(descriptor: int, timeout: float) -> bool:
+def _wait_inotify(descriptor: int, news: News, timeout: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     ends = time.monotonic() + timeout
@@ -68,7 +87,7 @@ def _wait_inotify(descriptor: int, timeout: float) -> bool:
             happened = os.read(descriptor, 1 << 16)
         except BlockingIOError:
             continue
-        if any(_is_news(name) for name in _names(happened)):
+        if any(map(news.concerns, _names(happened))):
             return True
     return False
 
@@ -79,11 +98,6 @@ def _names(happened: bytes) -> Iterator[bytes]:
         length = int.from_bytes(happened[12:16], sys.byteorder)
         yield happened[16 : 16 + length].rstrip(b"\0")
         happened = happened[16 + length :]
-
-
-def _is_news(name: bytes) -> bool:
-    """The lock and temporary files begin with a dot: whoever only looks touches them too, and must wake nobody."""
-    return not name.startswith(b".")
 
 
 def _wait_kqueue(directory: int, timeout: float) -> bool:

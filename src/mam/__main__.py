@@ -1,0 +1,156 @@
+"""The command `mam`: finds the verb's module, runs it, and turns what goes wrong into one line and an exit code.
+
+Everything heavy is imported by the verb that needs it: an agent's hook runs this file at every event.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.errors import BadInput, MamError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+FIRST_VERBS = ("register", "list", "get", "pick", "complete", "fail", "wait", "result", "logs")
+MORE_VERBS = ("status", "heartbeat", "release", "cancel", "retry", "publish", "explain", "where", "init")
+VERBS = FIRST_VERBS + MORE_VERBS
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+UNREACHABLE = 9
+
+
+def main() -> None:
+    """The console script. Nothing in mam relies on the interpreter's own farewell, which costs milliseconds."""
+    _speak_utf8()
+    code = run(sys.argv[1:])
+    os._exit(_flushed(code))
+
+
+def run(argv: list[str]) -> int:
+    """One command, from its words to its exit code; never raises."""
+    try:
+        return _dispatch(argv)
+    except MamError as error:
+        _say(str(error))
+        return error.exit_code
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except OSError as error:
+        _say(_system_error(error))
+        return UNREACHABLE
+    except Exception as error:
+        return _bug(error)
+
+
+def load(verb: str) -> ModuleType:
+    module: ModuleType = __import__(f"mam.cli.{verb}", fromlist=["run"])
+    return module
+
+
+def _dispatch(argv: list[str]) -> int:
+    leading, rest = _leading_options(argv)
+    if rest[:1] == ["help"]:
+        rest = [*rest[1:2], "--help"]
+    if not rest or rest[0] in ("--help", "-h"):
+        return _help()
+    if rest[0] in ("--version", "-V"):
+        return _version()
+    verb, *arguments = rest
+    if verb not in VERBS:
+        raise BadInput(why=_unknown(verb))
+    from mam.cli.options import read_options
+
+    module = load(verb)
+    code: int = module.run(read_options(verb, module, leading + arguments))
+    return code
+
+
+def _leading_options(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Options that every verb has may also stand before it; they are moved behind."""
+    at = 0
+    while at < len(argv):
+        name, equals, _ = argv[at].partition("=")
+        if name in ("--store", "--registry-dir"):
+            at += 1 if equals else 2
+        elif argv[at] == "--json":
+            at += 1
+        else:
+            break
+    if at > len(argv):
+        raise BadInput(why=f"{argv[-1]} needs a value: `mam {argv[-1]} ADDRESS VERB`")
+    return argv[:at], argv[at:]
+
+
+def _help() -> int:
+    from mam.cli.help import overview
+
+    sys.stdout.write(overview({verb: load(verb).__doc__ or "" for verb in VERBS}, FIRST_VERBS))
+    return 0
+
+
+def _version() -> int:
+    from mam import __version__
+
+    sys.stdout.write(f"mam {__version__}\n")
+    return 0
+
+
+def _unknown(verb: str) -> str:
+    from mam.cli.text import nearest, one_line
+
+    if verb.startswith("-"):
+        return f"{one_line(verb)} is not an option of mam itself; put the options of a verb behind it"
+    return f"{one_line(verb)} is not a verb of mam{nearest(verb, VERBS)}; `mam --help` lists them"
+
+
+def _system_error(error: OSError) -> str:
+    what = error.strerror or type(error).__name__
+    return f"{error.filename}: {what}" if error.filename else what
+
+
+def _bug(error: Exception) -> int:
+    if os.environ.get("MAM_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
+    name = type(error).__name__
+    _say(f"this is a bug in mam: {name}: {error}. MAM_DEBUG=1 shows where; please report it.")
+    return 1
+
+
+def _say(message: str) -> None:
+    from mam.cli.output import say
+
+    say(message)
+
+
+def _speak_utf8() -> None:
+    """Records are UTF-8 whatever the locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and stream.encoding.lower() not in ("utf-8", "utf8"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _flushed(code: int) -> int:
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except OSError as error:
+        _say(f"the output could not be written: {_system_error(error)}")
+        return UNREACHABLE
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The audit log: the journal's copy that outlives the registry."""

@@ -1,0 +1,86 @@
+"""What the journal has and the audit log lacks, read before the log's lock is taken.
+
+Reading may have to wait for the store. Whoever holds the log's lock must not: a script that holds the registry's lock
+and writes would then wait for the log while the log waits for the registry.
+"""
+
+from __future__ import annotations
+
+from mam.audit.cursor import Glimpse
+from mam.audit.log import takes_lines
+from mam.errors import MamError
+from mam.frozen import Frozen
+from mam.jobs.rules import check_job_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.stores.port import Entry, Store
+
+ENTRIES_AT_ONCE = 1000
+TEXT_AT_ONCE = 32 * 1024 * 1024
+"""What one act copies at most, so that no act pays for a long absence of the log, in time or in memory."""
+
+FEW = 16
+"""Entries with nothing to copy that are rather read again than written down as seen."""
+
+NOT_COPIED = frozenset({"renewed"})
+"""Heartbeats would flood the history and say nothing in it."""
+
+
+class Batch(Frozen):
+    journal_id: str
+    after: int
+    """The last entry that had been copied when this was read."""
+    entries: list[Entry]
+    mended: dict[str, list[Entry]]
+    """What jobs lack whose directory could not be written for a while."""
+
+    @property
+    def needs_writing(self) -> bool:
+        """A heartbeat alone is not worth the lock."""
+        return bool(self.mended) or len(self.entries) > FEW or any(map(copied_lines, self.entries))
+
+
+def fetch(logs_dir: str, store: Store) -> Batch:
+    journal_id = check_job_id(store.journal_id)
+    seen = Glimpse(logs_dir, journal_id)
+    return Batch(
+        journal_id=journal_id,
+        after=seen.number,
+        entries=_next_entries(store, seen),
+        mended={
+            job_id: _entries_of(store, job_id, place)
+            for job_id, place in seen.behind.items()
+            if takes_lines(logs_dir, job_id)
+        },
+    )
+
+
+def copied_lines(entry: Entry) -> list[tuple[int, dict[str, object]]]:
+    """The lines of an entry that belong into the history, each with its place in the entry."""
+    return [(index, line) for index, line in enumerate(entry.lines) if line["event"] not in NOT_COPIED]
+
+
+def _next_entries(store: Store, seen: Glimpse) -> list[Entry]:
+    entries: list[Entry] = []
+    weight = 0
+    for entry in store.entries(seen.place):
+        if len(entries) >= ENTRIES_AT_ONCE or weight > TEXT_AT_ONCE:
+            break
+        entries.append(_completed(store, entry))
+        weight += len((entry.fields or {}).get("prompt", ""))
+    return entries
+
+
+def _entries_of(store: Store, job_id: str, place: str | None) -> list[Entry]:
+    return [_completed(store, entry) for entry in store.entries(place) if entry.job_id == job_id]
+
+
+def _completed(store: Store, entry: Entry) -> Entry:
+    """A record that came as a file has only its number in the journal; the rest is asked of the store."""
+    if all(line["event"] != "registered" for line in entry.lines) or "prompt" in (entry.fields or {}):
+        return entry
+    try:
+        return entry.replace(fields=store.get(entry.job_id).to_json())
+    except MamError:
+        return entry.replace(fields=None)  # gone or broken since; its lines still tell of it

@@ -1,0 +1,69 @@
+"""The audit log's own lock: one writer at a time, and nobody waits long for it.
+
+What the log shadows must not be held up, so the wait is short and whoever gives up leaves the lines to the next act.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+LOCK_FILE = ".lock"
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class Locked:
+    """`with Locked(directory, seconds) as root:` the open directory, held alone; TimeoutError when others hold it."""
+
+    def __init__(self, directory: str, wait_seconds: float) -> None:
+        self._directory = directory
+        self._wait_seconds = wait_seconds
+        self._root = self._lock = -1
+
+    def __enter__(self) -> int:
+        ends = time.monotonic() + self._wait_seconds
+        while True:
+            self._root = _open_directory(self._directory)
+            try:
+                self._lock = os.open(
+                    LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=self._root
+                )
+                self._wait_until(ends)
+                # Somebody may have removed the whole log while we waited; then this is the lock of nothing.
+                if os.fstat(self._lock).st_nlink:
+                    return self._root
+            except BaseException:
+                self.__exit__()
+                raise
+            self.__exit__()
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._lock >= 0:
+            # Not left to close(): a child forked meanwhile has a copy of the descriptor, and with it the lock.
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            os.close(self._lock)
+        os.close(self._root)
+        self._root = self._lock = -1
+
+    def _wait_until(self, ends: float) -> None:
+        """Polls, since a blocking flock cannot be bounded without signals, which belong to the main program."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= ends:
+                    raise TimeoutError(f"somebody else has been writing to {self._directory} for too long") from None
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _open_directory(path: str) -> int:
+    try:
+        return os.open(path, _DIRECTORY)
+    except FileNotFoundError:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        return os.open(path, _DIRECTORY)

@@ -1,0 +1,146 @@
+"""How lines get into the audit log. Every function here expects the caller to hold the log's lock.
+
+Nothing is synced: the journal is the durable copy, and `mam.audit.cursor` knows how far back to look after a power
+cut. Paths come from checked job ids and open directories only, and no link is followed inside the log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.audit.log import EVENTS, META, STATUS, check_regular, parse_line
+from mam.jobs.record import split_secrets
+from mam.jobs.rules import check_job_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_TAIL = 4096
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_EVENTS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+BEFORE_ALL = (0, 0)
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class Folder:
+    """`with Folder(root, job_id) as folder:` one job's directory, made if need be."""
+
+    def __init__(self, root: int, job_id: str) -> None:
+        name = check_job_id(job_id)
+        try:
+            self._directory = os.open(name, _FOLDER, dir_fd=root)
+        except FileNotFoundError:
+            os.mkdir(name, 0o700, dir_fd=root)
+            self._directory = os.open(name, _FOLDER, dir_fd=root)
+        self._events = -1
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._events >= 0:
+            os.close(self._events)
+        os.close(self._directory)
+
+    def append(self, line: dict[str, Any]) -> None:
+        """One line, in one write; a torn line before it is closed first and kept."""
+        if self._events < 0:
+            self._open_events()
+        write_all(self._events, to_bytes(line) + b"\n")
+
+    def last_mirrored(self, journal_id: str) -> tuple[int, int]:
+        """(entry, line in it) of the newest line here that came from this journal; BEFORE_ALL without one.
+
+        Looks back from the end, since lines of the wire and of other journals may follow it.
+        """
+        size = self._open_events()
+        span = _TAIL
+        while size:
+            start = max(0, size - span)
+            found = _last_from(journal_id, os.pread(self._events, size - start, start))
+            if found is not None or start == 0:
+                return found or BEFORE_ALL
+            span *= 8
+        return BEFORE_ALL
+
+    def write_meta_once(self, record: dict[str, Any]) -> None:
+        """The record as it was registered. One that is there stays; an empty one is what a power cut left."""
+        try:
+            if os.stat(META, dir_fd=self._directory, follow_symlinks=False).st_size:
+                return
+        except FileNotFoundError:
+            pass
+        # The store never gives a secret away; this file outlives it, so it does not rely on that.
+        self._replace(META, _field_by_line(split_secrets(record)[0]))
+
+    def write_status(self, job_id: str, status: str, updated_at: str) -> None:
+        said = {"job_id": job_id, "status": status, "updated_at": updated_at}
+        self._replace(STATUS, to_bytes(said) + b"\n")
+
+    def _open_events(self) -> int:
+        """The size of the history, which ends with a newline from now on."""
+        if self._events < 0:
+            self._events = os.open(EVENTS, _EVENTS, 0o600, dir_fd=self._directory)
+        size = check_regular(self._events, EVENTS)
+        if size and os.pread(self._events, 1, size - 1) != b"\n":
+            write_all(self._events, b"\n")
+            size += 1
+        return size
+
+    def _replace(self, name: str, content: bytes) -> None:
+        """Readers see the old file or the new one. The lock makes the temporary name ours alone."""
+        temporary = f".{name}.tmp"
+        descriptor = os.open(temporary, _FRESH, 0o600, dir_fd=self._directory)
+        try:
+            write_all(descriptor, content)
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+
+
+def to_bytes(value: object) -> bytes:
+    """JSON as UTF-8. Half a surrogate pair cannot be UTF-8, so text that holds one is escaped instead."""
+    try:
+        return _encode(value).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
+
+
+def _field_by_line(record: dict[str, Any]) -> bytes:
+    """Readable, and without the interpreted encoder that `indent` would call for."""
+    fields = [b"  %s: %s" % (to_bytes(name), to_bytes(value)) for name, value in record.items()]
+    return b"{\n%s\n}\n" % b",\n".join(fields)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """One write, unless the disk takes only a part of it."""
+    done = os.write(descriptor, data)
+    while done < len(data):
+        done += os.write(descriptor, data[done:])
+
+
+def entry_name(journal_id: str, number: int, index: int) -> str:
+    """What a mirrored line calls itself: the journal, the entry, and which line of it if not the first."""
+    return f"{journal_id}:{number}.{index}" if index else f"{journal_id}:{number}"
+
+
+def _last_from(journal_id: str, tail: bytes) -> tuple[int, int] | None:
+    """The newest line of this journal in the tail of a history; the first line of the tail may lack its beginning."""
+    prefix = f"{journal_id}:"
+    marker = f'"entry": "{prefix}'.encode()
+    at = tail.rfind(marker)
+    while at >= 0:
+        begin = tail.rfind(b"\n", 0, at) + 1
+        # Parsed and not only searched: an event's data may hold the same words further inside.
+        line = parse_line(tail[begin : tail.find(b"\n", at)])
+        name = str(line.get("entry", "")) if line is not None else ""
+        number, _, index = name.removeprefix(prefix).partition(".")
+        if name.startswith(prefix) and number.isdecimal() and (not index or index.isdecimal()):
+            return int(number), int(index or 0)
+        at = tail.rfind(marker, 0, begin)
+    return None

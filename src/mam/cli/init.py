@@ -1,0 +1,38 @@
+"""Make a store; prints its address.
+
+The store is made where `mam where` says, so a store further up is found instead of making a second one.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.output import put, put_json, say
+from mam.config import load_config
+from mam.workspace import locate, make_store, open_located
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    """Nothing of its own."""
+
+
+def run(options: Options) -> int:
+    config = load_config()
+    found = locate(options.store, options.registry_dir, config)
+    made = make_store(found)
+    open_located(found, config)
+    if made:
+        say(f"made a store at {found.address}")
+    else:
+        elsewhere = found.address != os.path.join(os.getcwd(), ".mam/jobs") and options.store is None
+        hint = "; `mam init --store .mam/jobs` makes one in this directory" if elsewhere else ""
+        say(f"there is a store already, {found.why}{hint}")
+    if options.json:
+        put_json({"store": found.address, "made": made})
+    else:
+        put(found.address)
+    return 0

@@ -1,0 +1,69 @@
+"""Show the jobs, newest first.
+
+In a pipe: id, status, agent, label, created_at and the prompt's first line, separated by tabs.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from mam.cli.options import number, registry_of
+from mam.cli.output import person_reads, put, put_json_array, say
+from mam.cli.several import add_filters, query_of
+from mam.cli.text import first_line
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.cli.parser import Options, Parser
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+
+ROWS_SHOWN = 50
+
+
+def add_arguments(parser: Parser) -> None:
+    add_filters(parser)
+    rows = f"rows at most, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe)"
+    parser.add_argument("--limit", type=number, metavar="N", help=rows)
+
+
+def run(options: Options) -> int:
+    if options.limit is not None and options.limit < 0:
+        raise BadInput(why="--limit takes the number of rows to show, or 0 for all")
+    registry = registry_of(options)
+    jobs = registry.select(query_of(options, registry))
+    if options.json:
+        put_json_array(job.to_json() for job in jobs)
+    elif person_reads():
+        _table(registry, jobs, ROWS_SHOWN if options.limit is None else options.limit)
+    else:
+        _lines(jobs, options.limit or 0)
+    for found in registry.store.problems():
+        say(f"{found.file}: {found.problem}")
+    return 0
+
+
+def _table(registry: Registry, jobs: Iterator[Job], limit: int) -> None:
+    shown = list(islice(jobs, limit or None))
+    if shown:
+        from mam.cli.table import put_jobs
+
+        put_jobs(shown, registry.store.clock.now())
+        _say_more(jobs)
+    else:
+        say("no job matches; `mam register PROMPT --agent A` hands one out")
+
+
+def _lines(jobs: Iterator[Job], limit: int) -> None:
+    for job in islice(jobs, limit or None):
+        put(job.job_id, job.status, job.agent, job.agent_session, job.created_at, first_line(job.prompt))
+    _say_more(jobs)
+
+
+def _say_more(jobs: Iterator[Job]) -> None:
+    more = sum(1 for _ in jobs)
+    if more:
+        say(f"… and {more} more; --limit 0 shows all")

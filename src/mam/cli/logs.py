@@ -1,0 +1,85 @@
+"""Show what happened to a job, from the audit log.
+
+The log is a copy that outlives the registry, so this also works for jobs and stores that are gone.
+"""
+
+from __future__ import annotations
+
+from mam.audit.log import iter_lines, list_jobs, read_meta, read_status
+from mam.cli.options import add_job, number, one_job
+from mam.cli.output import put, put_json_array, put_json_line, say
+from mam.cli.text import first_line
+from mam.cli.timeline import told
+from mam.errors import AmbiguousId, BadInput, MamError, UnknownJob
+from mam.workspace import catch_up_log, locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.cli.parser import Options, Parser
+    from mam.config import Config
+    from mam.workspace import Located
+
+CANDIDATES_SHOWN = 10
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser)
+    parser.add_argument("--tail", type=number, metavar="N", help="only the last N lines")
+    parser.add_argument("--list", action="store_true", help="every logged job: id, status, agent, label, prompt")
+
+
+def run(options: Options) -> int:
+    from mam.config import load_config
+
+    config = load_config()
+    found = locate(options.store, options.registry_dir, config)
+    _catch_up(found, config)
+    if options.list:
+        return _list(found.logs_dir, as_json=options.json)
+    if options.tail is not None and options.tail < 0:
+        raise BadInput(why="--tail takes the number of lines to show")
+    lines = list(iter_lines(found.logs_dir, _resolved(found.logs_dir, one_job(options))))
+    for line in lines if options.tail is None else lines[len(lines) - options.tail :]:
+        if options.json:
+            put_json_line(line)
+        else:
+            put(told(line))
+    return 0
+
+
+def _catch_up(found: Located, config: Config) -> None:
+    """Best effort: the log is readable either way, and the store may be gone."""
+    try:
+        catch_up_log(found, config)
+    except (MamError, OSError) as error:
+        if found.exists:
+            say(f"the log may lack the latest lines: {error}")
+
+
+def _resolved(logs_dir: str, text: str) -> str:
+    known = list_jobs(logs_dir)
+    matching = [text] if text in known else [job_id for job_id in known if text and job_id.startswith(text)]
+    if not matching:
+        raise UnknownJob(job=text[:80], store=logs_dir)
+    if len(matching) > 1:
+        more = " …" if len(matching) > CANDIDATES_SHOWN else ""
+        raise AmbiguousId(prefix=text, candidates=", ".join(matching[:CANDIDATES_SHOWN]) + more)
+    return matching[0]
+
+
+def _list(logs_dir: str, *, as_json: bool) -> int:
+    rows = (_row(logs_dir, job_id) for job_id in list_jobs(logs_dir))
+    if as_json:
+        put_json_array(rows)
+        return 0
+    for row in rows:
+        put(*(str(row[name]) for name in ("job_id", "status", "agent", "agent_session")), first_line(row["prompt"]))
+    return 0
+
+
+def _row(logs_dir: str, job_id: str) -> dict[str, Any]:
+    meta = read_meta(logs_dir, job_id) or {}
+    told = {name: meta.get(name) or "" for name in ("agent", "agent_session", "created_at", "prompt")}
+    return {"job_id": job_id, "status": read_status(logs_dir, job_id) or "unknown", **told}

@@ -1,0 +1,52 @@
+"""Claim the next job of a label; prints its id, or exits 3.
+
+The claim is believed for the job's own time limit unless --lease says otherwise; `heartbeat` renews it.
+
+  job=$(mam pick --agent-session tmux:claude) && mam get "$job"
+  claim=$(mam pick -s tmux:claude --export) && export $claim && work && mam complete
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.options import registry_of
+from mam.cli.output import put, put_job
+from mam.cli.times import duration, lease_seconds
+from mam.errors import NothingToPick
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--agent-session", "-s", required=True, metavar="LABEL", help="whose jobs")
+    parser.add_argument("--lease", type=lease_seconds, metavar="S", help="how long the claim shall be believed")
+    parser.add_argument("--owner", metavar="O", help="who holds it; default: user@host:process")
+    parser.add_argument("--wait", type=duration, metavar="S", default=0.0, help="wait this long for one to come")
+    parser.add_argument("--export", action="store_true", help="print MAM_JOB_ID=… MAM_ATTEMPT=… for the shell")
+
+
+def run(options: Options) -> int:
+    registry = registry_of(options)
+    owner = options.owner if options.owner is not None else _owner()
+    job = registry.pick(options.agent_session, owner=owner, lease_seconds=options.lease, wait=options.wait)
+    if job is None:
+        raise NothingToPick(label=options.agent_session)
+    if options.export:
+        put(f"MAM_JOB_ID={job.job_id} MAM_ATTEMPT={job.attempt}")
+    else:
+        put_job(job, as_json=options.json, line=job.job_id)
+    return 0
+
+
+def _owner() -> str:
+    """The process that asked is gone in a moment; its parent is who will do the work."""
+    from pwd import getpwuid
+
+    try:
+        user = getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        user = str(os.geteuid())
+    return f"{user}@{os.uname().nodename}:{os.getppid()}"

@@ -1,0 +1,69 @@
+"""Tell an event of a job; prints its number.
+
+Events: started, permission_required, progress, completed, error.
+
+  mam publish JOB progress --detail "half of the tests pass"
+
+The event is stored with the job. started, completed and error also move it; any event renews its lease.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.options import add_attempt, own_attempt, registry_of
+from mam.cli.output import put_job
+from mam.errors import BadInput
+from mam.events.event import check_event
+from mam.jobs.rules import REASON_LIMIT, check_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.cli.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.usage = "mam publish [JOB] EVENT [--detail TEXT] [--data JSON] [--attempt N]"
+    parser.add_argument("words", nargs="*", metavar="[JOB] EVENT", help="the job (default: MAM_JOB_ID) and the event")
+    parser.add_argument("--job", metavar="JOB", help="the job")
+    parser.add_argument("--detail", default="", metavar="TEXT", help="one line for people")
+    parser.add_argument("--data", metavar="JSON", help="a JSON object for programs")
+    add_attempt(parser)
+
+
+def run(options: Options) -> int:
+    name, event = _job_and_event(options)
+    detail, data = check_text("detail", options.detail, REASON_LIMIT), _data(options.data)
+    registry = registry_of(options)
+    attempt = own_attempt(options, registry, name)
+    job = registry.publish(name, event=event, detail=detail, data=data, attempt=attempt)
+    put_job(job, as_json=options.json, line=str(job.last_seq))
+    return 0
+
+
+def _job_and_event(options: Options) -> tuple[str, str]:
+    words: list[str] = options.words
+    if options.job is not None:
+        words = [options.job, *options.words]
+    elif len(options.words) == 1 and os.environ.get("MAM_JOB_ID"):
+        words = [os.environ["MAM_JOB_ID"], *options.words]
+    if len(words) != 2:
+        raise BadInput(why="give a job and an event: `mam publish JOB progress --detail TEXT`")
+    return words[0], check_event(words[1])
+
+
+def _data(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    import json
+
+    check_text("data", text, REASON_LIMIT)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise BadInput(why="--data must be a JSON object, such as '{\"percent\": 50}'")
+    return data

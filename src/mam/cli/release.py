@@ -1,0 +1,30 @@
+"""Hand running jobs back unfinished; prints each id.
+
+That costs neither a loss nor a retry. Filters find running jobs only.
+"""
+
+from __future__ import annotations
+
+from mam.cli.options import add_attempt, own_attempt, registry_of
+from mam.cli.several import add_jobs, chosen, for_each, single_attempt
+from mam.jobs.status import RUNNING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_jobs(parser)
+    add_attempt(parser)
+
+
+def run(options: Options) -> int:
+    registry = registry_of(options)
+    jobs = chosen(options, registry, {RUNNING}, own=True)
+    single_attempt(options, jobs)
+    return for_each(
+        jobs,
+        lambda job: registry.release(job, attempt=own_attempt(options, registry, job)),
+        as_json=options.json,
+    )

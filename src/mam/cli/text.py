@@ -1,0 +1,54 @@
+"""Text of others on its way to a person: nothing in it may steer a terminal or disguise what it says."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+UNSAFE = (
+    r"\x00-\x1f\x7f-\x9f"  # C0, DEL and C1: escape sequences
+    r"\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"  # invisible, or turning the line around
+    r"\ud800-\udfff"  # halves of characters, which no encoding takes
+)
+_NAMES = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
+
+
+def one_line(text: str) -> str:
+    """The text on one line, with everything unsafe as a visible escape."""
+    if text.isprintable():
+        return text
+    return re.sub(f"[{UNSAFE}]", _visible, text)
+
+
+def many_lines(text: str) -> str:
+    """The same for text that keeps its lines and tabs."""
+    return "\n".join("\t".join(map(one_line, line.split("\t"))) for line in text.split("\n"))
+
+
+def first_line(text: str) -> str:
+    """What a table shows of a prompt: its first line that says something."""
+    return one_line(text.strip().partition("\n")[0].rstrip())
+
+
+def json_safe(encoded: str) -> str:
+    """JSON that stays the same JSON: outside of strings these characters cannot occur, inside an escape will do."""
+    if encoded.isprintable():
+        return encoded
+    return re.sub(f"(?![\n])[{UNSAFE}]", lambda found: f"\\u{ord(found[0]):04x}", encoded)
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """` (did you mean …?)` when something is near, else nothing."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(choices), n=1, cutoff=0.5)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
+def _visible(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    return _NAMES.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")

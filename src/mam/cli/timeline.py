@@ -1,0 +1,53 @@
+"""One line of the audit log as a line for a person."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Line = dict[str, Any]
+
+
+def told(line: Line) -> str:
+    """Time, event, what it says, and who said it."""
+    event = str(line.get("event", "?"))
+    parts = [f"{line.get('timestamp', '?')}  {event:<14}", _what(event, line), *_remarks(line)]
+    return "  ".join(part for part in parts if part).rstrip()
+
+
+def _what(event: str, line: Line) -> str:
+    if event == "status_changed":
+        return f"{line.get('from')} -> {line.get('to')}"
+    if event in ("published", "received"):
+        payload = line.get("payload")
+        return _payload(payload) if isinstance(payload, dict) else ""
+    if event in ("reserved", "imported"):
+        first, last = line.get("seq"), line.get("upto")
+        return f"#{first}" if first == last else f"#{first} to #{last}"
+    if event == "adopted":
+        return f"changed by another program: {', '.join(map(str, line.get('fields') or []))}"
+    if event == "registered":
+        origin = f" (again: {line['retry_of']})" if line.get("retry_of") else ""
+        return f"{line.get('status', '')}{origin}"
+    return ""
+
+
+def _payload(payload: Line) -> str:
+    name, detail = payload.get("event"), payload.get("detail")
+    said = f": {detail}" if detail and detail != name else ""
+    return f"#{payload.get('seq')} {name}{said}"
+
+
+def _remarks(line: Line) -> list[str]:
+    remarks = []
+    if line.get("attempt"):
+        remarks.append(f"attempt {line['attempt']}")
+    if line.get("by"):
+        remarks.append(f"by {line['by']}")
+    if line.get("verb"):
+        remarks.append(f"by {line['verb']}")
+    if line.get("unfenced"):
+        remarks.append("unfenced")
+    remarks.extend(str(line[name]) for name in ("reason", "why") if line.get(name))
+    return remarks

@@ -1,0 +1,79 @@
+"""Wait until jobs have ended; the exit code tells how.
+
+Exits 7 if one ended in error, 8 if one was cancelled, 5 when it takes longer than --timeout.
+
+  mam wait JOB... [--timeout 30m]
+  mam wait --agent-session tmux:claude --since 1h
+
+Filters choose what `mam list` shows with them. In a pipe one line is printed for each job that ends: id, tab, status.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from mam.cli.options import registry_of
+from mam.cli.output import put_json_array, say
+from mam.cli.progress import Bar, Lines
+from mam.cli.several import add_jobs, chosen
+from mam.cli.times import duration
+from mam.errors import MamError
+from mam.jobs.status import CANCELLED, ERROR, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.parser import Options, Parser
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+
+ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
+
+
+def add_arguments(parser: Parser) -> None:
+    add_jobs(parser)
+    parser.add_argument("--timeout", type=duration, metavar="S", help="give up after this long (exit 5)")
+
+
+def run(options: Options) -> int:
+    registry = registry_of(options)
+    jobs = chosen(options, registry, Status)
+    if not jobs:
+        say("no job matches")
+    ids, missed = _resolved(registry, jobs)
+    latest: dict[str, Job] = {}
+    try:
+        _follow(registry, ids, options, latest)
+    finally:
+        if options.json:
+            put_json_array(latest[job_id].to_json() for job_id in ids if job_id in latest)
+    statuses = {job.status for job in latest.values()}
+    if ERROR in statuses:
+        return ENDED_IN_ERROR
+    return WAS_CANCELLED if CANCELLED in statuses else missed
+
+
+def _follow(registry: Registry, ids: list[str], options: Options, latest: dict[str, Job]) -> None:
+    with _progress(len(ids)) as progress:
+        for job in registry.follow(ids, options.timeout):
+            latest[job.job_id] = job
+            if job.status.ended and not options.json:
+                progress.ended(job)
+            progress.show(latest.values())
+
+
+def _resolved(registry: Registry, jobs: list[str]) -> tuple[list[str], int]:
+    """Whole ids, and the exit code of the first name that stood for none; the others are waited for all the same."""
+    ids: dict[str, None] = {}
+    missed = 0
+    for job in jobs:
+        try:
+            ids[registry.resolve(job)] = None
+        except MamError as error:
+            say(str(error))
+            missed = missed or error.exit_code
+    return list(ids), missed
+
+
+def _progress(total: int) -> Lines:
+    watched = total and sys.stderr is not None and sys.stderr.isatty()
+    return Bar(total) if watched else Lines()

@@ -1,0 +1,25 @@
+"""Print which store is used here, and say why."""
+
+from __future__ import annotations
+
+from mam.cli.output import put, put_json, say
+from mam.config import load_config
+from mam.workspace import locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    """Nothing of its own."""
+
+
+def run(options: Options) -> int:
+    found = locate(options.store, options.registry_dir, load_config())
+    if options.json:
+        put_json({"store": found.address, "why": found.why, "exists": found.exists, "logs_dir": found.logs_dir})
+        return 0
+    put(found.address)
+    say(found.why if found.exists else f"{found.why}; nothing is there yet")
+    return 0

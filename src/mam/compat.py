@@ -1,0 +1,160 @@
+"""The old library by its old names: what scripts wrote `import registry` for, over the registry of today.
+
+`scripts/registry.py` and `scripts/mqtt_common.py` are doors to this module. Errors are those of `mam.errors`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mam.audit import log
+from mam.audit.mirror import AuditLog
+from mam.clock import SystemClock
+from mam.config import load_config
+from mam.jobs.status import parse_status
+from mam.stores.files.lock import registry_lock as _lock_directory
+from mam.stores.port import Query
+from mam.workspace import locate, open_registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from mam.registry import Registry
+
+    Answer = TypeVar("Answer")
+
+    Directory = str | os.PathLike[str] | None
+    Record = dict[str, Any]
+
+
+# -- the registry ----------------------------------------------------------------------------------------------------
+
+
+def register_job(
+    prompt: str,
+    agent: str,
+    agent_session: str | None = None,
+    timeout_sec: int = 3600,
+    idle_timeout_sec: int = 120,
+    expected_artifacts: Sequence[str] = (),
+    *,
+    registry_dir: Directory = None,
+) -> str:
+    """A new pending job; its id. Makes the registry if there is none."""
+
+    def register(registry: Registry) -> str:
+        registration = registry.register(
+            prompt=prompt,
+            agent=agent,
+            label=agent_session,
+            timeout_sec=timeout_sec,
+            idle_timeout_sec=idle_timeout_sec,
+            artifacts=expected_artifacts,
+            workdir=os.getcwd(),
+            origin_host=os.uname().nodename,
+        )
+        return registration.job.job_id
+
+    return _with_registry(registry_dir, register, create=True)
+
+
+def pick_pending(agent_session: str, registry_dir: Directory = None) -> str | None:
+    """Claim the next pending job of a label: its id, or None."""
+    owner = f"{os.uname().nodename}:{os.getpid()}"
+    job = _with_registry(registry_dir, lambda registry: registry.pick(agent_session, owner=owner))
+    return None if job is None else job.job_id
+
+
+def update_status(job_id: str, status: str, registry_dir: Directory = None) -> Record:
+    """The job in another status, as `status --set` does it; the record after that."""
+    to = parse_status(status)
+    return _with_registry(registry_dir, lambda registry: registry.set_status(job_id, to).to_json())
+
+
+def next_seq(job_id: str, registry_dir: Directory = None) -> int:
+    """The next sequence number, handed out once."""
+    return _with_registry(registry_dir, lambda registry: registry.next_seq(job_id))
+
+
+def get_job(job_id: str, registry_dir: Directory = None) -> Record:
+    """The record of one job, by its id or a unique beginning of it."""
+    return _with_registry(registry_dir, lambda registry: registry.get(job_id).to_json())
+
+
+load_job = get_job
+
+
+def list_jobs(registry_dir: Directory = None) -> list[Record]:
+    """All records, newest first."""
+    return _with_registry(registry_dir, lambda registry: [job.to_json() for job in registry.select(Query())])
+
+
+def registry_lock(registry_dir: Directory = None) -> _lock_directory:
+    """`with registry_lock(directory):` nobody else changes the registry; this thread may, by the functions above."""
+    return _lock_directory(locate(None, _text(registry_dir), load_config()).address)
+
+
+def _with_registry(registry_dir: Directory, ask: Callable[[Registry], Answer], *, create: bool = False) -> Answer:
+    registry = open_registry(None, _text(registry_dir), load_config(), create=create)
+    try:
+        return ask(registry)
+    finally:
+        registry.store.close()
+
+
+def _text(directory: Directory) -> str | None:
+    return None if directory is None else os.fspath(directory)
+
+
+# -- the audit log; every writer is best effort ------------------------------------------------------------------------
+
+
+def default_logs_dir() -> Path:
+    """Where the old helpers look: DELEGATE_JOB_LOGS_DIR, else under the working directory."""
+    named = os.environ.get("DELEGATE_JOB_LOGS_DIR")
+    return Path(named).absolute() if named else Path.cwd() / ".mam" / "delegate_job_logs"
+
+
+def job_log_path(logs_dir: Directory, job_id: str) -> Path:
+    return Path(log.job_dir(_logs(logs_dir), job_id))
+
+
+def init_job_log(logs_dir: Directory, job_id: str, meta: Mapping[str, Any]) -> None:
+    AuditLog(_logs(logs_dir)).begin_local(job_id, dict(meta), _now())
+
+
+def append_event(logs_dir: Directory, job_id: str, event: str | Mapping[str, Any], **facts: Any) -> None:
+    """One line, dated unless it is; `event` is the whole line or the line's name."""
+    told = {"event": event} if isinstance(event, str) else dict(event)
+    AuditLog(_logs(logs_dir)).append_local(job_id, {"timestamp": _now(), "job_id": job_id, **told, **facts})
+
+
+def update_logged_status(logs_dir: Directory, job_id: str, status: str) -> None:
+    AuditLog(_logs(logs_dir)).set_status_local(job_id, status, _now())
+
+
+def read_logged_meta(logs_dir: Directory, job_id: str) -> Record | None:
+    return log.read_meta(_logs(logs_dir), job_id)
+
+
+def read_logged_status(logs_dir: Directory, job_id: str) -> str | None:
+    return log.read_status(_logs(logs_dir), job_id)
+
+
+def iter_logged_events(logs_dir: Directory, job_id: str) -> Iterator[Record]:
+    return log.iter_lines(_logs(logs_dir), job_id)
+
+
+def list_logged_jobs(logs_dir: Directory) -> list[str]:
+    return log.list_jobs(_logs(logs_dir))
+
+
+def _logs(directory: Directory) -> str:
+    return os.fspath(default_logs_dir() if directory is None else directory)
+
+
+def _now() -> str:
+    return SystemClock().now().second

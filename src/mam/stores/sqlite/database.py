@@ -1,0 +1,155 @@
+"""The file and the connection: who may open it, what is in it, how long to wait for others."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import apsw
+
+from mam.errors import StoreMissing, StoreUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+APPLICATION = 0x6D616D31
+"""`mam1`: marks the file as mam's, so that no other program's database is ever touched."""
+
+SCHEMAS = ("schema_0001.sql",)
+"""In order; the database's user_version is how many of them it has."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
+
+
+def open_database(path: str, wait_seconds: float) -> apsw.Connection:
+    """An existing database of mam's, of this version's schema."""
+    if not os.path.exists(path):
+        raise StoreMissing(store=address_of(path))
+    _check_file(path)
+    try:
+        database = _connected(path, wait_seconds, apsw.SQLITE_OPEN_READWRITE)
+        _check_contents(database, path)
+    except apsw.Error as error:
+        raise unavailable(path, error, wait_seconds) from None
+    return database
+
+
+def create_database(path: str, journal_id: str, wait_seconds: float = 10.0) -> bool:
+    """Makes the database, or brings an older one up to date; whether it did anything."""
+    made = not os.path.exists(path)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        if made:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    except OSError as error:
+        raise StoreUnavailable(store=address_of(path), problem=f"cannot be made: {error.strerror}") from None
+    _check_file(path)
+    try:
+        database = _connected(path, wait_seconds, apsw.SQLITE_OPEN_READWRITE)
+        try:
+            return _brought_up_to_date(database, path, journal_id)
+        finally:
+            database.close()
+    except apsw.Error as error:
+        raise unavailable(path, error, wait_seconds) from None
+
+
+def schema_text() -> str:
+    """All of it, as `mam init --sql` prints it."""
+    return "".join(_schema(name) for name in SCHEMAS)
+
+
+def unavailable(path: str, error: apsw.Error, wait_seconds: float) -> StoreUnavailable:
+    """What SQLite says, in words for somebody who did not write this."""
+    problems = {
+        apsw.BusyError: f"others have kept it locked for {wait_seconds:g} s; try again later",
+        apsw.NotADBError: "is not an SQLite database",
+        apsw.CorruptError: "is damaged; restore it from a backup, or try `sqlite3 FILE .recover`",
+        apsw.FullError: "the disk is full",
+        apsw.ReadOnlyError: "cannot be written: it is read-only",
+        apsw.CantOpenError: "cannot be opened",
+        apsw.IOError: "the disk reports an error",
+    }
+    for kind, problem in problems.items():
+        if isinstance(error, kind):
+            return StoreUnavailable(store=address_of(path), problem=problem)
+    return StoreUnavailable(store=address_of(path), problem=str(error))
+
+
+def address_of(path: str) -> str:
+    return f"sqlite://{path}"
+
+
+def _connected(path: str, wait_seconds: float, flags: int) -> apsw.Connection:
+    database = apsw.Connection(path, flags=flags)
+    database.set_busy_handler(_patience(wait_seconds))
+    # FULL: with NORMAL a power cut takes acknowledged jobs with it.
+    database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
+    return database
+
+
+def _patience(wait_seconds: float) -> Any:
+    """Short pauses that grow a little: SQLite's own become a tenth of a second, which many writers feel."""
+    ends = [0.0]
+
+    def pause(tries: int) -> bool:
+        now = time.monotonic()
+        if tries == 0:
+            ends[0] = now + wait_seconds
+        time.sleep(min(_FIRST_PAUSE * 2 ** min(tries, 10), _LONGEST_PAUSE))
+        return now < ends[0]
+
+    return pause
+
+
+def _check_file(path: str) -> None:
+    found = os.stat(path)
+    if found.st_uid != os.geteuid():
+        raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
+
+
+def _check_contents(database: apsw.Connection, path: str) -> None:
+    application, version = _identity(database)
+    if application != APPLICATION:
+        raise StoreUnavailable(store=address_of(path), problem="is a database of another program")
+    if version > len(SCHEMAS):
+        raise StoreUnavailable(store=address_of(path), problem=f"has schema {version}, which only a newer mam knows")
+    if version < len(SCHEMAS):
+        why = f"has schema {version} of {len(SCHEMAS)}; `mam init --store {address_of(path)}` brings it up to date"
+        raise StoreUnavailable(store=address_of(path), problem=why)
+
+
+def _identity(database: apsw.Connection) -> tuple[int, int]:
+    found: Any = database.execute("SELECT application_id, user_version FROM pragma_application_id, pragma_user_version")
+    application, version = found.fetchall()[0]
+    return int(application), int(version)
+
+
+def _brought_up_to_date(database: apsw.Connection, path: str, journal_id: str) -> bool:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        application, version = _identity(database)
+        empty = not database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+        if not empty or application:
+            if application == APPLICATION and version < len(SCHEMAS):
+                pass
+            else:
+                _check_contents(database, path)
+                database.execute("ROLLBACK")
+                return False
+        for name in SCHEMAS[version:]:
+            database.execute(_schema(name))
+        if version == 0:
+            database.execute("INSERT INTO store VALUES (1, ?)", (journal_id,))
+        database.execute(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {len(SCHEMAS)}; COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+    return True
+
+
+def _schema(name: str) -> str:
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+        return file.read()

@@ -1,0 +1,51 @@
+"""The one suite that every store passes.
+
+A store's author writes this in a pytest module and has all of it:
+
+    class TestMyStore(StoreConformance):
+        @staticmethod
+        def open_store(place: str, clock: Clock | None = None) -> Store:
+            return MyStore(place, clock)
+
+The tests ask what a store does, never how. They drive it through `mam.registry`, as every door of mam does, and through
+the port where a verb does not reach. Races run in processes of their own, which open the store by the same function.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(
+        f"mam.testing.{name}"
+        for name in (
+            "tasks", "conformance.base", "conformance.claims", "conformance.durability", "conformance.fences",
+            "conformance.journal", "conformance.lifecycle", "conformance.races", "conformance.registration",
+            "conformance.sequence", "conformance.time",
+        )
+    )
+)  # fmt: skip
+
+from mam.testing.conformance.claims import Claims  # noqa: E402 - after the assertions are made to speak
+from mam.testing.conformance.durability import Durability  # noqa: E402
+from mam.testing.conformance.fences import Fences  # noqa: E402
+from mam.testing.conformance.journal import Journals  # noqa: E402
+from mam.testing.conformance.lifecycle import Lifecycle  # noqa: E402
+from mam.testing.conformance.races import Races  # noqa: E402
+from mam.testing.conformance.registration import Registrations  # noqa: E402
+from mam.testing.conformance.sequence import Sequences  # noqa: E402
+from mam.testing.conformance.time import Time  # noqa: E402
+
+__all__ = ["InProcessConformance", "StoreConformance"]
+
+
+class InProcessConformance(Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Races):
+    """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
+
+    shared_by_processes = False
+
+
+class StoreConformance(Durability, InProcessConformance):
+    """For every store that others can open too."""
+
+    shared_by_processes = True

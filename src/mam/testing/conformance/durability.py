@@ -1,0 +1,122 @@
+"""What was acknowledged stays, whoever dies."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.jobs.draft import draft_job
+from mam.registry import Registry
+from mam.stores.port import Request
+from mam.testing import tasks
+from mam.testing.conformance.base import StoreCase, check_journal, claim_again, claimed, everything, registered
+from mam.testing.tasks import LABEL
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+    from mam.testing.clock import FakeClock
+    from mam.testing.races import Crew
+
+
+class Durability(StoreCase):
+    def test_opened_again_it_is_the_same(self, place: str, store: Store, clock: FakeClock) -> None:
+        registry = Registry(store)
+        store.register(draft_job(job_id="odd", prompt="이상한\n일", agent="codex").replace(unknown={"x": [1, None]}))
+        job = claimed(registry, key="nightly")
+        registry.publish(job.job_id, event="progress", detail="half", attempt=1)
+        registry.complete(job.job_id, attempt=1, result="done")
+        before, name, cursor = everything(store), store.journal_id, store.end()
+        store.close()
+
+        again = self.open_store(place, clock)
+
+        assert everything(again) == before
+        assert (again.journal_id, again.end()) == (name, cursor)
+        assert list(again.entries(cursor)) == []
+        assert not Registry(again).register(prompt="p", agent="codex", key="nightly").created
+        assert again.get("odd").unknown == {"x": [1, None]}
+        again.close()
+
+    def test_two_that_are_open_see_each_other(self, place: str, store: Store, clock: FakeClock) -> None:
+        other = self.open_store(place, clock)
+        mine, theirs = Registry(store), Registry(other)
+        cursor = other.end()
+
+        job = claimed(mine)
+        theirs.publish(job.job_id, event="progress", attempt=1)
+        mine.complete(job.job_id, attempt=1)
+
+        assert theirs.get(job.job_id) == mine.get(job.job_id)
+        assert [event.get("seq") for event in other.events(job.job_id)] == [1, 2]
+        assert [entry.job_id for entry in other.entries(cursor)] == [job.job_id] * 4
+        assert everything(other) == everything(store)
+        other.close()
+
+    def test_who_only_looks_wakes_nobody(self, place: str, store: Store, clock: FakeClock) -> None:
+        other = self.open_store(place, clock)
+        job = claimed(Registry(store))
+        cursor = store.end()
+        store.wait(cursor, 0.01)
+
+        for _ in range(3):
+            assert (other.end(), other.get(job.job_id), other.sweep()) == (cursor, job, [])
+            assert other.claim(Request(label=LABEL, owner="worker")) is None
+            assert other.due_in() == pytest.approx(3600)
+            assert not store.wait(cursor, 0.01), "two that wait would keep each other awake for ever"
+        other.close()
+
+    def test_who_opens_it_later_may_take_over(self, place: str, store: Store, clock: FakeClock) -> None:
+        job = claimed(Registry(store), lease_seconds=60)
+        clock.restart(61)
+
+        other = self.open_store(place, clock)
+
+        assert claim_again(Registry(other), job.job_id).attempt == 2
+        other.close()
+
+    @pytest.mark.parametrize("acts", [1, 2, 3, 5, 8, 13, 21, 34])
+    def test_a_kill_loses_nothing_that_was_acknowledged(self, live: Store, crew: Crew, place: str, acts: int) -> None:
+        names = [f"round{turn}" for turn in range(3)]
+        acknowledged = []
+        for name in names:
+            member = crew.start(partial(tasks.work_until_killed, name=name))
+            acknowledged += [member.report() for _ in range(acts)]
+            acknowledged += member.kill()
+            _check_acknowledged(live, acknowledged)
+
+        fresh = self.open_store(place)
+        _check_acknowledged(fresh, acknowledged)
+        check_journal(fresh)
+        registered(Registry(fresh))
+        assert Registry(fresh).pick(LABEL, owner="worker") is not None, "the store works on after the kills"
+        fresh.close()
+
+    def test_kills_among_many_disturb_nobody(self, live: Store, crew: Crew) -> None:
+        members = [crew.start(partial(tasks.work_until_killed, name=f"member{turn}")) for turn in range(4)]
+        acknowledged = []
+        for member in members:
+            acknowledged += [member.report() for _ in range(10)]
+        for victim, *survivors in (members, members[1:], members[2:], members[3:]):
+            acknowledged += victim.kill()
+            acknowledged += [survivor.report() for survivor in survivors for _ in range(3)]
+
+        _check_acknowledged(live, acknowledged)
+        check_journal(live)
+
+
+def _check_acknowledged(store: Store, acknowledged: list[tuple[str, str, int, int]]) -> None:
+    """Everything that a member reported is in the store, though it may have gone on after its report."""
+    for act, job_id, attempt, seq in acknowledged:
+        job = store.get(job_id)
+        assert job.attempt >= attempt
+        assert job.last_seq >= seq
+        if act == "completed":
+            assert (job.status, job.attempt, job.last_seq) == ("completed", attempt, seq)
+            assert job.result == f"done {job_id.rpartition('-')[2]}"
+        elif act == "claimed":
+            assert job.status in ("running", "completed")
+        if seq:
+            (told,) = [event for event in store.events(job_id) if event["seq"] == seq]
+            assert (told.get("event") or told.get("marker")) == act

@@ -1,0 +1,88 @@
+"""The journal: what happened, complete and in order, and how to hear of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.jobs.status import Status
+from mam.testing.conformance.base import StoreCase, check_journal, claimed, in_status, registered
+
+if TYPE_CHECKING:
+    from mam.registry import Registry
+    from mam.stores.port import Store
+    from mam.testing.clock import FakeClock
+
+
+class Journals(StoreCase):
+    def test_replayed_it_gives_every_record(self, registry: Registry, store: Store, clock: FakeClock) -> None:
+        _a_busy_day(registry, clock)
+
+        check_journal(store)
+
+    def test_it_goes_on_from_every_cursor_exactly_where_it_stopped(
+        self, registry: Registry, store: Store, clock: FakeClock
+    ) -> None:
+        beginning = store.end()
+        _a_busy_day(registry, clock)
+
+        whole = list(store.entries(None))
+
+        assert list(store.entries(beginning)) == whole
+        for position, entry in enumerate(whole, start=1):
+            assert list(store.entries(entry.cursor)) == whole[position:]
+        assert list(store.entries(store.end())) == []
+        numbers = [entry.number for entry in whole]
+        assert numbers == sorted(set(numbers))
+
+    def test_a_cursor_still_holds_when_more_has_happened(self, registry: Registry, store: Store) -> None:
+        registered(registry)
+        cursor = store.end()
+        job = claimed(registry, label="somebody else")
+        registry.complete(job.job_id, attempt=1)
+
+        assert [entry.job_id for entry in store.entries(cursor)] == [job.job_id] * 3
+
+    def test_only_what_changed_is_written(self, registry: Registry, store: Store) -> None:
+        job = claimed(registry, prompt="x" * 100_000)
+        cursor = store.end()
+
+        registry.publish(job.job_id, event="progress", attempt=1)
+        registry.complete(job.job_id, attempt=1)
+
+        fields = [entry.fields or {} for entry in store.entries(cursor)]
+        assert [changed["last_seq"] for changed in fields] == [1, 2]
+        assert all(not {"prompt", "job_id", "created_at"} & set(changed) for changed in fields)
+
+    def test_waiting_for_news_that_is_there_does_not_sleep(self, registry: Registry, store: Store) -> None:
+        cursor = store.end()
+        registered(registry)
+
+        assert store.wait(cursor, 60.0)
+
+    def test_waiting_in_vain_ends_and_who_waits_again_is_not_kept_awake(self, registry: Registry, store: Store) -> None:
+        registered(registry)
+        cursor = store.end()
+        store.wait(cursor, 0.01)  # to be woken once for nothing is allowed
+
+        assert [store.wait(cursor, 0.01) for _ in range(3)] == [False] * 3
+        assert list(store.entries(cursor)) == []
+
+    @pytest.mark.parametrize("name", ["address", "journal_id"])
+    def test_a_store_can_be_named(self, store: Store, name: str) -> None:
+        assert isinstance(getattr(store, name), str)
+        assert getattr(store, name)
+
+
+def _a_busy_day(registry: Registry, clock: FakeClock) -> None:
+    """Every status, a loss, a retry, a marker, and jobs whose entries lie between each other's."""
+    lost, failed = claimed(registry, lease_seconds=5), claimed(registry)
+    registry.publish(failed.job_id, event="progress", detail="going well", data={"n": 1}, attempt=1)
+    registry.next_seq(lost.job_id)
+    registry.fail(failed.job_id, attempt=1, reason="no luck", retryable=True)
+    registry.retry(in_status(registry, "error").job_id)
+    clock.advance(30)
+    registry.sweep()
+    for status in (Status.RUNNING, Status.COMPLETED, Status.ERROR, Status.CANCELLED):
+        registry.set_status(registered(registry, label="by hand")[0], status)

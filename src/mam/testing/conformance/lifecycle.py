@@ -1,0 +1,221 @@
+"""Which status may follow which, what each move leaves behind, and that nothing else happens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.clock import parse_time
+from mam.errors import IllegalMove, MamError, Refused
+from mam.events.event import EVENTS
+from mam.jobs.change import line, unchanged
+from mam.jobs.status import Status
+from mam.testing.conformance.base import (
+    StoreCase,
+    check_journal,
+    claimed,
+    everything,
+    in_status,
+    lines_of,
+    moves_of,
+    terminal_events,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.clock import Moment
+    from mam.jobs.change import Change
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+    from mam.stores.port import Store
+    from mam.testing.clock import FakeClock
+
+BY_HAND = {
+    "pending": {"running", "completed", "error", "cancelled"},
+    "waiting": {"pending", "error", "cancelled"},
+    "running": {"completed", "error", "pending", "cancelled"},
+    "completed": set(),
+    "error": set(),
+    "cancelled": set(),
+}
+"""What `status --set` may do. `completed` on a pending job is a claim and its end; `waiting` is never set."""
+
+ENDS = ["completed", "error", "cancelled"]
+
+ENDERS: dict[str, Callable[[Registry, str], Job]] = {
+    "complete": lambda registry, job: registry.complete(job),
+    "fail": lambda registry, job: registry.fail(job, reason="broken"),
+    "cancel": lambda registry, job: registry.cancel(job),
+    "set completed": lambda registry, job: registry.set_status(job, Status.COMPLETED),
+    "set error": lambda registry, job: registry.set_status(job, Status.ERROR),
+    "set cancelled": lambda registry, job: registry.set_status(job, Status.CANCELLED),
+    "publish completed": lambda registry, job: registry.publish(job, event="completed", detail="well done"),
+    "publish error": lambda registry, job: registry.publish(job, event="error", detail="broken"),
+}
+EVENT_OF_END = {"completed": "completed", "error": "error", "cancelled": "error"}
+
+
+class Lifecycle(StoreCase):
+    @pytest.mark.parametrize("to", list(Status))
+    @pytest.mark.parametrize("status", list(Status))
+    def test_each_pair_of_statuses(self, registry: Registry, store: Store, status: Status, to: Status) -> None:
+        job = in_status(registry, status)
+        before = everything(store)
+
+        if to == status:
+            assert registry.set_status(job.job_id, to) == job
+            assert everything(store) == before
+        elif to in BY_HAND[status]:
+            assert registry.set_status(job.job_id, to).status == to
+            assert registry.get(job.job_id).status == to
+        else:
+            with pytest.raises((IllegalMove, Refused), match=job.job_id) as refused:
+                registry.set_status(job.job_id, to)
+            assert refused.value.exit_code == 1
+            assert to in str(refused.value)
+            assert to == "waiting" or status in str(refused.value), "it names both states"
+            assert everything(store) == before
+        check_journal(store)
+
+    @pytest.mark.parametrize("how", ["set", "publish"])
+    def test_running_by_hand_is_a_claim_by_manual(
+        self, registry: Registry, store: Store, clock: FakeClock, how: str
+    ) -> None:
+        job_id = in_status(registry, "pending").job_id
+
+        match how:
+            case "set":
+                job = registry.set_status(job_id, Status.RUNNING)
+            case _:
+                job = registry.publish(job_id, event="started")
+
+        assert (job.status, job.attempt, job.owner) == ("running", 1, "manual")
+        assert job.lease is not None
+        assert parse_time(job.lease.expires_at) == clock.now().wall_ms + job.timeout_sec * 1000
+        assert moves_of(store, job_id) == [("pending", "running")]
+
+    @pytest.mark.parametrize("how", ["complete", "set completed", "publish completed"])
+    def test_completed_on_a_pending_job_is_one_act_and_two_moves(
+        self, registry: Registry, store: Store, how: str
+    ) -> None:
+        job_id = in_status(registry, "pending").job_id
+        cursor = store.end()
+
+        job = ENDERS[how](registry, job_id)
+
+        assert (job.status, job.attempt, job.owner) == ("completed", 1, "manual")
+        (entry,) = store.entries(cursor)
+        moves = [(line["from"], line["to"]) for line in entry.lines if line["event"] == "status_changed"]
+        assert moves == [("pending", "running"), ("running", "completed")]
+
+    @pytest.mark.parametrize("status", ["pending", "running"])
+    def test_waiting_is_never_set_by_hand(self, registry: Registry, status: str) -> None:
+        job = in_status(registry, status)
+
+        with pytest.raises(Refused, match="waiting"):
+            registry.set_status(job.job_id, Status.WAITING)
+
+    @pytest.mark.parametrize("status", ["pending", "waiting", "running"])
+    @pytest.mark.parametrize("how", ENDERS)
+    def test_every_end_tells_exactly_one_terminal_event(
+        self, registry: Registry, store: Store, status: str, how: str
+    ) -> None:
+        job_id = in_status(registry, status).job_id
+        cursor = store.end()
+
+        try:
+            job = ENDERS[how](registry, job_id)
+        except IllegalMove:
+            assert (status, how.split()[-1]) in [("waiting", "complete"), ("waiting", "completed")]
+            assert terminal_events(store, job_id) == []
+            return
+
+        assert job.status.ended
+        assert job.lease is None
+        assert job.ended_at is not None
+        assert terminal_events(store, job_id) == [(EVENT_OF_END[job.status], job.status)]
+        assert len(list(store.entries(cursor))) == 1, "the move and its event are one act"
+        assert store.events(job_id)[-1]["seq"] == job.last_seq
+        check_journal(store)
+
+    @pytest.mark.parametrize("event", EVENTS)
+    @pytest.mark.parametrize("status", ENDS)
+    def test_a_finished_job_takes_no_event(self, registry: Registry, store: Store, status: str, event: str) -> None:
+        job = in_status(registry, status)
+        before = everything(store)
+
+        if event == status:
+            assert registry.publish(job.job_id, event=event) == job
+        else:
+            with pytest.raises((Refused, IllegalMove)) as refused:
+                registry.publish(job.job_id, event=event)
+            assert refused.value.exit_code == 1
+
+        assert everything(store) == before
+
+    def test_the_words_of_the_writer_are_in_the_terminal_event(self, registry: Registry, store: Store) -> None:
+        job = claimed(registry)
+
+        registry.publish(job.job_id, event="completed", detail="열 문제", data={"count": 10}, attempt=1)
+
+        (event,) = store.events(job.job_id)
+        assert (event["detail"], event["data"]["count"], event["data"]["status"]) == ("열 문제", 10, "completed")
+
+    def test_result_and_reason_are_kept(self, registry: Registry) -> None:
+        done, failed = claimed(registry), claimed(registry)
+
+        registry.complete(done.job_id, attempt=1, result="42\n")
+        registry.fail(failed.job_id, attempt=1, reason="no network")
+
+        assert (registry.get(done.job_id).result, registry.get(done.job_id).checked) == ("42\n", False)
+        assert registry.get(failed.job_id).reason == "no network"
+
+    def test_progress_moves_nothing_and_costs_one_entry(self, registry: Registry, store: Store) -> None:
+        job = claimed(registry)
+        cursor = store.end()
+
+        after = registry.publish(job.job_id, event="progress", detail="half", attempt=1)
+
+        assert (after.status, after.attempt, after.last_seq) == ("running", 1, 1)
+        (entry,) = store.entries(cursor)
+        assert [told["event"] for told in entry.lines] == ["published"]
+
+    def test_a_write_without_an_attempt_is_marked_unfenced(self, registry: Registry, store: Store) -> None:
+        fenced, unfenced = claimed(registry), claimed(registry)
+
+        registry.complete(fenced.job_id, attempt=1)
+        registry.complete(unfenced.job_id)
+
+        assert "unfenced" not in lines_of(store, fenced.job_id)[-2]
+        assert lines_of(store, unfenced.job_id)[-2]["unfenced"] is True
+
+    def test_an_act_that_raises_changes_nothing(self, registry: Registry, store: Store) -> None:
+        job = in_status(registry, "pending")
+        before = everything(store)
+
+        def explode(_job: Job, _now: Moment) -> Change:
+            raise MamError
+
+        with pytest.raises(MamError):
+            store.change(job.job_id, explode)
+
+        assert everything(store) == before
+        assert store.change(job.job_id, lambda job, _: unchanged(job)) == job, "the store still works"
+        assert everything(store) == before, "no lines, no entry"
+
+    def test_an_act_sees_the_job_as_it_is_and_the_time_of_the_store(
+        self, registry: Registry, store: Store, clock: FakeClock
+    ) -> None:
+        job = claimed(registry)
+        seen = []
+
+        def look(job: Job, now: Moment) -> Change:
+            seen.append((job, now))
+            return unchanged(job).then(job, line("seen", now, job))
+
+        store.change(job.job_id, look)
+
+        assert seen == [(job, clock.now())]
+        assert lines_of(store, job.job_id)[-1]["event"] == "seen"

@@ -1,0 +1,187 @@
+"""How jobs come into a store, and how they are found again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.errors import AlreadyRegistered, Refused, UnknownJob
+from mam.jobs.draft import draft_job
+from mam.jobs.status import Status
+from mam.stores.port import Query
+from mam.testing.conformance.base import StoreCase, claim_again, everything, in_status, registered
+from mam.testing.tasks import LABEL
+
+if TYPE_CHECKING:
+    from mam.clock import Moment
+    from mam.jobs.change import Change
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+    from mam.stores.port import Store
+    from mam.testing.clock import FakeClock
+
+
+class Registrations(StoreCase):
+    def test_a_new_job_is_pending_with_the_defaults(self, registry: Registry, clock: FakeClock) -> None:
+        registration = registry.register(prompt="정렬 문제 10개", agent="claude-code", label=LABEL)
+        job = registration.job
+
+        assert registration.created
+        assert (job.status, job.prompt, job.agent_session) == ("pending", "정렬 문제 10개", LABEL)
+        assert (job.timeout_sec, job.idle_timeout_sec, job.last_seq, job.auth_token) == (3600, 120, 0, None)
+        assert job.topic_prefix == f"python/mqtt/jobs/{job.job_id}"
+        assert job.created_at == job.updated_at == clock.now().second
+        assert registry.get(job.job_id) == job
+
+    def test_a_job_without_a_label_is_meant_for_its_agent(self, registry: Registry) -> None:
+        assert registry.register(prompt="p", agent="codex").job.agent_session == "codex"
+
+    def test_numbers_only_grow(self, registry: Registry, clock: FakeClock) -> None:
+        numbers = []
+        for step in (0, -3600, 60):
+            clock.set_wall(step)
+            numbers.append(registry.get(registered(registry)[0]).number)
+
+        assert numbers == sorted(set(numbers))
+        assert numbers[0] > 0
+
+    def test_an_id_that_is_taken_is_refused_and_nothing_is_overwritten(self, registry: Registry, store: Store) -> None:
+        registry.register(prompt="the first", agent="codex", job_id="abc12345")
+        before = everything(store)
+
+        with pytest.raises(AlreadyRegistered, match="abc12345"):
+            registry.register(prompt="the second", agent="codex", job_id="abc12345")
+
+        assert everything(store) == before
+
+    def test_ids_differ_by_case(self, registry: Registry) -> None:
+        for job_id in ("Abc", "abc", "aBC"):
+            registry.register(prompt=job_id, agent="codex", job_id=job_id)
+
+        assert [registry.get(job_id).prompt for job_id in ("abc", "Abc", "aBC")] == ["abc", "Abc", "aBC"]
+
+    def test_the_same_key_gives_the_same_job_whatever_else_is_said(self, registry: Registry, store: Store) -> None:
+        first = registry.register(prompt="once", agent="codex", key="nightly")
+        before = everything(store)
+
+        again = registry.register(prompt="something else", agent="claude-code", key="nightly")
+
+        assert (again.job, again.created) == (first.job, False)
+        assert everything(store) == before
+
+    @pytest.mark.parametrize("status", list(Status))
+    def test_the_key_of_a_job_holds_in_every_status(self, registry: Registry, status: Status) -> None:
+        job_id = registry.register(prompt="once", agent="codex", label=LABEL, key="nightly").job.job_id
+        if status is Status.WAITING:
+            claim_again(registry, job_id)
+            registry.fail(job_id, reason="no luck", retryable=True)
+        else:
+            registry.set_status(job_id, status)
+
+        again = registry.register(prompt="once", agent="codex", label=LABEL, key="nightly")
+
+        assert (again.created, again.job.job_id, again.job.status) == (False, job_id, status)
+
+    def test_other_keys_and_no_key_are_other_jobs(self, registry: Registry) -> None:
+        keys = ["nightly", "Nightly", "nightly ", None, None]
+        ids = {registry.register(prompt="p", agent="codex", key=key).job.job_id for key in keys}
+
+        assert len(ids) == len(keys)
+
+    @pytest.mark.parametrize("status", ["completed", "error", "cancelled"])
+    def test_a_retry_is_a_new_job_and_a_second_one_is_the_same(
+        self, registry: Registry, store: Store, status: str
+    ) -> None:
+        old = in_status(registry, status)
+        first = registry.retry(old.job_id)
+        before = everything(store)
+
+        again = registry.retry(old.job_id)
+
+        assert first.created
+        assert first.job.retry_of == old.job_id
+        assert (first.job.status, first.job.prompt, first.job.attempt) == ("pending", old.prompt, 0)
+        assert (again.job.job_id, again.created) == (first.job.job_id, False)
+        assert registry.get(old.job_id) == old
+        assert everything(store) == before
+
+    @pytest.mark.parametrize("status", ["pending", "waiting", "running"])
+    def test_only_an_ended_job_is_retried(self, registry: Registry, store: Store, status: str) -> None:
+        job = in_status(registry, status)
+        before = everything(store)
+
+        with pytest.raises(Refused):
+            registry.retry(job.job_id)
+
+        assert everything(store) == before
+
+    def test_fields_that_mam_does_not_know_survive_every_step(self, registry: Registry, store: Store) -> None:
+        extra = {"x_team": "데이터", "x_tags": ["a", {"b": None}], "x_weight": 1.5}
+        draft = draft_job(job_id="with-more", prompt="p", agent="codex", label=LABEL).replace(unknown=extra)
+
+        store.register(draft)
+        claim_again(registry, "with-more")
+        registry.publish("with-more", event="progress", attempt=1)
+        registry.complete("with-more", attempt=1)
+
+        job = registry.get("with-more")
+        assert job.unknown == extra
+        assert job.to_json()["x_team"] == "데이터"
+        assert registry.retry("with-more").job.unknown == extra
+
+    def test_a_prompt_comes_back_as_it_was_given(self, registry: Registry) -> None:
+        for prompt in ("line\nline\r\n\ttab", "\x1b[31mred\x07", "\u2028\ufeff\U0001f600 \\ud800 \"'", "x" * 1_048_576):
+            (job_id,) = registered(registry, prompt=prompt)
+            assert registry.get(job_id).prompt == prompt
+
+    def test_ids_are_found_by_how_they_begin_in_order_and_no_more_than_asked(
+        self, registry: Registry, store: Store
+    ) -> None:
+        for job_id in ("ab2", "ab_", "b", "ab1", "a", "ab1x", "AB1", "ab-"):
+            registry.register(prompt="p", agent="codex", job_id=job_id)
+
+        assert store.ids_with_prefix("ab", 10) == ["ab-", "ab1", "ab1x", "ab2", "ab_"]
+        assert store.ids_with_prefix("ab", 2) == ["ab-", "ab1"]
+        assert store.ids_with_prefix("ab_", 10) == ["ab_"]
+        assert store.ids_with_prefix("zz", 10) == []
+
+    def test_jobs_are_listed_newest_first_whatever_the_clock_says(self, registry: Registry, clock: FakeClock) -> None:
+        ids = []
+        for step in (0, -3600, 7200):
+            clock.set_wall(step)
+            ids += registered(registry)
+
+        assert [job.job_id for job in registry.select(Query())] == ids[::-1]
+
+    def test_a_list_shows_what_was_asked_for(self, registry: Registry, clock: FakeClock) -> None:
+        jobs = {status: in_status(registry, status).job_id for status in Status if status is not Status.PENDING}
+        clock.advance(60)
+        later = clock.now().second
+        (pending,) = registered(registry)
+        (other,) = registered(registry, label="somebody else")
+
+        def listed(query: Query) -> list[str]:
+            return [job.job_id for job in registry.select(query)]
+
+        ends = frozenset({Status.COMPLETED, Status.ERROR})
+        assert listed(Query(statuses=ends)) == [jobs[Status.ERROR], jobs[Status.COMPLETED]]
+        assert listed(Query(statuses=frozenset({Status.PENDING}), label=LABEL)) == [pending]
+        assert listed(Query(label="somebody")) == []
+        assert listed(Query(since=later)) == [other, pending]
+        assert listed(Query(statuses=frozenset())) == []
+
+    def test_a_job_that_nobody_registered_is_unknown(self, registry: Registry, store: Store) -> None:
+        registered(registry)
+        before = everything(store)
+
+        with pytest.raises(UnknownJob, match="nobody"):
+            store.get("nobody")
+        with pytest.raises(UnknownJob, match="nobody"):
+            store.change("nobody", _must_not_be_called)
+
+        assert everything(store) == before
+
+
+def _must_not_be_called(job: Job, now: Moment) -> Change:
+    raise AssertionError(f"asked about {job} at {now}")

@@ -1,0 +1,141 @@
+"""What members of a crew do. Module-level functions, so that they can travel to other processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mam.errors import AlreadyRegistered, MamError
+from mam.registry import Registry
+from mam.stores.port import Query, Request
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+    from mam.testing.races import Report
+
+LABEL = "tmux:claude"
+LAST = "last-of-all"
+"""The id of the job that tells readers that the writers are done."""
+
+
+def claim_one(store: Store, _report: Report) -> tuple[str, int] | None:
+    job = store.claim(Request(label=LABEL, owner="racer"))
+    return None if job is None else (job.job_id, job.attempt)
+
+
+def claim_all(store: Store, report: Report) -> list[tuple[str, int]]:
+    taken = []
+    while (claimed := claim_one(store, report)) is not None:
+        taken.append(claimed)
+    return taken
+
+
+def next_seqs(store: Store, _report: Report, *, job_id: str, times: int) -> list[int]:
+    registry = Registry(store)
+    return [registry.next_seq(job_id) for _ in range(times)]
+
+
+def register_with_key(store: Store, _report: Report, *, key: str) -> tuple[str, bool]:
+    registration = Registry(store).register(prompt="once", agent="codex", key=key)
+    return registration.job.job_id, registration.created
+
+
+def register_as(store: Store, _report: Report, *, job_id: str) -> bool:
+    try:
+        return Registry(store).register(prompt="mine", agent="codex", job_id=job_id).created
+    except AlreadyRegistered:
+        return False
+
+
+def retry_of(store: Store, _report: Report, *, job_id: str) -> str:
+    return Registry(store).retry(job_id).job.job_id
+
+
+def sweep_once(store: Store, _report: Report) -> list[str]:
+    return [job.job_id for job in store.sweep()]
+
+
+def end_as(store: Store, _report: Report, *, job_id: str, verb: str, attempt: int | None) -> bool:
+    """Whether this member was the one that ended the job, or at least was not refused."""
+    registry = Registry(store)
+    try:
+        if verb == "complete":
+            registry.complete(job_id, attempt=attempt)
+        elif verb == "fail":
+            registry.fail(job_id, reason="gave up", attempt=attempt)
+        else:
+            registry.cancel(job_id)
+    except MamError:
+        return False
+    return True
+
+
+def wait_for_news(store: Store, report: Report, *, rounds: int) -> list[bool]:
+    """Says that it is about to sleep, then sleeps until there is news; being woken for nothing is allowed."""
+    woken = []
+    for turn in range(rounds):
+        cursor = store.end()
+        report(turn)
+        news = None
+        while news is None and store.wait(cursor, 30.0):
+            news = next(iter(store.entries(cursor)), None)
+        woken.append(news is not None)
+    return woken
+
+
+def hand_around(store: Store, _report: Report, *, times: int) -> None:
+    """Claims, speaks and releases, so that records change under the readers' eyes."""
+    registry = Registry(store)
+    for _ in range(times):
+        job = store.claim(Request(label=LABEL, owner="writer"))
+        if job is not None:
+            registry.publish(job.job_id, event="progress", detail="one step", attempt=job.attempt)
+            registry.release(job.job_id, attempt=job.attempt)
+        registry.register(prompt="more", agent="codex", label="somebody else")
+
+
+def read_along(store: Store, _report: Report, *, job_ids: list[str]) -> int:
+    """Reads everything again and again until the writers are done; returns how often."""
+    seen: dict[str, tuple[int, int]] = dict.fromkeys(job_ids, (0, 0))
+    rounds = 0
+    while True:
+        rounds += 1
+        found = [job for job in store.select(Query()) if job.job_id in seen]
+        assert sorted(job.job_id for job in found) == sorted(seen), "a job was missing or was there twice"
+        for job in found + [store.get(job_id) for job_id in job_ids]:
+            running = job.status == "running"
+            assert (job.lease is not None, job.owner is not None) == (running, running), f"torn: {job}"
+            assert (job.attempt, job.last_seq) >= seen[job.job_id], f"went back: {job}"
+            seen[job.job_id] = (job.attempt, job.last_seq)
+            told = numbers_told(store.events(job.job_id))
+            assert told == list(range(1, len(told) + 1)), f"numbers are missing: {told}"
+            assert len(told) >= job.last_seq, f"an event is missing: {told}"
+        assert set(job_ids) <= set(store.ids_with_prefix("shared-", 1000))
+        assert store.ahead_of(found[0]) >= 0
+        if LAST in store.ids_with_prefix(LAST, 1):
+            return rounds
+
+
+def work_until_killed(store: Store, report: Report, *, name: str) -> None:
+    """Registers, claims, speaks and completes for ever, and reports each act once it has been acknowledged."""
+    registry = Registry(store)
+    turn = 0
+    while True:
+        turn += 1
+        job_id = f"{name}-{turn}"
+        registry.register(prompt=f"work {turn}", agent="codex", label=name, job_id=job_id, key=job_id)
+        report(("registered", job_id, 0, 0))
+        job = store.claim(Request(label=name, owner=name))
+        assert job is not None
+        report(("claimed", job.job_id, job.attempt, 0))
+        seq = registry.next_seq(job.job_id)
+        report(("reserved", job.job_id, job.attempt, seq))
+        seq = registry.publish(job.job_id, event="progress", detail="on it", attempt=job.attempt).last_seq
+        report(("progress", job.job_id, job.attempt, seq))
+        if turn % 3:
+            seq = registry.complete(job.job_id, attempt=job.attempt, result=f"done {turn}").last_seq
+            report(("completed", job.job_id, job.attempt, seq))
+
+
+def numbers_told(events: list[dict[str, Any]]) -> list[int]:
+    """The sequence numbers that a job's events and markers account for, in the order they are told."""
+    return [number for event in events for number in range(event["seq"], event.get("upto", event["seq"]) + 1)]

@@ -1,0 +1,190 @@
+"""Where the store is, and how it is opened.
+
+A flag wins over MAM_STORE, which wins over the user's file. Without any, the nearest `.mam/jobs` (then `.hermes/jobs`)
+upward from here is used; a linked git worktree goes on at its main checkout, so that all worktrees share one store.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.errors import BadInput, StoreUnavailable
+from mam.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mam.config import Config
+    from mam.registry import Registry
+
+STORE_NAMES = (".mam/jobs", ".hermes/jobs")
+LOGS_NAME = "delegate_job_logs"
+
+
+class Located(Frozen):
+    """A place for jobs: what `--store` would say, why it was chosen, and whether anything is there yet."""
+
+    address: str
+    why: str
+    exists: bool
+
+    @property
+    def logs_dir(self) -> str:
+        """The audit log lives beside the store, so that it outlives it."""
+        named = os.environ.get("DELEGATE_JOB_LOGS_DIR")
+        return os.path.abspath(named) if named else os.path.join(os.path.dirname(self.address), LOGS_NAME)
+
+
+def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config) -> Located:
+    if flag_store is not None and flag_registry_dir is not None:
+        raise BadInput(why="--store and --registry-dir name the same thing; give one of them")
+    if flag_store is not None:
+        return _named(flag_store, "--store")
+    if flag_registry_dir is not None:
+        return _directory(flag_registry_dir, "--registry-dir")
+    if os.environ.get("MAM_STORE"):
+        return _named(os.environ["MAM_STORE"], "MAM_STORE")
+    if config.store is not None:
+        return _named(config.store, "store in the user's config.toml")
+    return _nearest(_here())
+
+
+def open_registry(
+    flag_store: str | None,
+    flag_registry_dir: str | None,
+    config: Config,
+    *,
+    create: bool = False,
+    announce: Callable[[str], None] | None = None,
+) -> Registry:
+    """The registry over the store that was chosen. `announce` is told the address of a store that had to be made."""
+    located = locate(flag_store, flag_registry_dir, config)
+    if create and make_store(located) and announce is not None:
+        announce(located.address)
+    return open_located(located, config)
+
+
+def open_located(located: Located, config: Config) -> Registry:
+    from mam.audit.mirror import AuditLog
+    from mam.registry import Registry
+    from mam.stores.files.store import FilesStore
+
+    store = FilesStore(located.address, lock_wait_seconds=config.lock_wait_seconds)
+    return Registry(store, AuditLog(located.logs_dir), require_attempt=config.require_attempt)
+
+
+def catch_up_log(located: Located, config: Config) -> None:
+    """The audit log gets what an earlier command could not write into it."""
+    from mam.audit.mirror import AuditLog
+    from mam.stores.files.store import FilesStore
+
+    AuditLog(located.logs_dir).catch_up(FilesStore(located.address, lock_wait_seconds=config.lock_wait_seconds))
+
+
+def make_store(located: Located) -> bool:
+    """Whether there was something to make. A `.mam` that mam made stays out of the project's history."""
+    if located.exists:
+        return False
+    from mam.stores.files.store import create_files_store
+
+    made = create_files_store(located.address)
+    parent = os.path.dirname(located.address)
+    if made and os.path.basename(parent) == ".mam":
+        _ignore_in_git(parent)
+    return made
+
+
+def _named(text: str, by: str) -> Located:
+    scheme, colon, _ = text.partition("://")
+    if not colon:
+        return _directory(text, by)
+    # The address may hold a password, so only its scheme is repeated.
+    if scheme in ("sqlite", "postgresql", "postgres"):
+        raise BadInput(why=f"{by}: {scheme} stores are not part of this version yet; name a directory")
+    raise BadInput(why=f"{by}: {scheme[:40]!r} is not a kind of store; name a directory")
+
+
+def _directory(text: str, by: str) -> Located:
+    if not text.strip() or "\0" in text:
+        raise BadInput(why=f"{by} names no directory")
+    path = os.path.join(_here(), os.path.expanduser(text)) if not text.startswith("/") else text
+    path = os.path.normpath(path)
+    return Located(address=path, why=f"named by {by}", exists=os.path.isdir(path))
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise BadInput(why="the working directory no longer exists; cd to one that does") from None
+
+
+def _nearest(here: str) -> Located:
+    default = os.path.join(here, STORE_NAMES[0])
+    why = f"the default: there is none upward from {here}"
+    for level, checkout in _levels(here):
+        if checkout:
+            default = os.path.join(level, STORE_NAMES[0])
+            why = f"the default: there is none upward from {level}, the main checkout of this git worktree"
+        for name in STORE_NAMES:
+            path = os.path.join(level, name)
+            if _is_mine(os.path.dirname(path)) and _is_mine(path):
+                return Located(address=path, why=f"the nearest {name} upward from {here}", exists=True)
+    if os.path.lexists(default):
+        raise StoreUnavailable(store=default, problem="not a directory of yours; name another place with --store")
+    return Located(address=default, why=why, exists=False)
+
+
+def _levels(here: str) -> Iterator[tuple[str, bool]]:
+    """Directories from here to the root, and whether each is the main checkout that a worktree led to."""
+    level, checkout, seen = here, False, set()
+    while level not in seen:
+        seen.add(level)
+        yield level, checkout
+        main = _main_checkout(level)
+        checkout = main is not None and main not in seen
+        level = main if main is not None and checkout else os.path.dirname(level)
+
+
+def _main_checkout(level: str) -> str | None:
+    """Where a linked worktree was made from. Its `.git` is a file: `gitdir: <main>/.git/worktrees/<name>`."""
+    file = os.path.join(level, ".git")
+    try:
+        found = os.lstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_size > 8192:
+            return None
+        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
+            text = opened.read()
+    except OSError:
+        return None
+    if not text.startswith("gitdir:"):
+        return None
+    gitdir = os.path.normpath(os.path.join(level, text.removeprefix("gitdir:").strip()))
+    worktrees, common = os.path.dirname(gitdir), os.path.dirname(os.path.dirname(gitdir))
+    if os.path.basename(worktrees) != "worktrees" or os.path.basename(common) != ".git":
+        return None
+    main = os.path.dirname(common)
+    return main if os.path.isdir(main) else None
+
+
+def _is_mine(path: str) -> bool:
+    """Someone else's directory (in /tmp, say) never becomes a store by lying on the way."""
+    try:
+        found, link = os.stat(path), os.lstat(path)
+    except OSError:
+        return False
+    me = os.geteuid()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == me and link.st_uid == me
+
+
+def _ignore_in_git(directory: str) -> None:
+    try:
+        file = os.open(
+            os.path.join(directory, ".gitignore"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644
+        )
+    except OSError:
+        return
+    with open(file, "w", encoding="ascii") as opened:
+        opened.write("*\n")

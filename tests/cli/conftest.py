@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Mam
+
+
+@pytest.fixture
+def mam(tmp_path: Path) -> Mam:
+    here, home = tmp_path / "project", tmp_path / "home"
+    here.mkdir()
+    home.mkdir()
+    return Mam(here, home)

@@ -1,0 +1,204 @@
+"""What a holder says of its job: pick, heartbeat, complete, fail, release, publish, and whose word counts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Mam, finish
+
+
+def claimed(mam: Mam, *words: str) -> str:
+    job = mam.register("work", *words)
+    assert mam("pick", "-s", "shell").line == job
+    return job
+
+
+def own(job: str, attempt: int) -> dict[str, Any]:
+    return {"MAM_JOB_ID": job, "MAM_ATTEMPT": str(attempt)}
+
+
+def test_pick_prints_the_id_the_record_or_the_environment(mam: Mam) -> None:
+    jobs = [mam.register() for _ in range(3)]
+    assert mam("pick", "-s", "shell").line == jobs[0]
+    record = mam("pick", "-s", "shell", "--json", "--owner", "me", "--lease", "5m").json
+    assert (record["job_id"], record["attempt"], record["owner"]) == (jobs[1], 1, "me")
+    assert record["lease"]["seconds"] == 300
+    assert mam("pick", "-s", "shell", "--export").line == f"MAM_JOB_ID={jobs[2]} MAM_ATTEMPT=1"
+    mam("pick", "-s", "shell", "--json").failed(3, "shell")
+
+
+def test_pick_waits_for_a_job_to_come(mam: Mam) -> None:
+    mam("init")
+    waiting = mam.start("pick", "-s", "shell", "--wait", "50")
+    job = mam.register()
+    assert finish(waiting).line == job
+    mam("pick", "-s", "shell", "--wait", "0.05").failed(3)
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (("pick",), "--agent-session"),
+        (("pick", "-s", ""), "label is empty"),
+        (("pick", "-s", "x", "--lease", "0"), "lease"),
+        (("pick", "-s", "x", "--lease", "inf"), "--lease"),
+        (("pick", "-s", "x", "--owner", ""), "owner is empty"),
+        (("fail", "x"), "--reason"),
+        (("complete", "x", "--result", "a", "--result-file", "b"), "only one result"),
+        (("complete", "x", "--attempt", "two"), "'two'"),
+        (("complete", "x", "--job", "y"), "two jobs"),
+        (("heartbeat",), "which job"),
+        (("status", "x", "--attempt", "1"), "--set"),
+        (("publish",), "a job and an event"),
+        (("publish", "x"), "a job and an event"),
+        (("publish", "x", "banana"), "'banana'"),
+        (("publish", "x", "progress", "--data", "[1]"), "JSON object"),
+        (("publish", "x", "progress", "--data", "{"), "JSON object"),
+    ],
+)
+def test_usage(mam: Mam, words: tuple[str, ...], word: str) -> None:
+    mam("init")
+    mam(*words).failed(2, word)
+
+
+def test_complete_with_a_result(mam: Mam) -> None:
+    job = claimed(mam)
+    assert mam("complete", job, "--attempt", "1", "--result", "42").line == "completed"
+    assert mam("result", job).stdout == b"42"
+    assert mam("complete", job, "--attempt", "1").line == "completed"
+    mam("complete", job, "--attempt", "2").failed(4, "no such attempt")
+    mam("fail", job, "--reason", "no").failed(1, "completed", "error")
+
+
+def test_results_from_files_and_pipes_come_back_byte_for_byte(mam: Mam) -> None:
+    answer = "답\x1b[31m\r\n\n"
+    first, second = claimed(mam), claimed(mam)
+    (mam.here / "answer").write_bytes(answer.encode())
+    assert mam("complete", first, "--result-file", "answer", "--json").json["result"] == answer
+    assert mam("complete", second, "--result-file", "-", stdin=answer.encode()).line == "completed"
+    assert mam("result", first).stdout == mam("result", second).stdout == answer.encode()
+
+
+def test_a_missing_artifact_refuses_completion_until_it_is_there(mam: Mam) -> None:
+    job = claimed(mam, "--artifact", "report.md")
+    mam("complete", job).failed(1, "report.md")
+    assert mam.status(job) == "running"
+    (mam.here / "report.md").touch()
+    assert mam("complete", job).line == "completed"
+    assert mam.record(job)["checked"] is True
+
+
+def test_fail_for_good_and_for_now(mam: Mam) -> None:
+    job = claimed(mam)
+    later = mam("fail", job, "--reason", "net down", "--retryable")
+    assert later.line == "waiting"
+    assert "retry 1 of 3" in later.stderr
+    other = claimed(mam)
+    assert mam("fail", other, "--reason", "boom", "--json").json["reason"] == "boom"
+    assert mam.status(other) == "error"
+
+
+def test_a_stale_attempt_is_refused_and_leaves_a_line(mam: Mam) -> None:
+    job = claimed(mam)
+    assert mam("release", job, "--attempt", "1").line == job
+    assert mam("pick", "-s", "shell").line == job
+    for words in (("complete",), ("fail", "--reason", "x"), ("heartbeat",), ("publish", "progress")):
+        mam(words[0], job, *words[1:], "--attempt", "1").failed(4, "attempt 2 has taken over")
+    mam("release", job, "--attempt", "1").failed(4)
+    mam("status", job, "--set", "completed", "--attempt", "1").failed(4)
+    mam("cancel", job, "--attempt", "1").failed(4)
+    assert mam.status(job) == "running"
+    assert mam("logs", job).out.count("refused") == 7
+
+
+def test_heartbeat_renews_and_says_until_when(mam: Mam) -> None:
+    job = claimed(mam)
+    until = mam("heartbeat", job, "--attempt", "1", "--lease", "2h").line
+    assert mam.record(job)["lease"] == {**mam.record(job)["lease"], "expires_at": until, "seconds": 7200}
+    pending = mam.register()
+    mam("heartbeat", pending).failed(1, "pending")
+
+
+def test_publish_stores_events_and_prints_their_numbers(mam: Mam) -> None:
+    job = mam.register()
+    assert mam("publish", job, "started").line == "1"
+    assert mam("publish", "--job", job, "progress", "--detail", "반", "--data", '{"percent": 50}').line == "2"
+    assert mam("publish", "--detail", "d", job, "progress").line == "3"
+    assert mam("publish", job, "completed", "--json").json["status"] == "completed"
+    mam("publish", job, "progress").failed(1, "takes no event")
+    published = [json.loads(line) for line in mam("logs", job, "--json").out.splitlines()]
+    payloads = [line["payload"] for line in published if line["event"] == "published"]
+    assert [payload["seq"] for payload in payloads] == [1, 2, 3, 4]
+    assert (payloads[1]["detail"], payloads[1]["data"]) == ("반", {"percent": 50})
+
+
+def test_the_own_job_stands_in_for_the_name(mam: Mam) -> None:
+    job = claimed(mam)
+    mine = own(job, 1)
+    assert mam("get", **mine).json["job_id"] == job
+    assert mam("publish", "progress", **mine).line == "1"
+    assert mam("heartbeat", **mine).code == 0
+    assert mam("release", **mine).line == job
+    assert mam("pick", "-s", "shell").line == job
+    mam("complete", **mine).failed(4)
+    mam("fail", "--reason", "x", **mine).failed(4)
+    assert mam("fail", "--reason", "x", **own(job, 2)).line == "error"
+
+
+@pytest.mark.parametrize("verb", ["status", "result", "explain", "logs", "cancel", "retry", "wait"])
+def test_it_stands_in_nowhere_else(mam: Mam, verb: str) -> None:
+    mam(verb, **own(claimed(mam), 1)).failed(2, "which job")
+
+
+def test_the_own_attempt_fences_only_the_own_job(mam: Mam) -> None:
+    job, other = claimed(mam), claimed(mam)
+    assert mam("release", job).line == job
+    assert mam("pick", "-s", "shell").line == job
+    stale = own(job, 1)
+    mam("complete", job, **stale).failed(4)
+    mam("complete", "--job", job[:12], **stale).failed(4)
+    assert mam("complete", other, **own(job, 7)).line == "completed"
+    assert mam("complete", job, "--attempt", "2", **stale).line == "completed"
+
+
+def test_an_attempt_without_the_own_job_is_ignored(mam: Mam) -> None:
+    job = claimed(mam)
+    assert mam("complete", job, MAM_ATTEMPT="9").line == "completed"
+
+
+def test_status_and_cancel_do_not_take_the_own_attempt(mam: Mam) -> None:
+    job, other = claimed(mam), claimed(mam)
+    assert mam("status", job, "--set", "completed", **own(job, 9)).line == "completed"
+    assert mam("cancel", other, **own(other, 9)).line == other
+
+
+def test_an_empty_name_is_not_the_own_job(mam: Mam) -> None:
+    job = claimed(mam)
+    mam("complete", "", **own(job, 1)).failed(1, "''")
+    mam("release", "", **own(job, 1)).failed(1, "''")
+    mam("publish", "", "completed", **own(job, 1)).failed(1, "''")
+    assert mam.status(job) == "running"
+
+
+def test_a_bad_own_attempt_is_said(mam: Mam) -> None:
+    job = claimed(mam)
+    mam("complete", MAM_JOB_ID=job, MAM_ATTEMPT="one").failed(2, "MAM_ATTEMPT")
+
+
+def test_writes_without_an_attempt_can_be_forbidden(mam: Mam) -> None:
+    job = claimed(mam)
+    mam("complete", job, MAM_REQUIRE_ATTEMPT="1").failed(1, "--attempt")
+    assert mam("complete", job, "--attempt", "1", MAM_REQUIRE_ATTEMPT="1").line == "completed"
+
+
+def test_unfenced_writes_are_marked(mam: Mam) -> None:
+    job = mam.register()
+    assert mam("status", job, "--set", "running").line == "running"
+    assert mam("status", job, "--set", "running").line == "running"
+    assert mam("status", job, "--set", "pending", "--json").json == {"job_id": job, "status": "pending"}
+    mam("status", job, "--set", "waiting").failed(1, "waiting")
+    assert mam("logs", job).out.count("unfenced") == 2
+    assert "by status" in mam("logs", job).out

@@ -1,0 +1,217 @@
+"""What is shown: list, get, status, explain, result, logs, and prefixes of ids."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.cli.command import Mam
+
+EVIL = "red\x1b[31m\x07\x7f\x9b2J \u202edesrever\u2066\u200b\ufeff\u2028 [bold]x[/bold]\tend"
+RAW = ("\x1b", "\x07", "\x7f", "\x9b", "\u202e", "\u2066", "\u200b", "\ufeff", "\u2028")
+
+
+def test_list_is_newest_first_and_filters(mam: Mam) -> None:
+    first, second = mam.register("one"), mam.register("two", "-s", "other")
+    third = mam.register("three")
+    mam("complete", third)
+
+    def ids(*words: str) -> list[str]:
+        lines = [line.split("\t")[0] for line in mam("list", *words).out.splitlines()]
+        assert lines == [record["job_id"] for record in mam("list", "--json", *words).json]
+        return lines
+
+    assert ids() == [third, second, first]
+    assert ids("--status", "pending") == [second, first]
+    assert ids("--status", "pending,completed", "--agent-session", "shell") == [third, first]
+    assert ids("--status", "pending", "--status", "completed") == [third, second, first]
+    assert ids("--since", "1h") == [third, second, first]
+    assert ids("--since", "2099-01-01T00:00:00Z") == []
+    mam("list", "--since", "2026-01-01T00:00:00").failed(2, "time zone")
+    mam("list", "--status", "banana").failed(1, "banana")
+
+
+def test_limit_is_for_tables_only(mam: Mam) -> None:
+    for number in range(3):
+        mam.register(str(number))
+    ran = mam("list", "--limit", "2")
+    assert len(ran.out.splitlines()) == 2
+    assert "1 more" in ran.stderr
+    assert len(mam("list", "--limit", "2", "--json").json) == 3
+    assert len(mam("list", "--limit", "0").out.splitlines()) == 3
+    mam("list", "--limit", "-1").failed(2, "--limit")
+
+
+def test_a_terminal_shows_fifty_and_says_how_many_more(mam: Mam) -> None:
+    from mam.registry import Registry
+    from mam.stores.files.store import FilesStore, create_files_store
+
+    path = str(mam.here / ".mam/jobs")
+    create_files_store(path)
+    store = FilesStore(path)
+    for number in range(52):
+        Registry(store).register(prompt=f"job {number}", agent="shell")
+    store.close()
+    shown = mam.on_terminal("list").out
+    assert shown.count("pending") == 50
+    assert "2 more" in shown
+    assert len(mam("list").out.splitlines()) == 52
+
+
+def test_the_table_of_a_terminal(mam: Mam) -> None:
+    mam("init")
+    assert "mam register" in mam.on_terminal("list").out
+    korean = mam.register("정렬 문제 10개를 만들어")
+    done = mam.register("done")
+    mam("complete", done)
+    shown = mam.on_terminal("list").out
+    for word in ("JOB", "PROMPT", korean[:8], "정렬 문제 10개를 만들어", "○ pending", "✔ completed (unchecked)"):
+        assert word in shown
+    assert korean not in shown
+    narrow = mam.on_terminal("list", columns=50).out
+    assert korean[:8] in narrow
+    assert "completed (unchecked)" in narrow
+
+
+def test_a_silent_job_is_shown_as_stalled(mam: Mam) -> None:
+    job = mam.register("x", "--idle-timeout", "1")
+    mam("status", job, "--set", "running")
+    file = mam.here / f".mam/jobs/{job}.json"
+    record = json.loads(file.read_bytes())
+    assert record["status"] == "running"
+    mam("heartbeat", job)
+    from mam.cli.table import status_text
+    from mam.clock import Moment
+    from mam.jobs.record import parse_job
+
+    found = parse_job(record, "file")
+    later = Moment(wall_ms=2**42)
+    assert "stalled" in status_text(found, later).plain
+
+
+def test_nothing_steers_the_terminal_or_the_pipe(mam: Mam) -> None:
+    job = mam.register(EVIL)
+    mam("fail", job, "--reason", EVIL)
+    done = mam.register()
+    mam("complete", done, "--result", EVIL + "\nsecond line")
+    for words in (("list",), ("list", "--json"), ("get", job), ("explain", job), ("logs", job), ("logs", "--list"),
+                  ("logs", job, "--json"), ("result", done, "--json"), ("wait", job, "--json")):  # fmt: skip
+        out = mam(*words).out
+        assert not [character for character in RAW if character in out], words
+    for words in (("get", job), ("explain", job), ("logs", job), ("result", done), ("wait", job)):
+        shown = mam.on_terminal(*words).out
+        assert not [character for character in RAW if character in shown], words
+    table = mam.on_terminal("list", columns=200).out
+    assert r"red\x1b[31m\x07\x7f\x9b2J \u202edesrever" in table
+    assert "\u202e" not in table
+    assert mam("get", job).json["prompt"] == EVIL
+    assert mam("result", done).stdout.decode() == EVIL + "\nsecond line"
+    assert "second line" in mam.on_terminal("result", done).out.splitlines()
+
+
+def test_errors_do_not_repeat_control_characters(mam: Mam) -> None:
+    mam("init")
+    for words in (("get", "\x1b[31m"), ("\x1b[31m",), ("list", "--\x1b[31m"), ("list", "\x1b"), ("logs", "\x1b[2J")):
+        ran = mam(*words)
+        assert ran.code in (1, 2)
+        assert "\x1b" not in ran.stderr
+
+
+def test_korean_survives_every_locale(mam: Mam) -> None:
+    job = mam.register("한글")
+    for locale in ("C", "POSIX", "C.UTF-8", "en_US.ISO-8859-1"):
+        assert "한글" in mam("list", LANG=locale, LC_ALL=locale).out
+        assert "한글" in mam("get", job, LC_ALL=locale, PYTHONIOENCODING="latin-1").out
+
+
+def test_an_unknown_or_impossible_id(mam: Mam) -> None:
+    mam.register()
+    for text in ("nope", "../x", "/etc/passwd", "", ".", "a" * 65, "a/b", "-", "%2e", "*"):
+        for verb in ("get", "status", "explain", "result", "logs", "complete", "heartbeat", "cancel"):
+            ran = mam(verb, f"--job={text}")
+            assert ran.code == 1, (verb, text, ran.stderr)
+            assert ran.out == ""
+            assert ran.stderr.startswith("mam: ")
+            assert "bug" not in ran.stderr
+
+
+def test_a_unique_beginning_will_do_and_an_ambiguous_one_lists_candidates(mam: Mam) -> None:
+    job = mam.register()
+    record = mam.record(job)
+    for name in ("same1", "same2"):
+        (mam.here / f".mam/jobs/{name}.json").write_text(json.dumps({**record, "job_id": name, "key": None}))
+    assert mam.record("same1")["job_id"] == "same1"
+    ambiguous = mam("get", "same")
+    ambiguous.failed(6, "same1", "same2")
+    mam("complete", "same").failed(6)
+    mam("logs", "same").failed(6, "same1", "same2")
+    assert mam("wait", "same").code == 6
+    assert mam.record(job[:5])["job_id"] == job
+
+
+def test_explain(mam: Mam) -> None:
+    first, second = mam.register(), mam.register()
+    assert "1 pending job" in mam("explain", second).out
+    assert "next one" in mam("explain", first).out
+    told = mam("explain", second, "--json").json
+    assert (told["job_id"], told["status"]) == (second, "pending")
+    assert told["why"]
+    assert "start time" in mam("explain", mam.register("x", "--at", "+1h")).out
+    mam("pick", "-s", "shell")
+    assert "attempt 1" in mam("explain", first).out
+    mam("fail", first, "--reason", "boom")
+    assert "boom" in mam("explain", first).out
+
+
+def test_result_says_why_there_is_none(mam: Mam) -> None:
+    job = mam.register()
+    mam("result", job).failed(1, "pending", "mam wait")
+    mam("fail", job, "--reason", "boom")
+    mam("result", job).failed(1, "boom")
+    done = mam.register()
+    mam("complete", done)
+    mam("result", done).failed(1, "without a result")
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"schema_version": 99}', '{"job_id": "../x"}', "\x00\xff"])
+def test_a_bad_file_is_named_and_left_and_the_others_are_shown(mam: Mam, damage: str) -> None:
+    job = mam.register()
+    bad = mam.here / ".mam/jobs/bad.json"
+    bad.write_text(damage)
+    ran = mam("list")
+    assert ran.line.startswith(job)
+    assert len(ran.stderr.splitlines()) == 1
+    assert "bad.json" in ran.stderr
+    assert mam("get", "bad").code == 1
+    assert mam("pick", "-s", "shell").line == job
+    assert bad.read_text() == damage
+
+
+def test_logs(mam: Mam) -> None:
+    job = mam.register()
+    mam("complete", job)
+    assert mam("logs", job, "--tail", "0").out == ""
+    mam("logs", job, "--tail", "-1").failed(2, "--tail")
+    mam("logs").failed(2, "which job")
+    mam("logs", "nope").failed(1, "nope")
+    rows = mam("logs", "--list", "--json").json
+    assert [(row["job_id"], row["status"]) for row in rows] == [(job, "completed")]
+    shutil.rmtree(mam.here / ".mam/delegate_job_logs")
+    assert "registered" in mam("logs", job).out, "the log is caught up from the journal"
+
+
+def test_logs_can_live_elsewhere(mam: Mam) -> None:
+    where = str(mam.here / "history")
+    job = mam("register", "x", "--agent", "shell", DELEGATE_JOB_LOGS_DIR=where).line
+    assert "registered" in mam("logs", job, DELEGATE_JOB_LOGS_DIR=where).out
+    assert (mam.here / "history" / job / "events.ndjson").exists()
+    assert not (mam.here / ".mam/delegate_job_logs").exists()
+
+
+def test_a_log_that_cannot_be_written_breaks_nothing(mam: Mam) -> None:
+    (mam.here / "file").touch()
+    ran = mam("register", "x", "--agent", "shell", DELEGATE_JOB_LOGS_DIR=str(mam.here / "file"))
+    assert len(ran.line) == 32
+    assert "Traceback" not in ran.stderr

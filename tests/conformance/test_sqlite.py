@@ -1,0 +1,19 @@
+"""The SQLite store passes the suite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
+from mam.testing.conformance import StoreConformance
+
+if TYPE_CHECKING:
+    from mam.clock import Clock
+    from mam.stores.port import Store
+
+
+class TestSqlite(StoreConformance):
+    @staticmethod
+    def open_store(place: str, clock: Clock | None = None) -> Store:
+        create_sqlite_store(place)
+        return SqliteStore(place, clock)

@@ -1,0 +1,183 @@
+"""The documents say what the code does; what is made from the code is up to date."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools.reference import docstrings_of, environment_names, error_classes, line_names, sentence_of
+
+from mam.__main__ import VERBS
+from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
+from mam.config import Config
+from mam.errors import MamError
+from mam.events.event import EVENTS
+from mam.jobs.status import MOVES, Status
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def _read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the first table behind a line."""
+    _, _, rest = text.partition(heading)
+    table = rest[rest.index("|") :].partition("\n\n")[0]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
+
+
+def test_what_is_generated_is_up_to_date() -> None:
+    ran = subprocess.run([sys.executable, "-m", "tools.docs", "--check"], cwd=ROOT, capture_output=True, text=True)
+
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_check_names_what_is_out_of_date(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tools import docs
+
+    monkeypatch.setattr(docs, "DOCUMENTS", {"README.md": lambda: "something else"})
+    monkeypatch.setattr(sys, "argv", ["docs", "--check"])
+
+    with pytest.raises(SystemExit) as stopped:
+        docs.main()
+
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err.startswith("README.md is out of date")
+
+
+# -- everything has its place ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_documented(verb: str) -> None:
+    assert f"### mam {verb}\n\n```text\nusage: mam {verb} " in _read("docs/reference.md")
+
+
+def test_the_readme_shows_the_verbs_of_every_day() -> None:
+    shown = set(re.findall(r"mam (\w+)", _read("README.md")))
+
+    assert {"register", "list", "pick", "publish", "complete", "result", "fail", "explain", "cancel"} <= shown
+    assert {"wait", "logs", "where"} <= shown
+
+
+@pytest.mark.parametrize("kind", error_classes())
+def test_every_error_is_documented(kind: type[MamError]) -> None:
+    codes = {name: (code, sentence) for code, name, sentence in _rows(_read("docs/reference.md"), "## Exit codes")}
+
+    assert codes[f"`{kind.__name__}`"] == (str(kind.exit_code), sentence_of(kind))
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("## Settings", Config.field_names),
+        ("## Environment", environment_names()),
+        ("## Statuses", list(Status)),
+        ("## Events", EVENTS),
+        ("## Lines of the audit log", line_names()),
+    ],
+)
+def test_every_name_is_documented(heading: str, names: list[str]) -> None:
+    documented = {row[0].strip("`") for row in _rows(_read("docs/reference.md"), heading)}
+
+    assert set(names) <= documented
+
+
+def test_every_status_has_its_sentence() -> None:
+    assert set(docstrings_of(Status)) == set(Status)
+
+
+def test_the_readme_has_every_exit_code_and_no_other() -> None:
+    told = [code for row in _rows(_read("README.md"), "| exit | meaning") for code in row[0].split(", ")]
+
+    codes = {kind.exit_code for kind in error_classes()} | {0, ENDED_IN_ERROR, WAS_CANCELLED}
+    assert sorted(map(int, told)) == sorted(codes)
+
+
+# -- the lifecycle ---------------------------------------------------------------------------------------------------
+
+
+def _all_moves() -> list[tuple[str, str]]:
+    return sorted((status.value, to.value) for status, targets in MOVES.items() for to in targets)
+
+
+def test_the_table_of_moves_is_the_code_s() -> None:
+    assert sorted((row[0], row[1]) for row in _rows(_read("docs/lifecycle.md"), "## Every move")) == _all_moves()
+
+
+def test_the_diagram_of_moves_is_the_code_s() -> None:
+    arrows = re.findall(r"^ +(\w+) --> (\w+)", _read("docs/lifecycle.md"), re.MULTILINE)
+
+    assert sorted(arrows) == _all_moves()
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_status_has_a_paragraph(status: Status) -> None:
+    assert f"\n\n**{status}**: " in _read("docs/lifecycle.md")
+
+
+# -- links and traces ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_named)
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in _LINK.findall(_FENCE.sub("", document.read_text(encoding="utf-8"))):
+        name, _, heading = link.partition("#")
+        if ":" in name:
+            continue
+        target = document.parent / name if name else document
+        assert target.exists(), f"{document.name} links to {link}"
+        if heading:
+            assert heading in _anchors(target), f"{document.name} links to {link}"
+
+
+def _anchors(document: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", document.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_no_trace_of_the_machines_it_was_written_on() -> None:
+    # Put together here, so that this file does not hold what it looks for.
+    traces = [f"/{name}/" for name in ("work", "root")] + [f"{name}.org" for name in ("pythonhosted", "npmjs")]
+    traces += [f"{scheme}://{host}" for scheme in ("http", "https") for host in ("pypi.", "index.", "registry.")]
+    found = [
+        f"{_named(file)}:{number}: {line.strip()[:120]}"
+        for file in _text_files()
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
+        if any(trace in line for trace in traces)
+    ]
+
+    assert not found, "\n".join(found)
+
+
+def _text_files() -> list[Path]:
+    """What git tracks or would track; in a copy without git, everything that is not made by tools."""
+    asked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if asked.returncode == 0:
+        files = [ROOT / name for name in asked.stdout.split("\0") if name]
+    else:
+        made = {line.strip("/\n") for line in _read(".gitignore").splitlines()}
+        files = [file for file in ROOT.rglob("*") if not made & set(file.relative_to(ROOT).parts)]
+    return [file for file in files if file.is_file() and b"\0" not in file.read_bytes()]

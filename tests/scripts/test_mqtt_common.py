@@ -1,0 +1,114 @@
+"""`import mqtt_common`: the audit helpers of the seed by their names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.scripts.conftest import SCRIPTS
+
+if TYPE_CHECKING:
+    from tests.scripts.conftest import Shell
+
+APPEND = """
+import sys, mqtt_common
+sys.stdin.readline()
+for number in range(1000):
+    mqtt_common.append_event("abc12345", {"event": "received", "by": sys.argv[1], "number": number, "text": "정" * 50})
+"""
+
+
+def test_the_helpers_of_the_seed(shell: Shell) -> None:
+    told = shell.code("""
+import json, mqtt_common as m
+record = {"job_id": "abc12345", "status": "pending", "prompt": "정렬", "auth_token": "canary-token",
+          "broker": {"host": "h", "port": 1883, "tls": False, "username": "u", "password": "canary-password"}}
+m.init_job_log("abc12345", record)
+m.append_event("abc12345", {"event": "received", "payload": {"seq": 1}})
+m.append_event("abc12345", "status_changed", **{"from": "pending", "to": "running"})
+m.update_logged_status("abc12345", "running")
+print(json.dumps({
+    "logs": str(m.LOGS_DIR), "path": str(m.job_log_path("abc12345")), "jobs": m.list_logged_jobs(),
+    "meta": m.read_logged_meta("abc12345"), "status": m.read_logged_status("abc12345"),
+    "events": list(m.iter_logged_events("abc12345")),
+}))
+""")
+    found = json.loads(told)
+    logs = shell.here / ".mam" / "delegate_job_logs"
+    assert found["logs"] == str(logs)
+    assert found["path"] == str(logs / "abc12345")
+    assert found["jobs"] == ["abc12345"]
+    assert found["meta"]["prompt"] == "정렬"
+    assert found["status"] == "running"
+    assert [line["event"] for line in found["events"]] == ["registered", "received", "status_changed"]
+    assert all(line["timestamp"].endswith("Z") and line["job_id"] == "abc12345" for line in found["events"])
+    assert "canary" not in (logs / "abc12345" / "meta.json").read_text(encoding="utf-8")
+
+
+def test_a_status_set_through_the_helper_is_in_registry_and_log(shell: Shell) -> None:
+    told = shell.code("""
+import registry, mqtt_common as m
+job_id = registry.register_job("p", "a", "a")
+m.update_job_status(job_id, "cancelled")
+print(registry.get_job(job_id)["status"], m.read_logged_status(job_id))
+print(*[line["event"] for line in m.iter_logged_events(job_id)])
+""")
+    assert told.splitlines() == ["cancelled cancelled", "registered status_changed published"]
+
+
+def test_where_the_log_is_can_be_said_and_set(shell: Shell) -> None:
+    shell.environment["DELEGATE_JOB_LOGS_DIR"] = str(shell.here / "named")
+    told = shell.code("""
+import pathlib, mqtt_common as m
+print(m.LOGS_DIR)
+m.LOGS_DIR = pathlib.Path("set").absolute()
+m.append_event("abc", {"event": "received"})
+print(m.job_log_path("abc"))
+""")
+    assert told.splitlines() == [str(shell.here / "named"), str(shell.here / "set" / "abc")]
+    assert (shell.here / "set" / "abc" / "events.ndjson").exists()
+
+
+def test_writers_never_raise(shell: Shell) -> None:
+    (shell.here / "blocked").write_text("a file, not a directory")
+    shell.environment["DELEGATE_JOB_LOGS_DIR"] = str(shell.here / "blocked" / "logs")
+    told = shell.code("""
+import logging, sys
+logging.basicConfig(stream=sys.stdout, format="%(levelname)s")
+import mqtt_common as m
+m.init_job_log("abc", {"status": "pending"})
+m.append_event("abc", {"event": "received"})
+m.append_event("../abc", {"event": "received"})
+m.append_event("abc", {"event": object()})
+m.update_logged_status("abc", "running")
+print(m.read_logged_meta("abc"), m.read_logged_status("abc"), list(m.iter_logged_events("abc")), m.list_logged_jobs())
+""")
+    lines = told.splitlines()
+    assert set(lines[:-1]) == {"WARNING"}
+    assert len(lines[:-1]) == 5
+    assert lines[-1] == "None None [] []"
+
+
+def test_two_processes_append_a_thousand_lines_each(shell: Shell) -> None:
+    """M-24."""
+    environment = {**shell.environment, "PYTHONPATH": str(SCRIPTS)}
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", APPEND, name], cwd=shell.here, env=environment, stdin=subprocess.PIPE, text=True
+        )
+        for name in ("first", "second")
+    ]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    file = shell.here / ".mam" / "delegate_job_logs" / "abc12345" / "events.ndjson"
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert len(lines) == 2000
+    for name in ("first", "second"):
+        assert [line["number"] for line in lines if line["by"] == name] == list(range(1000))

@@ -1,0 +1,84 @@
+"""The race harness itself: it must not call a failure a success."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mam.stores.memory import MemoryStore
+from mam.testing.races import Crew, MemberDied, MemberFailed
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+    from mam.testing.races import Report
+
+BOTH = pytest.mark.parametrize("processes", [True, False], ids=["processes", "threads"])
+
+
+def answer(_store: Store, report: Report, *, value: int) -> tuple[int, int]:
+    report("working")
+    return value, os.getpid()
+
+
+def explode(_store: Store, _report: Report) -> None:
+    raise ValueError("boom")
+
+
+def vanish(_store: Store, report: Report) -> None:
+    report("going")
+    os._exit(3)
+
+
+def count_for_ever(_store: Store, report: Report) -> None:
+    number = 0
+    while True:
+        number += 1
+        report(number)
+
+
+def _crew(processes: bool) -> Crew:
+    return Crew(MemoryStore, processes=processes)
+
+
+@BOTH
+def test_results_come_back_in_the_order_of_the_tasks(processes: bool) -> None:
+    with _crew(processes) as crew:
+        results = crew.race([partial(answer, value=value) for value in range(5)])
+
+    assert [value for value, _ in results] == [0, 1, 2, 3, 4]
+    assert len({pid for _, pid in results} | {os.getpid()}) == (6 if processes else 1)
+
+
+@BOTH
+def test_a_member_that_raises_fails_the_race(processes: bool) -> None:
+    with _crew(processes) as crew, pytest.raises(MemberFailed, match="boom"):
+        crew.race([partial(answer, value=1), explode])
+
+
+def test_a_member_that_vanishes_fails_the_race() -> None:
+    with _crew(True) as crew, pytest.raises(MemberDied):
+        crew.race([vanish])
+
+
+@BOTH
+def test_reports_can_be_read_while_a_member_works_and_after(processes: bool) -> None:
+    with _crew(processes) as crew:
+        member = crew.start(partial(answer, value=7))
+
+        assert member.result()[0] == 7
+        assert member.report() == "working"
+        with pytest.raises(MemberDied):
+            member.report()
+
+
+def test_a_killed_member_leaves_all_that_it_reported() -> None:
+    with _crew(True) as crew:
+        member = crew.start(count_for_ever)
+        early = [member.report() for _ in range(10)]
+
+        rest: list[Any] = member.kill()
+
+    assert early + rest == list(range(1, len(early + rest) + 1))

@@ -1,0 +1,93 @@
+"""The wire format, and what never leaves the machine."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mam.errors import BadInput
+from mam.events.event import DETAIL_LIMIT, EVENTS, check_event, event_payload, generalised
+from tests.unit.jobs import NOW
+
+NAMES = st.text(alphabet=string.ascii_letters + string.digits + "._-+@ä한", min_size=1, max_size=8).filter(
+    lambda name: name.strip(".") != ""
+)
+PATHS = st.lists(NAMES, min_size=2, max_size=5).map(lambda names: "/" + "/".join(names))
+AROUND = st.sampled_from(["", " ", "'", '"', "`", "(", "[", "<", "=", ": ", ", ", "see ", "wrote "])
+BEHIND = st.sampled_from(["", " ", "'", '"', "`", ")", ":12", ", then", ";", "\n", " (gone)"])
+
+
+@given(PATHS, AROUND, BEHIND)
+def test_an_absolute_path_keeps_only_its_last_name(path: str, before: str, behind: str) -> None:
+    said = generalised(f"{before}{path}{behind}")
+
+    assert path.rpartition("/")[0] + "/" not in said
+    assert f"…/{path.rpartition('/')[2]}" in said
+
+
+@given(PATHS, st.sampled_from(["~{}", "file://{}", "/{}", "-I{}", "--out={}", "x:{}", "a,{}", "PATH={0}:{0}"]))
+def test_no_spelling_of_an_absolute_path_gets_through(path: str, spelling: str) -> None:
+    assert path.rpartition("/")[0] + "/" not in generalised("see " + spelling.format(path))
+
+
+@given(st.text(max_size=60), PATHS)
+def test_whatever_is_said_it_is_one_line_of_bounded_size(text: str, path: str) -> None:
+    said = generalised(f"{text} {path} " * 40)
+
+    assert len(said) <= DETAIL_LIMIT
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", said)
+    assert f" {path.rpartition('/')[0]}/" not in said
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        "half done",
+        "3/4 tests pass",
+        "and/or",
+        "src/mam/clock.py changed",
+        "./run and ../x stay",
+        "https://example.org/a/b/c?d=/e",
+        "절반",
+        "",
+        "a / b",
+    ],
+)
+def test_what_is_no_absolute_path_stays(detail: str) -> None:
+    assert generalised(detail) == detail
+
+
+def test_the_payload_is_that_of_the_protocol_in_its_order() -> None:
+    payload = event_payload(seq=4, job_id="abc12345", event="progress", moment=NOW, detail="절반", data={"n": 1})
+
+    assert list(payload.items()) == [
+        ("schema_version", 1),
+        ("seq", 4),
+        ("job_id", "abc12345"),
+        ("event", "progress"),
+        ("timestamp", NOW.second),
+        ("detail", "절반"),
+        ("data", {"n": 1}),
+    ]
+    assert event_payload(seq=1, job_id="a", event="started", moment=NOW, detail="")["data"] == {}
+
+
+def test_there_are_five_events() -> None:
+    assert [check_event(name) for name in EVENTS] == [
+        "started",
+        "permission_required",
+        "progress",
+        "completed",
+        "error",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "Started", "cancelled", "banana", "progress\n", "x" * 1000])
+def test_any_other_word_is_not_an_event(name: str) -> None:
+    with pytest.raises(BadInput, match="choose from started") as refused:
+        check_event(name)
+    assert len(str(refused.value)) < 200

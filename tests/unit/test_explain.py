@@ -1,0 +1,96 @@
+"""Why a job is not running, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from mam.jobs import acts
+from mam.jobs.explain import explain
+from mam.jobs.status import Status
+from tests.unit.jobs import NOW, in_status, later, pending, running
+
+
+@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize("seconds", [0, 1e6])
+def test_every_job_is_explained_in_whole_sentences(status: Status, seconds: float) -> None:
+    said = explain(in_status(status), later(seconds), 0)
+
+    assert said
+    assert all(sentence[0] in "ITRN`" and sentence.endswith(".") for sentence in said)
+    assert "None" not in " ".join(said)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"), [(0, "the next one"), (1, "1 pending job of"), (7, "7 pending jobs of that label")]
+)
+def test_a_pending_job_says_who_comes_first(ahead: int, words: str) -> None:
+    assert words in " ".join(explain(pending(label="tmux:claude"), NOW, ahead))
+    assert "'tmux:claude'" in explain(pending(label="tmux:claude"), NOW, ahead)[0]
+
+
+def test_a_pending_job_says_how_often_it_was_lost() -> None:
+    assert "lost 2 of 3 times" in " ".join(explain(pending().replace(losses=2), NOW, 0))
+
+
+@pytest.mark.parametrize(
+    ("waits_for", "words"),
+    [
+        ("time", "its start time"),
+        ("retry", "its next try"),
+        ("reset", "usage limit"),
+        ("dependency", "another job"),
+        ("rain", "rain"),
+        (None, "something"),
+    ],
+)
+def test_a_waiting_job_says_what_it_waits_for(waits_for: str | None, words: str) -> None:
+    assert words in explain(in_status(Status.WAITING).replace(waiting_for=waits_for), NOW, 0)[0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (59, "in 1 s"),
+        (0, "in 1 min"),
+        (-7200, "in 2 h"),
+        (-200_000, "in 2 d"),
+        (60, "0 s ago"),
+        (4000, "1 h 5 min ago"),
+    ],
+)
+def test_times_are_told_as_people_tell_them(seconds: float, words: str) -> None:
+    assert words in explain(in_status(Status.WAITING), later(seconds), 0)[0]
+
+
+def test_a_retry_says_why_it_is_one() -> None:
+    job = acts.fail_retryable(running(), NOW, attempt=1, reason="no luck", delay_seconds=9).job
+
+    assert "Retry 1 of 3, after: no luck." in explain(job, NOW, 0)
+
+
+def test_what_is_due_says_who_will_move_it() -> None:
+    assert "The next pick or sweep takes it back." in " ".join(explain(running(60), later(61), 0))
+    assert "the next pick or sweep makes it pending" in " ".join(explain(in_status(Status.WAITING), later(61), 0))
+    assert "Nobody else can claim it until then." in " ".join(explain(running(60), later(59), 0))
+
+
+def test_a_running_job_says_who_holds_it_and_whether_it_is_silent() -> None:
+    said = explain(running(600), later(300), 0)
+
+    assert said[0] == "It is running: attempt 1, held by worker."
+    assert said[-1] == f"It is stalled: no sign of life since {NOW.second}."
+
+
+@pytest.mark.parametrize(("checked", "unchecked"), [(True, False), (False, True), (None, True)])
+def test_a_completed_job_says_whether_anything_was_looked_at(checked: bool | None, unchecked: bool) -> None:
+    said = " ".join(explain(in_status(Status.COMPLETED).replace(checked=checked), NOW, 0))
+
+    assert ("unchecked" in said) == unchecked
+
+
+def test_an_ended_job_says_why_and_how_to_go_on() -> None:
+    assert explain(in_status(Status.ERROR), NOW, 0) == [
+        f"It ended in error at {NOW.second}: broken.",
+        "`mam retry abc12345` registers it anew.",
+    ]
+    assert explain(in_status(Status.CANCELLED), NOW, 0)[0] == f"It ended in cancelled at {NOW.second}."

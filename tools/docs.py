@@ -1,0 +1,49 @@
+"""`make docs`: the parts of the documents that are made from the product, so that they cannot become wrong.
+
+python -m tools.docs            write them
+python -m tools.docs --check    exit 1 and name what is out of date
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tools.reference import ROOT, reference
+from tools.session import readme_session
+
+BEGIN, END = "<!-- commands: begin -->", "<!-- commands: end -->"
+
+
+def main() -> None:
+    check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not check:
+        raise SystemExit(__doc__)
+    stale = [name for name, make in DOCUMENTS.items() if not _is_current(name, make(), write=not check)]
+    for name in stale if check else ():
+        print(f"{name} is out of date; `make docs` writes it anew", file=sys.stderr)
+    sys.exit(1 if check and stale else 0)
+
+
+def _is_current(name: str, made: str, *, write: bool) -> bool:
+    file = ROOT / name
+    current = file.is_file() and file.read_text(encoding="utf-8") == made
+    if write and not current:
+        file.write_text(made, encoding="utf-8")
+        print(f"{name} is written anew")
+    return current
+
+
+def _readme() -> str:
+    before, _, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise SystemExit(f"README.md has no place for the commands: {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{readme_session()}{END}{after}"
+
+
+DOCUMENTS: dict[str, Callable[[], str]] = {"README.md": _readme, "docs/reference.md": reference}
+
+
+if __name__ == "__main__":
+    main()

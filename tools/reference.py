@@ -1,0 +1,266 @@
+"""docs/reference.md, made from the code: help texts, error sentences, settings, statuses.
+
+Where the code has no sentence of its own (an environment variable, an event, a line of the audit log) the sentence is
+here, and the names are compared with those that the code uses, so that none is missing and none is left over.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from mam import config, errors
+from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS
+from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
+from mam.events.event import EVENTS
+from mam.jobs import status
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDTH = 98
+
+OTHER_EXITS = {
+    0: "Done. A repeat of what has already happened is 0 too.",
+    1: "Also what mam did not foresee: `this is a bug in mam: …`.",
+    ENDED_IN_ERROR: "`mam wait`: a job ended in error.",
+    WAS_CANCELLED: "`mam wait`: a job was cancelled, and none ended in error.",
+    9: "Also an error of the system, such as a disk that cannot be written: the file and the system's own words.",
+    INTERRUPTED: "Interrupted by Ctrl-C.",
+    BROKEN_PIPE: "Whoever read stdout went away.",
+}
+
+ENVIRONMENT = {
+    "MAM_STORE": "The store, as `--store` would name it. The flag wins over it, it wins over the user's file.",
+    "MAM_JOB_ID": "The job this process works on. Stands in for JOB in `get`, `publish`, `heartbeat`, `complete`, "
+    "`fail` and `release`.",
+    "MAM_ATTEMPT": "Its attempt. Stands in for `--attempt` where the job is the one of MAM_JOB_ID, and counts nowhere "
+    "else.",
+    "MAM_DEFAULT_AGENT": "Wins over `default_agent`.",
+    "MAM_REQUIRE_ATTEMPT": "Wins over `require_attempt`; 1 or 0.",
+    "MAM_LOCK_WAIT_SECONDS": "Wins over `lock_wait_seconds`.",
+    "MAM_CONFIG": "The user's file. It must be there when it is named.",
+    "MAM_DEBUG": "1 shows the traceback of a bug in mam.",
+    "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
+    "XDG_CONFIG_HOME": "The user's file is `mam/config.toml` in it; `~/.config` if unset.",
+    "XDG_CACHE_HOME": "What was read from that file is kept in `mam/config.json` in it; `~/.cache` if unset.",
+}
+
+EVENT_SENTENCES = {
+    "started": "Somebody begins. On a pending job this is a claim by `manual`; on a running one it renews the lease.",
+    "permission_required": "The agent waits for a person. Renews the lease.",
+    "progress": "A word on the way. Renews the lease.",
+    "completed": "Done. Ends the job, if the files it promised are there. Every job that ends in `completed` has one.",
+    "error": "Failed. Ends the job. Every job that ends in `error` or `cancelled` has one; `data.status` says which.",
+}
+
+LINE_SENTENCES = {
+    "registered": "A job is there: its first `status`, `retry_of` if it does another one's work again, `by` `foreign` "
+    "if another program wrote the record.",
+    "status_changed": "`from`, `to`, `by` what, the `attempt`, the `owner` of a claim, `losses`, `reason`; `unfenced` "
+    "if the writer named no attempt.",
+    "published": "An event; `payload` is exactly what was stored.",
+    "reserved": "A sequence number that an old script took without an event.",
+    "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam saw it.",
+    "adopted": "Another program changed the record: which `fields` were taken over, which were `restored`.",
+    "refused": "A write that came too late (`verb`, `why`), or a status another program wrote that may not follow.",
+    "removed": "Another program removed the record.",
+    "received": "What a subscriber heard. Nothing in this version writes it but `append_event` of the old helpers.",
+}
+NOT_COPIED = {"renewed": "A heartbeat. In the journal only; the audit log does without."}
+
+
+def reference() -> str:
+    """The whole page."""
+    sections = (_verbs(), _exits(), _settings(), _environment(), _statuses(), _events(), _lines())
+    return f"{_HEAD}\n" + "\n".join(sections)
+
+
+_HEAD = """\
+<!-- Written by `make docs` from the code. Change the code, or tools/reference.py. -->
+
+# Reference
+
+[Verbs](#verbs) · [Exit codes](#exit-codes) · [Settings](#settings) · [Environment](#environment) ·
+[Statuses](#statuses) · [Events](#events) · [Lines of the audit log](#lines-of-the-audit-log)
+"""
+
+
+# -- verbs -----------------------------------------------------------------------------------------------------------
+
+
+def _verbs() -> str:
+    parts = [
+        "## Verbs\n\nA job is named by its id or by any unique beginning of it. `--option value` may also be written\n"
+        "`--option=value`.\n"
+    ]
+    for title, verbs in (("First", FIRST_VERBS), ("More", MORE_VERBS)):
+        links = " · ".join(f"[{verb}](#mam-{verb})" for verb in verbs)
+        parts.append(f"{title}: {links}\n")
+    parts.extend(f"### mam {verb}\n\n```text\n{_help(verb)}```\n" for verb in FIRST_VERBS + MORE_VERBS)
+    return "\n".join(parts)
+
+
+def _help(verb: str) -> str:
+    env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "mam", verb, "--help"], capture_output=True, text=True, check=True, env=env
+    )
+    return _same_for_all_pythons(ran.stdout)
+
+
+def _same_for_all_pythons(text: str) -> str:
+    """argparse breaks the usage lines, and writes options with two names, differently from Python to Python."""
+    usage, blank, rest = text.partition("\n\n")
+    words = re.findall(r"\[[^]]*\]|\S+ [A-Z]+(?=\s|$)|\S+", " ".join(usage.split()))
+    begin = " ".join(words[:3])
+    lines = textwrap.wrap(
+        " ".join(word.replace(" ", "\0") for word in words[3:]), WIDTH - len(begin) - 1, break_on_hyphens=False
+    )
+    usage = f"{begin} " + f"\n{' ' * (len(begin) + 1)}".join(lines)
+    rest = re.sub(r"^  (--[\w-]+) ([A-Z]+), (-\w) \2$", r"  \1, \3 \2", rest, flags=re.MULTILINE)
+    return usage.replace("\0", " ") + blank + rest
+
+
+# -- exit codes ------------------------------------------------------------------------------------------------------
+
+
+def error_classes() -> list[type[errors.MamError]]:
+    found = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.MamError)]
+    return [kind for kind in found if kind is not errors.MamError]
+
+
+def sentence_of(kind: type[errors.MamError]) -> str:
+    return " ".join((kind.__doc__ or "").split())
+
+
+def _exits() -> str:
+    rows = ["| exit | error | sentence |", "|---|---|---|"]
+    for code in sorted({kind.exit_code for kind in error_classes()} | set(OTHER_EXITS)):
+        kinds = [kind for kind in error_classes() if kind.exit_code == code]
+        rows += [f"| {code} | `{kind.__name__}` | {sentence_of(kind)} |" for kind in kinds]
+        if code in OTHER_EXITS:
+            rows.append(f"| {code} | | {OTHER_EXITS[code]} |")
+    return (
+        "## Exit codes\n\nWhat goes wrong is one line on stderr and one of these codes. Names in braces are filled\n"
+        "in. The classes are those of `mam.errors`, for programs that import mam.\n\n" + "\n".join(rows) + "\n"
+    )
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+def _settings() -> str:
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, sentence in docstrings_of(config.Config).items():
+        default = getattr(config.Config(), name)
+        shown = {None: "none", True: "`true`", False: "`false`"}.get(default, f"`{default}`")
+        rows.append(f"| `{name}` | {shown} | {sentence} |")
+    return (
+        "## Settings\n\nA flag wins over the environment, which wins over the user's file, which wins over the\n"
+        "default. The user's file is `~/.config/mam/config.toml`. An unknown name in it is an error, so that a typo\n"
+        "is never silent.\n\n"
+        "```toml\n"
+        'default_agent = "claude-code"\nrequire_attempt = true\n'
+        "```\n\n" + "\n".join(rows) + "\n"
+    )
+
+
+def docstrings_of(kind: type) -> dict[str, str]:
+    """The sentence under each field of a class, by the field's name or, in an enumeration, its value."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for field, below in zip(body.body, body.body[1:], strict=False):
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+            name = _field_name(field)
+            if name is not None:
+                found[name] = " ".join(below.value.value.split())
+    return found
+
+
+def _field_name(field: ast.stmt) -> str | None:
+    if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+        return field.target.id
+    if isinstance(field, ast.Assign) and isinstance(field.value, ast.Constant):
+        return str(field.value.value)
+    return None
+
+
+def _environment() -> str:
+    _same_names("the environment", set(ENVIRONMENT), environment_names())
+    return "## Environment\n\nAn empty variable counts as unset.\n\n" + _table("variable", ENVIRONMENT)
+
+
+def environment_names() -> set[str]:
+    """Every variable that the code reads."""
+    names: set[str] = set()
+    for text in _sources():
+        names.update(re.findall(r"os\.environ(?:\.get\(|\[)\"(\w+)\"", text))
+    return names
+
+
+# -- jobs ------------------------------------------------------------------------------------------------------------
+
+
+def _statuses() -> str:
+    return (
+        "## Statuses\n\n"
+        + _table("status", docstrings_of(status.Status))
+        + "\n[lifecycle.md](lifecycle.md) has a paragraph for each, and every move between them.\n"
+    )
+
+
+def _events() -> str:
+    _same_names("events", set(EVENT_SENTENCES), set(EVENTS))
+    return (
+        "## Events\n\nNumbered from 1 without gaps for each job, kept in `<id>.events.log`. A payload has\n"
+        "`schema_version`, `seq`, `job_id`, `event`, `timestamp`, `detail` (one line, absolute paths shortened) and\n"
+        "`data` (a JSON object).\n\n" + _table("event", EVENT_SENTENCES)
+    )
+
+
+def _lines() -> str:
+    _same_names("lines", {*LINE_SENTENCES, *NOT_COPIED}, line_names() | {"received"})
+    return (
+        "## Lines of the audit log\n\n`events.ndjson` of a job, one JSON object a line: `timestamp`, `event`,\n"
+        "`job_id`, what the table says, and `entry`, which names the journal entry it was copied from. `mam logs\n"
+        "JOB --json` prints them.\n\n" + _table("line", {**LINE_SENTENCES, **NOT_COPIED})
+    )
+
+
+def line_names() -> set[str]:
+    """Every kind of line that the code writes: the first word given to `line`, `marked`, or an `event` in a literal."""
+    names: set[str] = set()
+    for text in _sources():
+        names.update(re.findall(r"(?<![\w.])line\(\s*\"(\w+)\"", text))
+        names.update(re.findall(r"(?<![\w.])marked\(.*?, \"(\w+)\"", text))
+        names.update(re.findall(r"\"timestamp\": [\w.]+, \"event\": \"(\w+)\"", text))
+    return names
+
+
+# -- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _sources() -> Iterator[str]:
+    """The product, without what it has for the authors of stores."""
+    package = ROOT / "src" / "mam"
+    for file in sorted(package.rglob("*.py")):
+        if package / "testing" not in file.parents:
+            yield file.read_text(encoding="utf-8")
+
+
+def _table(word: str, sentences: dict[str, str]) -> str:
+    rows = [f"| `{name}` | {sentence} |" for name, sentence in sentences.items()]
+    return "\n".join([f"| {word} | meaning |", "|---|---|", *rows]) + "\n"
+
+
+def _same_names(what: str, documented: set[str], used: set[str]) -> None:
+    if documented != used:
+        missing, left_over = sorted(used - documented), sorted(documented - used)
+        raise SystemExit(f"tools/reference.py, {what}: not documented {missing}, not in the code {left_over}")
