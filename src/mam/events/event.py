@@ -20,11 +20,11 @@ EVENTS = (STARTED, PERMISSION_REQUIRED, PROGRESS, COMPLETED, ERROR)
 DETAIL_LIMIT = 2000
 
 _NAME = r"[^\s/\"'`:,;)]"
-_ABSOLUTE_PATH = re.compile(
+_ABSOLUTE_PATH = (
     # Where one begins: a file address, not within a word or another address, behind a colon, behind an option's letter.
     rf"(?:\bfile:/+|(?<![\w.~/:])(?:~[\w.-]*)?/+|(?<=:)/(?!/)|(?<=\s-[A-Za-z])/+)(?:{_NAME}+/+)+({_NAME}*)"
 )
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_CONTROL = r"[\x00-\x1f\x7f-\x9f]+"
 
 
 def check_event(name: str) -> str:
@@ -50,5 +50,6 @@ def event_payload(
 
 def generalised(detail: str) -> str:
     """One line without absolute paths, since an event may travel further than the machine that wrote it."""
-    line = _CONTROL.sub(" ", detail).strip()
-    return _ABSOLUTE_PATH.sub(r"…/\1", line)[:DETAIL_LIMIT]
+    # The patterns are compiled here and not above: most verbs tell nothing.
+    line = re.sub(_CONTROL, " ", detail).strip()
+    return re.sub(_ABSOLUTE_PATH, r"…/\1", line)[:DETAIL_LIMIT] if "/" in line else line[:DETAIL_LIMIT]

@@ -19,13 +19,11 @@ from mam.frozen import Frozen
 from mam.jobs.change import Change
 from mam.jobs.record import parse_job
 from mam.jobs.sweep import SWEEP_LIMIT, settle
-from mam.stores.common import changed_fields
+from mam.stores.common import changed_fields, event_of
 from mam.stores.files.directory import Directory, make_directories
-from mam.stores.files.event_log import append_events
 from mam.stores.files.index import Applied, DatabaseError, Index
 from mam.stores.files.journal import Journal
 from mam.stores.files.records import Records
-from mam.stores.files.secrets import Secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +74,6 @@ class Book:
         except OSError as error:
             raise StoreUnavailable(store=directory.path, problem=_said(error)) from None
         self.records = Records(self.directory)
-        self.secrets = Secrets(self.home)
         self.applied: Applied
         self.behind = False
         """Whether an act of this session is committed but not carried out, so that nothing may be built on it."""
@@ -228,7 +225,12 @@ class Book:
         for step in steps:
             inline = self._inline_secrets.pop(step.change.job.job_id, None)
             if inline and not step.stamp:
-                self.secrets.keep(step.change.job.job_id, inline)
+                self.keep_secrets(step.change.job.job_id, inline)
+
+    def keep_secrets(self, job_id: str, secrets: Json) -> None:
+        from mam.stores.files.secrets import Secrets
+
+        Secrets(self.home).keep(job_id, secrets)
 
     def _entries(self, drafts: list[_Draft]) -> list[Json]:
         return [
@@ -245,12 +247,19 @@ class Book:
         for draft in drafts:
             if draft.prepared is not None:
                 self.records.put(draft.prepared)
-            append_events(self.directory, draft.fields["job_id"], draft.step.change.lines)
+            self.append_events(draft.fields["job_id"], draft.step.change.lines)
         self.applied = self.applied.replace(directory_ns=self.directory.synced())
         self.index.begin()
         for draft in drafts:
             self.index.put(draft.step.change.job, draft.fields, draft.stamp)
         self.index.commit(self.applied)
+
+    def append_events(self, job_id: str, lines: Sequence[Line]) -> None:
+        told = [event for event in map(event_of, lines) if event is not None]
+        if told:
+            from mam.stores.files.event_log import append_events
+
+            append_events(self.directory, job_id, told)
 
     def _check_not_behind(self) -> None:
         if self.behind:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 
-from mam.stores.common import event_of
 from mam.stores.files.frames import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mam.jobs.change import Line
     from mam.stores.files.directory import Directory
 
@@ -19,11 +16,8 @@ _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _TAIL = 1 << 16
 
 
-def append_events(directory: Directory, job_id: str, lines: Iterable[Line]) -> None:
+def append_events(directory: Directory, job_id: str, told: list[Line]) -> None:
     """Adds what the log lacks and makes it durable; safe to repeat after a crash."""
-    told = [event for event in map(event_of, lines) if event is not None]
-    if not told:
-        return
     with directory:
         descriptor = os.open(f"{job_id}.events.log", _APPEND, 0o600, dir_fd=directory.descriptor)
     try:

@@ -17,7 +17,8 @@ from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
 LOCK_FILE = ".lock"
 WAIT_SECONDS = 10.0
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.002
+"""An act takes a millisecond or two: who sleeps longer than that leaves the lock lying about unused."""
 
 _held: dict[tuple[str, int], list[int]] = {}
 """(directory, thread) -> [descriptor, depth]: the thread that holds the lock may take it again."""

@@ -11,7 +11,6 @@ from mam.errors import BadRecord, StoreDamaged
 from mam.jobs.record import parse_job
 from mam.stores.files.book import Book
 from mam.stores.files.directory import UNKNOWN
-from mam.stores.files.event_log import append_events
 from mam.stores.files.journal import ACTIVE, Place
 
 TYPE_CHECKING = False
@@ -73,11 +72,11 @@ def _apply(book: Book, entry: dict[str, Any]) -> None:
         stamp = book.records.stamp(job_id)
     else:
         if secrets:
-            book.secrets.keep(job_id, secrets)
+            book.keep_secrets(job_id, secrets)
         prepared = book.records.prepare(job_id, written)
         book.records.put(prepared)
         stamp = prepared.stamp
-    append_events(book.directory, job_id, entry["lines"])
+    book.append_events(job_id, entry["lines"])
     book.index.put(job, written, stamp)
 
 
