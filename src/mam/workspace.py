@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from mam.config import Config
     from mam.registry import Registry
+    from mam.stores.port import Store
 
+SQLITE = "sqlite://"
 STORE_NAMES = (".mam/jobs", ".hermes/jobs")
 LOGS_NAME = "delegate_job_logs"
 
@@ -34,7 +36,15 @@ class Located(Frozen):
     def logs_dir(self) -> str:
         """The audit log lives beside the store, so that it outlives it."""
         named = os.environ.get("DELEGATE_JOB_LOGS_DIR")
-        return os.path.abspath(named) if named else os.path.join(os.path.dirname(self.address), LOGS_NAME)
+        return os.path.abspath(named) if named else os.path.join(os.path.dirname(self.path), LOGS_NAME)
+
+    @property
+    def path(self) -> str:
+        return self.address.removeprefix(SQLITE)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.address.startswith(SQLITE)
 
 
 def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config) -> Located:
@@ -61,7 +71,7 @@ def open_registry(
 ) -> Registry:
     """The registry over the store that was chosen. `announce` is told the address of a store that had to be made."""
     located = locate(flag_store, flag_registry_dir, config)
-    if create and make_store(located) and announce is not None:
+    if create and not located.exists and make_store(located) and announce is not None:
         announce(located.address)
     return open_located(located, config)
 
@@ -69,41 +79,83 @@ def open_registry(
 def open_located(located: Located, config: Config) -> Registry:
     from mam.audit.mirror import AuditLog
     from mam.registry import Registry
+
+    store = open_store(located, config)
+    return Registry(store, AuditLog(located.logs_dir), require_attempt=config.require_attempt)
+
+
+def open_store(located: Located, config: Config) -> Store:
+    if located.is_sqlite:
+        _need_apsw()
+        from mam.stores.sqlite.store import SqliteStore
+
+        return SqliteStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
     from mam.stores.files.store import FilesStore
 
-    store = FilesStore(located.address, lock_wait_seconds=config.lock_wait_seconds)
-    return Registry(store, AuditLog(located.logs_dir), require_attempt=config.require_attempt)
+    return FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
 
 
 def catch_up_log(located: Located, config: Config) -> None:
     """The audit log gets what an earlier command could not write into it."""
     from mam.audit.mirror import AuditLog
-    from mam.stores.files.store import FilesStore
 
-    AuditLog(located.logs_dir).catch_up(FilesStore(located.address, lock_wait_seconds=config.lock_wait_seconds))
+    AuditLog(located.logs_dir).catch_up(open_store(located, config))
 
 
 def make_store(located: Located) -> bool:
-    """Whether there was something to make. A `.mam` that mam made stays out of the project's history."""
-    if located.exists:
-        return False
-    from mam.stores.files.store import create_files_store
+    """Whether there was something to make, or to bring up to date."""
+    if located.is_sqlite:
+        _need_apsw()
+        from mam.stores.sqlite.store import create_sqlite_store
 
-    made = create_files_store(located.address)
-    parent = os.path.dirname(located.address)
+        made = create_sqlite_store(located.path)
+    elif located.exists:
+        return False
+    else:
+        from mam.stores.files.store import create_files_store
+
+        made = create_files_store(located.path)
+    parent = os.path.dirname(located.path)
     if made and os.path.basename(parent) == ".mam":
-        _ignore_in_git(parent)
+        _ignore_in_git(parent)  # a `.mam` that mam made stays out of the project's history
     return made
+
+
+def schema_of(located: Located) -> str:
+    """What `mam init` would run, for those who run it themselves."""
+    if not located.is_sqlite:
+        raise BadInput(why="a directory of files has no schema; --sql is for sqlite:///path")
+    _need_apsw()
+    from mam.stores.sqlite.database import schema_text
+
+    return schema_text()
+
+
+def _need_apsw() -> None:
+    try:
+        import apsw  # noqa: F401
+    except ImportError:
+        raise BadInput(why="SQLite stores need the extra `sqlite`: pip install 'mam-jobs[sqlite]'") from None
 
 
 def _named(text: str, by: str) -> Located:
     scheme, colon, _ = text.partition("://")
     if not colon:
         return _directory(text, by)
+    if scheme == "sqlite":
+        return _sqlite(text, by)
     # The address may hold a password, so only its scheme is repeated.
-    if scheme in ("sqlite", "postgresql", "postgres"):
+    if scheme in ("postgresql", "postgres"):
         raise BadInput(why=f"{by}: {scheme} stores are not part of this version yet; name a directory")
-    raise BadInput(why=f"{by}: {scheme[:40]!r} is not a kind of store; name a directory")
+    raise BadInput(why=f"{by}: {scheme[:40]!r} is not a kind of store; name a directory or sqlite:///path")
+
+
+def _sqlite(text: str, by: str) -> Located:
+    path = text.removeprefix(SQLITE)
+    if not path.startswith("/") or path.endswith("/") or "\0" in path:
+        raise BadInput(why=f"{by}: an SQLite store is named by its whole path, as in sqlite:///home/me/jobs.db")
+    path = os.path.normpath(path)
+    return Located(address=SQLITE + path, why=f"named by {by}", exists=os.path.exists(path))
 
 
 def _directory(text: str, by: str) -> Located:

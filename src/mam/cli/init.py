@@ -9,7 +9,7 @@ import os
 
 from mam.cli.output import put, put_json, say
 from mam.config import load_config
-from mam.workspace import locate, make_store, open_located
+from mam.workspace import locate, make_store, open_located, schema_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+    parser.add_argument("--sql", action="store_true", help="print the schema of a database instead of making it")
 
 
 def run(options: Options) -> int:
     config = load_config()
     found = locate(options.store, options.registry_dir, config)
+    if options.sql:
+        put(schema_of(found).rstrip())
+        return 0
     made = make_store(found)
     open_located(found, config)
     if made:

@@ -69,17 +69,18 @@ def end_as(store: Store, _report: Report, *, job_id: str, verb: str, attempt: in
     return True
 
 
-def wait_for_news(store: Store, report: Report, *, rounds: int) -> list[bool]:
-    """Says that it is about to sleep, then sleeps until there is news; being woken for nothing is allowed."""
-    woken = []
+def wait_for_news(store: Store, report: Report, *, rounds: int) -> int:
+    """Says that it is about to sleep, then sleeps until there is news; returns how often it was woken by some.
+
+    Being woken for nothing is allowed.
+    """
     for turn in range(rounds):
         cursor = store.end()
         report(turn)
-        news = None
-        while news is None and store.wait(cursor, 30.0):
-            news = next(iter(store.entries(cursor)), None)
-        woken.append(news is not None)
-    return woken
+        while next(iter(store.entries(cursor)), None) is None:
+            if not store.wait(cursor, 30.0):
+                return turn
+    return rounds
 
 
 def hand_around(store: Store, _report: Report, *, times: int) -> None:
