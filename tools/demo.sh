@@ -9,8 +9,10 @@ unset MAM_STORE MAM_JOB_ID MAM_ATTEMPT DELEGATE_JOB_LOGS_DIR 2>/dev/null || true
 export MAM_CONFIG="$folder/config.toml"
 : >"$MAM_CONFIG"
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-show() { printf '\033[2m$ %s\033[0m\n' "$*"; "$@"; }
+bold='' dim='' plain=''
+if [ -t 1 ]; then bold=$(printf '\033[1m') dim=$(printf '\033[2m') plain=$(printf '\033[0m'); fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; "$@"; }
 
 # One worker: claim, work, complete, until there is nothing left. The attempt it was given is its fence.
 worker() {
@@ -53,7 +55,7 @@ say "5. The timeline of the job whose worker was killed."
 show mam logs "$lost"
 
 say "6. A late word from the dead worker's attempt is refused: exit 4, nothing changed."
-printf '\033[2m$ mam complete %.8s --attempt 1\033[0m\n' "$lost"
+printf '%s$ mam complete %.8s --attempt 1%s\n' "$dim" "$lost" "$plain"
 mam complete "$lost" --attempt 1 && exit 1 || code=$?
 echo "exit $code"
 [ "$code" -eq 4 ]

@@ -59,7 +59,7 @@ class AttemptNeeded(MamError):
 
 
 class ClaimLost(MamError):
-    """Attempt {attempt} no longer holds job {job}: {why}."""
+    """Attempt {attempt} does not hold job {job}: {why}."""
 
     exit_code = 4
 

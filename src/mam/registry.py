@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
+    from mam.clock import Moment
+    from mam.jobs.change import Change
     from mam.jobs.record import Job
     from mam.jobs.status import Status
     from mam.stores.port import Act, Registration, Store
@@ -128,12 +130,12 @@ class Registry:
         """The work is done, if the artifacts that were expected are there."""
         if result is not None:
             rules.check_text("result", result, rules.TEXT_LIMIT)
-        job_id = self._artifacts_checked(job)
         return self._write(
-            job_id, attempt, "complete",
+            job, attempt, "complete",
             lambda found, now: acts.complete(
                 found, now, attempt=attempt, result=result, checked=bool(found.expected_artifacts)
             ),
+            look=_look_at_artifacts,
         )  # fmt: skip
 
     def fail(self, job: str, *, reason: str, attempt: int | None = None, retryable: bool = False) -> Job:
@@ -163,12 +165,12 @@ class Registry:
         attempt: int | None = None,
     ) -> Job:
         """One event, stored; `started`, `completed` and `error` move the job."""
-        job_id = self._artifacts_checked(job) if event == "completed" else job
         return self._write(
-            job_id, attempt, "publish",
+            job, attempt, "publish",
             lambda found, now: acts.publish(
                 found, now, event=event, detail=detail, data=data or {}, attempt=attempt
             ),
+            look=_look_at_artifacts if event == "completed" else None,
         )  # fmt: skip
 
     # -- what anyone may say -------------------------------------------------------------------------------------
@@ -231,19 +233,31 @@ class Registry:
 
     # -- shared --------------------------------------------------------------------------------------------------
 
-    def _write(self, job: str, attempt: int | None, verb: str, act: Act) -> Job:
+    def _write(
+        self, job: str, attempt: int | None, verb: str, act: Act, look: Callable[[Job], None] | None = None
+    ) -> Job:
         """A holder's write: without an attempt it is unfenced, which a setting refuses."""
 
-        def fenced(found: Job, now: Any) -> Any:
+        def fenced(found: Job, now: Moment) -> Change:
             if attempt is None and self._require_attempt and found.status is RUNNING:
                 raise AttemptNeeded(job=found.job_id)
             return act(found, now)
 
-        return self._change(job, verb, fenced)
+        return self._change(job, verb, fenced, look)
 
-    def _change(self, job: str, verb: str, act: Act) -> Job:
+    def _change(self, job: str, verb: str, act: Act, look: Callable[[Job], None] | None = None) -> Job:
+        """One act on one job. `look` is for what takes long, so it happens before the store is locked."""
+
+        def do(job_id: str) -> Job:
+            if look is not None:
+                found = self.store.get(job_id)
+                # Whoever has lost the claim must hear that, and not what to mend.
+                if act(found, self.store.clock.now()).lines:
+                    look(found)
+            return self.store.change(job_id, act)
+
         try:
-            changed = self._by_id(job, lambda job_id: self.store.change(job_id, act))
+            changed = self._by_id(job, do)
         except ClaimLost as lost:
             if self._shadow is not None:
                 self._shadow.refused(self.store, str(lost.facts["job"]), verb, str(lost))
@@ -260,14 +274,13 @@ class Registry:
                 pass
         return do(self.resolve(job))
 
-    def _artifacts_checked(self, job: str) -> str:
-        found = self.get(job)
-        if found.expected_artifacts and not found.status.ended:
-            from mam.artifacts import check_artifacts
-
-            check_artifacts(found)
-        return found.job_id
-
     def _tell(self) -> None:
         if self._shadow is not None:
             self._shadow.follow(self.store)
+
+
+def _look_at_artifacts(job: Job) -> None:
+    if job.expected_artifacts:
+        from mam.artifacts import check_artifacts
+
+        check_artifacts(job)

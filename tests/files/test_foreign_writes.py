@@ -125,6 +125,7 @@ def test_an_illegal_foreign_move_keeps_the_registrys_status_and_is_reported(plac
     problems = registry.store.problems()
     assert [problem.file for problem in problems] == [f"{job_id}.json"]
     assert "cancelled" in problems[0].problem
+    assert registry.store.problems() == [], "what is mended is told once"
     assert "running" in problems[0].problem
 
 

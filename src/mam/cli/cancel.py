@@ -6,7 +6,7 @@ Filters find jobs that have not ended.
 from __future__ import annotations
 
 from mam.cli.options import add_attempt, registry_of
-from mam.cli.several import add_jobs, chosen, for_each, single_attempt
+from mam.cli.several import add_jobs, check_choice, chosen, for_each, single_attempt
 from mam.jobs.status import PENDING, RUNNING, WAITING
 
 TYPE_CHECKING = False
@@ -21,6 +21,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
+    check_choice(options)
     registry = registry_of(options)
     jobs = chosen(options, registry, {PENDING, WAITING, RUNNING})
     attempt = single_attempt(options, jobs)

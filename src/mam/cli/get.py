@@ -1,9 +1,13 @@
-"""Print one job's record as JSON."""
+"""Print one job's record as JSON, or one field of it.
+
+mam get JOB --field prompt     # the text alone, for a script
+"""
 
 from __future__ import annotations
 
 from mam.cli.options import add_job, own_job, registry_of
-from mam.cli.output import put_json
+from mam.cli.output import put_exactly, put_json
+from mam.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,9 +16,20 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_job(parser, own=True)
+    parser.add_argument("--field", metavar="NAME", help="print only this field; text is printed as it is")
 
 
 def run(options: Options) -> int:
     job = own_job(options)
-    put_json(registry_of(options).get(job).to_json())
+    record = registry_of(options).get(job).to_json()
+    if options.field is None:
+        put_json(record)
+        return 0
+    if options.field not in record:
+        raise BadInput(why=f"a job has no field {options.field[:80]!r}; `mam get {job[:80]}` shows them")
+    value = record[options.field]
+    if isinstance(value, str) and not options.json:
+        put_exactly(value)
+    else:
+        put_json(value)
     return 0

@@ -14,8 +14,9 @@ usage: mam VERB [options]
 
 """
 _BOTTOM = """
-A job is named by its id or by any unique beginning of it. Every verb takes --json for programs, and --store ADDRESS
-(or MAM_STORE) to name the store; without it, it is the nearest .mam/jobs upward from here, and `mam where` says which.
+A job is named by its id or by any unique beginning of it. Every verb takes --json for programs, and
+--store ADDRESS (or MAM_STORE) to name the store; without it, it is the nearest .mam/jobs upward from
+here, and `mam where` says which.
 """
 
 

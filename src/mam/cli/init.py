@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.output import put, put_json, say
+from mam.cli.output import put, put_exactly, put_json, say
 from mam.config import load_config
 from mam.workspace import locate, make_store, open_located, schema_of
 
@@ -24,7 +24,7 @@ def run(options: Options) -> int:
     config = load_config()
     found = locate(options.store, options.registry_dir, config)
     if options.sql:
-        put(schema_of(found).rstrip())
+        put_exactly(schema_of(found))
         return 0
     made = make_store(found)
     open_located(found, config)

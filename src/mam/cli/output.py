@@ -25,6 +25,17 @@ def put(*columns: str) -> None:
     sys.stdout.write("\t".join(map(one_line, columns)) + "\n")
 
 
+def put_exactly(text: str) -> None:
+    """Byte for byte in a pipe; a person's terminal is kept safe from what the text may hold."""
+    if person_reads():
+        from mam.cli.text import many_lines
+
+        sys.stdout.write(many_lines(text).rstrip("\n") + "\n")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode(errors="surrogatepass"))
+
+
 def put_json(value: Any) -> None:
     sys.stdout.write(encoded(value, indent=2) + "\n")
 

@@ -13,7 +13,7 @@ import os
 from mam.cli.options import registry_of
 from mam.cli.output import put, put_job
 from mam.cli.times import duration, lease_seconds
-from mam.errors import NothingToPick
+from mam.errors import BadInput, NothingToPick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--agent-session", "-s", required=True, metavar="LABEL", help="whose jobs")
+    parser.add_argument("--agent-session", "-s", metavar="LABEL", help="whose jobs")
     parser.add_argument("--lease", type=lease_seconds, metavar="S", help="how long the claim shall be believed")
     parser.add_argument("--owner", metavar="O", help="who holds it; default: user@host:process")
     parser.add_argument("--wait", type=duration, metavar="S", default=0.0, help="wait this long for one to come")
@@ -29,6 +29,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
+    if options.agent_session is None:
+        raise BadInput(why="whose jobs? Give the label: --agent-session LABEL, or -s")
     registry = registry_of(options)
     owner = options.owner if options.owner is not None else _owner()
     job = registry.pick(options.agent_session, owner=owner, lease_seconds=options.lease, wait=options.wait)

@@ -6,7 +6,7 @@ That costs neither a loss nor a retry. Filters find running jobs only.
 from __future__ import annotations
 
 from mam.cli.options import add_attempt, own_attempt, registry_of
-from mam.cli.several import add_jobs, chosen, for_each, single_attempt
+from mam.cli.several import add_jobs, check_choice, chosen, for_each, single_attempt
 from mam.jobs.status import RUNNING
 
 TYPE_CHECKING = False
@@ -20,8 +20,9 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
+    check_choice(options, own=True)
     registry = registry_of(options)
-    jobs = chosen(options, registry, {RUNNING}, own=True)
+    jobs = chosen(options, registry, {RUNNING})
     single_attempt(options, jobs)
     return for_each(
         jobs,

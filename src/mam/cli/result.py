@@ -5,11 +5,8 @@ In a pipe it comes byte for byte; --json wraps it.
 
 from __future__ import annotations
 
-import sys
-
 from mam.cli.options import add_job, one_job, registry_of
-from mam.cli.output import person_reads, put_json
-from mam.cli.text import many_lines
+from mam.cli.output import put_exactly, put_json
 from mam.errors import Refused
 from mam.jobs.status import COMPLETED
 
@@ -30,11 +27,8 @@ def run(options: Options) -> int:
         raise Refused(why=_why_none(job))
     if options.json:
         put_json({"job_id": job.job_id, "status": job.status, "checked": job.checked, "result": job.result})
-    elif person_reads():
-        sys.stdout.write(many_lines(job.result).rstrip("\n") + "\n")
     else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(job.result.encode(errors="surrogatepass"))
+        put_exactly(job.result)
     return 0
 
 

@@ -7,7 +7,7 @@ that have not been retried, unless --status says otherwise.
 from __future__ import annotations
 
 from mam.cli.options import registry_of
-from mam.cli.several import add_jobs, chosen, for_each
+from mam.cli.several import add_jobs, check_choice, chosen, for_each
 from mam.jobs.status import ERROR
 from mam.stores.port import Query
 
@@ -22,6 +22,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
+    check_choice(options)
     registry = registry_of(options)
     jobs = chosen(options, registry, {ERROR})
     if not options.words and not options.job:

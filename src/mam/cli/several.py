@@ -42,25 +42,36 @@ def query_of(options: Options, registry: Registry) -> Query:
     )
 
 
-def chosen(options: Options, registry: Registry, meant: Iterable[Status], *, own: bool = False) -> list[str]:
-    """The jobs that were named, or those that the filters find.
+def check_choice(options: Options, *, own: bool = False) -> None:
+    """Jobs or filters, one of them: said before any store is looked for."""
+    if _named(options) and _filtered(options):
+        raise BadInput(why="name jobs or give filters, not both")
+    if not _named(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
+        raise BadInput(why="which jobs? Give ids, or filters such as --status and --agent-session")
+
+
+def chosen(options: Options, registry: Registry, meant: Iterable[Status]) -> list[str]:
+    """The jobs that were named, else those that the filters find, else the one this process was started for.
 
     Without --status the filters find only jobs that the verb can do something with, which are `meant`.
     """
-    named: list[str] = options.words + (options.job or [])
-    filtered = options.status or options.agent_session is not None or options.since is not None
-    if named and filtered:
-        raise BadInput(why="name jobs or give filters, not both")
-    if not named and own and not filtered and os.environ.get("MAM_JOB_ID"):
+    if _named(options):
+        return list(dict.fromkeys(_named(options)))
+    if not _filtered(options):
         return [os.environ["MAM_JOB_ID"]]
-    if not named and not filtered:
-        raise BadInput(why="which jobs? Give ids, or filters such as --status and --agent-session")
-    if named:
-        return list(dict.fromkeys(named))
     query = query_of(options, registry)
     if query.statuses is None:
         query = query.replace(statuses=frozenset(meant))
     return [job.job_id for job in registry.select(query)]
+
+
+def _named(options: Options) -> list[str]:
+    named: list[str] = options.words + (options.job or [])
+    return named
+
+
+def _filtered(options: Options) -> bool:
+    return bool(options.status) or options.agent_session is not None or options.since is not None
 
 
 def for_each(jobs: list[str], act: Callable[[str], Job], *, as_json: bool) -> int:

@@ -44,7 +44,7 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     """` (did you mean …?)` when something is near, else nothing."""
     from difflib import get_close_matches
 
-    found = get_close_matches(word, list(choices), n=1, cutoff=0.5)
+    found = get_close_matches(word, list(choices), n=1, cutoff=0.6)
     return f" (did you mean {found[0]}?)" if found else ""
 
 

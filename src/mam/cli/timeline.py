@@ -45,9 +45,13 @@ def _remarks(line: Line) -> list[str]:
         remarks.append(f"attempt {line['attempt']}")
     if line.get("by"):
         remarks.append(f"by {line['by']}")
+    if line.get("owner"):
+        remarks.append(f"held by {line['owner']}")
+    if line.get("losses"):
+        remarks.append(f"the lease ran out (loss {line['losses']})")
     if line.get("verb"):
         remarks.append(f"by {line['verb']}")
     if line.get("unfenced"):
         remarks.append("unfenced")
-    remarks.extend(str(line[name]) for name in ("reason", "why") if line.get(name))
+    remarks.extend(f"({line[name]})" for name in ("reason", "why") if line.get(name))
     return remarks

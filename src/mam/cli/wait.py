@@ -15,7 +15,7 @@ import sys
 from mam.cli.options import registry_of
 from mam.cli.output import put_json_array, say
 from mam.cli.progress import Bar, Lines
-from mam.cli.several import add_jobs, chosen
+from mam.cli.several import add_jobs, check_choice, chosen
 from mam.cli.times import duration
 from mam.errors import MamError
 from mam.jobs.status import CANCELLED, ERROR, Status
@@ -35,6 +35,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
+    check_choice(options)
     registry = registry_of(options)
     jobs = chosen(options, registry, Status)
     if not jobs:

@@ -80,7 +80,8 @@ def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str
     check_fence(job, attempt)
     change = _claimed_by_hand(job, moment)
     if job.retries >= job.max_retries:
-        final = f"{reason} (gave up after {job.retries} retries)" if job.retries else reason
+        tries = "1 retry" if job.retries == 1 else f"{job.retries} retries"
+        final = f"{reason} (gave up after {tries})" if job.retries else reason
         return _ended(change, ERROR, moment, attempt, by="fail", reason=final)
     return moved(
         change, WAITING, moment, by="fail", unfenced=attempt is None, owner=None, reason=reason,

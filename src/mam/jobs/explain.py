@@ -46,7 +46,7 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
     if job.waiting_for == "retry":
         said.append(f"Retry {job.retries} of {job.max_retries}, after: {job.reason}.")
     if is_due(job, moment):
-        said.append("That time has come: the next pick or sweep makes it pending.")
+        said.append("That time has come: the next `pick` or `wait` of anyone makes it pending.")
     return said
 
 
@@ -54,7 +54,11 @@ def _running(job: Job, moment: Moment) -> list[str]:
     said = [f"It is running: attempt {job.attempt}, held by {job.owner or 'somebody unnamed'}."]
     left = left_ms(job, moment)
     if left is not None and job.lease is not None:
-        ends = "The next pick or sweep takes it back." if left <= 0 else "Nobody else can claim it until then."
+        ends = (
+            "The next `pick` or `wait` of anyone takes it back."
+            if left <= 0
+            else "Nobody else can claim it until then."
+        )
         said.append(f"Its lease {'ran' if left <= 0 else 'runs'} out at {job.lease.expires_at}, {_in(left)}. {ends}")
     if stalled(job, moment):
         said.append(f"It is stalled: no sign of life since {job.heard_at or job.updated_at}.")

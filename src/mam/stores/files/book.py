@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
     from mam.stores.files.index import Row, Stamp
     from mam.stores.files.records import Found, Prepared
+    from mam.stores.port import Problem
 
 STORE = ".store"
+MENDED = (0, 0, 0)
+"""In the place of a file's stamp: what was wrong with it has been put right."""
 
 
 class Step(Frozen):
@@ -117,7 +120,7 @@ class Book:
             self._quietly(lambda: self.index.put(before, before.to_json(), found.stamp))
         if adoption.complaint:
             complaint = f"{adoption.complaint} The rest of that write was taken over."
-            self._quietly(lambda: self.index.note_problem(f"{before.job_id}.json", complaint, found.stamp))
+            self._quietly(lambda: self.index.note_problem(f"{before.job_id}.json", complaint, MENDED))
         return adoption.change.job
 
     # -- what others left ------------------------------------------------------------------------------------------
@@ -128,6 +131,13 @@ class Book:
 
     def note_problem(self, file: str, problem: str, stamp: Stamp) -> None:
         self._quietly(lambda: self.index.note_problem(file, problem, stamp))
+
+    def problems_told(self) -> list[Problem]:
+        """All of them; those that are mended already are told once."""
+        found = self.index.problems()
+        if any(stamp == MENDED for _problem, stamp in found):
+            self._quietly(lambda: self.index.forget_mended(MENDED))
+        return [problem for problem, _stamp in found]
 
     def restore_rows(self, found: list[Found], numbers: dict[str, int]) -> None:
         """Jobs that the journal knows and the index has lost."""

@@ -223,6 +223,9 @@ class Index:
     def forget_problem(self, file: str) -> None:
         self._database.execute("DELETE FROM problem WHERE file = ?", (file,))
 
+    def forget_mended(self, stamp: Stamp) -> None:
+        self._database.execute("DELETE FROM problem WHERE (inode, modified_ns, size) = (?, ?, ?)", stamp)
+
     def problems(self) -> list[tuple[Problem, Stamp]]:
         rows = self._all("SELECT file, problem, inode, modified_ns, size FROM problem ORDER BY file")
         return [(Problem(file=row[0], problem=row[1]), tuple(row[2:])) for row in rows]

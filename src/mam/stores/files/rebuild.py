@@ -42,7 +42,7 @@ def index_from_records(book: Book) -> Applied:
         problem = (
             f"byte {damage.facts['offset']}: {damage.facts['problem']}; the records are whole, some history is not"
         )
-        book.note_problem(os.path.basename(str(damage.facts["file"])), problem, (0, 0, 0))
+        book.note_problem(os.path.basename(str(damage.facts["file"])), problem, (-1, -1, -1))
     return book.applied
 
 

@@ -116,9 +116,7 @@ class FilesStore:
         )
 
     def problems(self) -> list[Problem]:
-        return self._read(
-            lambda book: [problem for problem, _stamp in book.index.problems()], lambda view: view.problems()
-        )
+        return self._read(lambda book: book.problems_told(), lambda view: view.problems())
 
     def events(self, job_id: str) -> list[Line]:
         return self._read(lambda book: read_events(book.directory.descriptor, job_id), lambda view: view.events(job_id))

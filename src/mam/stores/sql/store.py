@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from abc import ABC, abstractmethod
 
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
@@ -31,7 +32,7 @@ PAGE = 500
 UPDATED = ("job_id", "status", "due_ms", "boot_id", "boot_ms", "record")
 
 
-class SqlStore:
+class SqlStore(ABC):
     """Half of a store; `_act`, `_rows`, `_moment` and the journal's own order are the other half."""
 
     address: str
@@ -40,17 +41,17 @@ class SqlStore:
 
     # -- what a database adds ----------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _act(self, do: Callable[[], T]) -> T:
         """Runs `do` in one transaction that is durable when this returns; what it raises undoes everything."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rows(self, query: str, **values: Any) -> list[Any]:
         """What a named query answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _moment(self) -> Moment:
         """The time by which this database judges leases."""
-        raise NotImplementedError
 
     @property
     def journal_id(self) -> str:
@@ -73,7 +74,7 @@ class SqlStore:
 
     def change(self, job_id: str, act: Act) -> Job:
         def do() -> Job:
-            job = self._existing(job_id)
+            job = self._existing(job_id, "job to change")
             change = act(job, self._moment())
             self._write(job, change)
             return change.job
@@ -162,10 +163,12 @@ class SqlStore:
             self._run("insert prompt", job_id=job.job_id, prompt=job.prompt)
         else:
             self._run("update job", **{name: values[name] for name in UPDATED})
-        changed = as_text(changed_fields(before, fields))
-        self._run("insert entry", job_id=job.job_id, fields=changed, lines=as_text(list(change.lines)))
+        self._append(job.job_id, as_text(changed_fields(before, fields)), as_text(list(change.lines)))
         for event in filter(None, map(event_of, change.lines)):
             self._run("insert event", job_id=job.job_id, seq=event["seq"], event=as_text(event))
+
+    def _append(self, job_id: str, fields: str, lines: str) -> None:
+        self._run("insert entry", job_id=job_id, fields=fields, lines=lines)
 
     def _registered_before(self, draft: Job) -> Job | None:
         known = self._job("job with key", key=draft.key) if draft.key is not None else None
@@ -173,8 +176,8 @@ class SqlStore:
             known = self._job("job that retries", retry_of=draft.retry_of)
         return known
 
-    def _existing(self, job_id: str) -> Job:
-        job = self._job("job", job_id=job_id)
+    def _existing(self, job_id: str, query: str = "job") -> Job:
+        job = self._job(query, job_id=job_id)
         if job is None:
             raise UnknownJob(job=job_id, store=self.address)
         return job

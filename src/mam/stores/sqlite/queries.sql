@@ -14,6 +14,9 @@ SELECT journal_id FROM store
 -- name: job
 SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE job_id = :job_id
 
+-- name: job to change
+SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE job_id = :job_id
+
 -- name: job with key
 SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE key = :key
 

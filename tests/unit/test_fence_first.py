@@ -1,0 +1,49 @@
+"""Who has lost a claim hears that, and not that a file is missing: its work no longer counts, mended or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mam.errors import ArtifactMissing, ClaimLost
+from mam.jobs.status import Status
+from mam.registry import Registry
+from mam.stores.memory import MemoryStore
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry(MemoryStore())
+
+
+def taken_over(registry: Registry, folder: Path) -> str:
+    """A job with a missing artifact whose first attempt has been handed back and claimed anew."""
+    job_id = registry.register(prompt="p", agent="codex", artifacts=["made.md"], workdir=str(folder)).job.job_id
+    registry.pick("codex", owner="first")
+    registry.release(job_id, attempt=1)
+    registry.pick("codex", owner="second")
+    return job_id
+
+
+def test_a_lost_claim_is_told_before_a_missing_artifact(registry: Registry, tmp_path: Path) -> None:
+    job_id = taken_over(registry, tmp_path)
+    with pytest.raises(ClaimLost):
+        registry.complete(job_id, attempt=1)
+    with pytest.raises(ClaimLost):
+        registry.publish(job_id, event="completed", attempt=1)
+    with pytest.raises(ArtifactMissing, match=r"made\.md"):
+        registry.complete(job_id, attempt=2)
+    with pytest.raises(ArtifactMissing, match=r"made\.md"):
+        registry.publish(job_id, event="completed", attempt=2)
+    (tmp_path / "made.md").touch()
+    done = registry.complete(job_id, attempt=2)
+    assert (done.status, done.checked) == (Status.COMPLETED, True)
+
+
+def test_a_repeated_completion_does_not_look_again(registry: Registry, tmp_path: Path) -> None:
+    job_id = taken_over(registry, tmp_path)
+    (tmp_path / "made.md").touch()
+    registry.complete(job_id, attempt=2)
+    (tmp_path / "made.md").unlink()
+    assert registry.complete(job_id, attempt=2).status is Status.COMPLETED
