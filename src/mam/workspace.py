@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from mam.errors import BadInput, StoreUnavailable
+from mam.errors import BadInput, StoreMissing, StoreUnavailable
 from mam.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mam.registry import Registry
     from mam.stores.port import Store
 
+FILES, SQLITE_KIND, POSTGRES = "files", "sqlite", "postgresql"
 SQLITE = "sqlite://"
 STORE_NAMES = (".mam/jobs", ".hermes/jobs")
 LOGS_NAME = "delegate_job_logs"
@@ -28,23 +29,36 @@ LOGS_NAME = "delegate_job_logs"
 class Located(Frozen):
     """A place for jobs: what `--store` would say, why it was chosen, and whether anything is there yet."""
 
+    kind: str
     address: str
+    """For a database it may hold a password: never shown, `shown` is for that."""
     why: str
-    exists: bool
+    exists: bool | None
+    """None for a server, which has to be asked."""
 
     @property
     def logs_dir(self) -> str:
         """The audit log lives beside the store, so that it outlives it."""
         named = os.environ.get("DELEGATE_JOB_LOGS_DIR")
-        return os.path.abspath(named) if named else os.path.join(os.path.dirname(self.path), LOGS_NAME)
+        if named:
+            return os.path.abspath(named)
+        # A server has no beside: its history is kept where jobs of this directory would be.
+        beside = os.path.join(_here(), ".mam") if self.kind == POSTGRES else os.path.dirname(self.path)
+        return os.path.join(beside, LOGS_NAME)
+
+    @property
+    def shown(self) -> str:
+        """The address without a password."""
+        if self.kind != POSTGRES:
+            return self.address
+        _need("psycopg", "postgres")
+        from mam.stores.postgres.connection import Server
+
+        return Server(self.address).address
 
     @property
     def path(self) -> str:
         return self.address.removeprefix(SQLITE)
-
-    @property
-    def is_sqlite(self) -> bool:
-        return self.address.startswith(SQLITE)
 
 
 def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config) -> Located:
@@ -71,8 +85,19 @@ def open_registry(
 ) -> Registry:
     """The registry over the store that was chosen. `announce` is told the address of a store that had to be made."""
     located = locate(flag_store, flag_registry_dir, config)
-    if create and not located.exists and make_store(located) and announce is not None:
-        announce(located.address)
+    if create and located.exists is False:
+        return _made_and_opened(located, config, announce)
+    try:
+        return open_located(located, config)
+    except StoreMissing:
+        if not create:
+            raise
+        return _made_and_opened(located, config, announce)
+
+
+def _made_and_opened(located: Located, config: Config, announce: Callable[[str], None] | None) -> Registry:
+    if make_store(located) and announce is not None:
+        announce(located.shown)
     return open_located(located, config)
 
 
@@ -85,11 +110,16 @@ def open_located(located: Located, config: Config) -> Registry:
 
 
 def open_store(located: Located, config: Config) -> Store:
-    if located.is_sqlite:
-        _need_apsw()
+    if located.kind == SQLITE_KIND:
+        _need("apsw", "sqlite")
         from mam.stores.sqlite.store import SqliteStore
 
         return SqliteStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
+    if located.kind == POSTGRES:
+        _need("psycopg", "postgres")
+        from mam.stores.postgres.store import PostgresStore
+
+        return PostgresStore(located.address)
     from mam.stores.files.store import FilesStore
 
     return FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
@@ -104,50 +134,64 @@ def catch_up_log(located: Located, config: Config) -> None:
 
 def make_store(located: Located) -> bool:
     """Whether there was something to make, or to bring up to date."""
-    if located.is_sqlite:
-        _need_apsw()
-        from mam.stores.sqlite.store import create_sqlite_store
-
-        made = create_sqlite_store(located.path)
-    elif located.exists:
-        return False
-    else:
-        from mam.stores.files.store import create_files_store
-
-        made = create_files_store(located.path)
+    made = _made(located)
     parent = os.path.dirname(located.path)
-    if made and os.path.basename(parent) == ".mam":
+    if made and located.kind != POSTGRES and os.path.basename(parent) == ".mam":
         _ignore_in_git(parent)  # a `.mam` that mam made stays out of the project's history
     return made
 
 
 def schema_of(located: Located) -> str:
     """What `mam init` would run, for those who run it themselves."""
-    if not located.is_sqlite:
-        raise BadInput(why="a directory of files has no schema; --sql is for sqlite:///path")
-    _need_apsw()
-    from mam.stores.sqlite.database import schema_text
+    if located.kind == SQLITE_KIND:
+        _need("apsw", "sqlite")
+        from mam.stores.sqlite.database import schema_text
 
-    return schema_text()
+        return schema_text()
+    if located.kind == POSTGRES:
+        _need("psycopg", "postgres")
+        from mam.stores.postgres import schema
+
+        return schema.schema_text()
+    raise BadInput(why="a directory of files has no schema; --sql is for sqlite:///path and postgresql://…")
 
 
-def _need_apsw() -> None:
+def _made(located: Located) -> bool:
+    if located.kind == SQLITE_KIND:
+        _need("apsw", "sqlite")
+        from mam.stores.sqlite.store import create_sqlite_store
+
+        return create_sqlite_store(located.path)
+    if located.kind == POSTGRES:
+        _need("psycopg", "postgres")
+        from mam.stores.postgres.store import create_postgres_store
+
+        return create_postgres_store(located.address)
+    if located.exists:
+        return False
+    from mam.stores.files.store import create_files_store
+
+    return create_files_store(located.path)
+
+
+def _need(module: str, extra: str) -> None:
     try:
-        import apsw  # noqa: F401
+        __import__(module)
     except ImportError:
-        raise BadInput(why="SQLite stores need the extra `sqlite`: pip install 'mam-jobs[sqlite]'") from None
+        raise BadInput(why=f"this store needs the extra `{extra}`: pip install 'mam-jobs[{extra}]'") from None
 
 
 def _named(text: str, by: str) -> Located:
     scheme, colon, _ = text.partition("://")
     if not colon:
         return _directory(text, by)
-    if scheme == "sqlite":
+    if scheme == SQLITE_KIND:
         return _sqlite(text, by)
+    if scheme in (POSTGRES, "postgres"):
+        return Located(kind=POSTGRES, address=text, why=f"named by {by}", exists=None)
     # The address may hold a password, so only its scheme is repeated.
-    if scheme in ("postgresql", "postgres"):
-        raise BadInput(why=f"{by}: {scheme} stores are not part of this version yet; name a directory")
-    raise BadInput(why=f"{by}: {scheme[:40]!r} is not a kind of store; name a directory or sqlite:///path")
+    kinds = "a directory, sqlite:///path or postgresql://…"
+    raise BadInput(why=f"{by}: {scheme[:40]!r} is not a kind of store; name {kinds}")
 
 
 def _sqlite(text: str, by: str) -> Located:
@@ -155,7 +199,7 @@ def _sqlite(text: str, by: str) -> Located:
     if not path.startswith("/") or path.endswith("/") or "\0" in path:
         raise BadInput(why=f"{by}: an SQLite store is named by its whole path, as in sqlite:///home/me/jobs.db")
     path = os.path.normpath(path)
-    return Located(address=SQLITE + path, why=f"named by {by}", exists=os.path.exists(path))
+    return Located(kind=SQLITE_KIND, address=SQLITE + path, why=f"named by {by}", exists=os.path.exists(path))
 
 
 def _directory(text: str, by: str) -> Located:
@@ -163,7 +207,7 @@ def _directory(text: str, by: str) -> Located:
         raise BadInput(why=f"{by} names no directory")
     path = os.path.join(_here(), os.path.expanduser(text)) if not text.startswith("/") else text
     path = os.path.normpath(path)
-    return Located(address=path, why=f"named by {by}", exists=os.path.isdir(path))
+    return Located(kind=FILES, address=path, why=f"named by {by}", exists=os.path.isdir(path))
 
 
 def _here() -> str:
@@ -183,10 +227,10 @@ def _nearest(here: str) -> Located:
         for name in STORE_NAMES:
             path = os.path.join(level, name)
             if _is_mine(os.path.dirname(path)) and _is_mine(path):
-                return Located(address=path, why=f"the nearest {name} upward from {here}", exists=True)
+                return Located(kind=FILES, address=path, why=f"the nearest {name} upward from {here}", exists=True)
     if os.path.lexists(default):
         raise StoreUnavailable(store=default, problem="not a directory of yours; name another place with --store")
-    return Located(address=default, why=why, exists=False)
+    return Located(kind=FILES, address=default, why=why, exists=False)
 
 
 def _levels(here: str) -> Iterator[tuple[str, bool]]:

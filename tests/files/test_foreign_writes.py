@@ -11,6 +11,7 @@ from mam.errors import ClaimLost, UnknownJob
 from mam.jobs.status import Status
 from mam.stores.port import Query
 from tests.files.conftest import Place, old_record
+from tests.files.invariants import check, replay
 
 MAM_FIELDS = ("attempt", "lease", "number", "owner", "losses", "priority")
 
@@ -219,3 +220,12 @@ def test_a_registry_whose_store_folder_was_deleted_goes_on(place: Place) -> None
     assert second is not None
     assert second.job_id == ids[1]
     assert registry.register(prompt="p", agent="codex").job.number == 4
+
+
+def test_a_prompt_that_somebody_edits_reaches_the_journal(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="old words", agent="codex").job.job_id
+    place.edit(job_id, lambda fields: fields.update(prompt="new words"))
+    assert registry.get(job_id).prompt == "new words"
+    assert replay(registry)[job_id] == registry.get(job_id).to_json()
+    check(place, registry)

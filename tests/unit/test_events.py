@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.errors import BadInput
-from mam.events.event import DETAIL_LIMIT, EVENTS, check_event, event_payload, generalised
+from mam.events.event import DETAIL_LIMIT, EVENTS, check_data, check_event, event_payload, generalised
 from tests.unit.jobs import NOW
 
 NAMES = st.text(alphabet=string.ascii_letters + string.digits + "._-+@ä한", min_size=1, max_size=8).filter(
@@ -91,3 +91,9 @@ def test_any_other_word_is_not_an_event(name: str) -> None:
     with pytest.raises(BadInput, match="choose from started") as refused:
         check_event(name)
     assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
+def test_data_that_json_cannot_say_is_refused(value: object) -> None:
+    with pytest.raises(BadInput, match="JSON"):
+        check_data({"value": value})

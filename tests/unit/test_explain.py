@@ -70,7 +70,9 @@ def test_a_retry_says_why_it_is_one() -> None:
 
 def test_what_is_due_says_who_will_move_it() -> None:
     assert "The next `pick` or `wait` of anyone takes it back." in " ".join(explain(running(60), later(61), 0))
-    assert "the next `pick` or `wait` of anyone makes it pending" in " ".join(explain(in_status(Status.WAITING), later(61), 0))
+    assert "the next `pick` or `wait` of anyone makes it pending" in " ".join(
+        explain(in_status(Status.WAITING), later(61), 0)
+    )
     assert "Nobody else can claim it until then." in " ".join(explain(running(60), later(59), 0))
 
 

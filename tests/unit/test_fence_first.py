@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.errors import ArtifactMissing, ClaimLost
+from mam.errors import ArtifactMissing, ClaimLost, Refused
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
@@ -47,3 +47,11 @@ def test_a_repeated_completion_does_not_look_again(registry: Registry, tmp_path:
     registry.complete(job_id, attempt=2)
     (tmp_path / "made.md").unlink()
     assert registry.complete(job_id, attempt=2).status is Status.COMPLETED
+
+
+def test_a_word_that_is_refused_anyway_tests_the_fence_first(registry: Registry, tmp_path: Path) -> None:
+    job_id = taken_over(registry, tmp_path)
+    with pytest.raises(ClaimLost):
+        registry.set_status(job_id, Status.WAITING, attempt=1)
+    with pytest.raises(Refused, match="is running"):
+        registry.set_status(job_id, Status.WAITING, attempt=2)

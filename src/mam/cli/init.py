@@ -29,13 +29,13 @@ def run(options: Options) -> int:
     made = make_store(found)
     open_located(found, config)
     if made:
-        say(f"made a store at {found.address}")
+        say(f"made a store at {found.shown}")
     else:
-        elsewhere = found.address != os.path.join(os.getcwd(), ".mam/jobs") and options.store is None
+        elsewhere = found.shown != os.path.join(os.getcwd(), ".mam/jobs") and options.store is None
         hint = "; `mam init --store .mam/jobs` makes one in this directory" if elsewhere else ""
         say(f"there is a store already, {found.why}{hint}")
     if options.json:
-        put_json({"store": found.address, "made": made})
+        put_json({"store": found.shown, "made": made})
     else:
-        put(found.address)
+        put(found.shown)
     return 0

@@ -18,8 +18,8 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     found = locate(options.store, options.registry_dir, load_config())
     if options.json:
-        put_json({"store": found.address, "why": found.why, "exists": found.exists, "logs_dir": found.logs_dir})
+        put_json({"store": found.shown, "why": found.why, "exists": found.exists, "logs_dir": found.logs_dir})
         return 0
-    put(found.address)
+    put(found.shown)
     say(found.why if found.exists else f"{found.why}; nothing is there yet")
     return 0

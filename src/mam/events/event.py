@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from mam.clock import Moment
@@ -31,6 +32,15 @@ def check_event(name: str) -> str:
     if name not in EVENTS:
         raise BadInput(why=f"{name[:40]!r} is not an event; choose from {', '.join(EVENTS)}")
     return name
+
+
+def check_data(data: dict[str, Any]) -> dict[str, Any]:
+    """What can be said in JSON, which knows no NaN."""
+    try:
+        json.dumps(data, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise BadInput(why="the data of an event must be a JSON object, without NaN or Infinity") from None
+    return data
 
 
 def event_payload(

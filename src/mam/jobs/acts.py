@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mam.clock import Moment, iso_milli, parse_time
 from mam.errors import ClaimLost, IllegalMove, Refused
-from mam.events.event import check_event
+from mam.events.event import check_data, check_event
 from mam.jobs.change import Change, Telling, line, marked, moved, published, touched, unchanged
 from mam.jobs.lease import lease_of, pick_seconds
 from mam.jobs.record import Job
@@ -122,9 +122,9 @@ def set_status(job: Job, moment: Moment, *, to: Status, attempt: int | None) -> 
         case Status.PENDING:
             return _set_pending(job, moment, attempt)
         case Status.WAITING:
-            raise Refused(
-                why=f"Job {job.job_id}: waiting is never set by hand; register with --at or fail --retryable."
-            )
+            check_fence(job, attempt)
+            why = "waiting is never set by hand; register with --at, or fail --retryable"
+            raise Refused(why=f"Job {job.job_id} is {job.status}; {why}.")
 
 
 def publish(
@@ -132,7 +132,7 @@ def publish(
 ) -> Change:
     """An event is told: `started`, `completed` and `error` move the job or are refused, the others only renew it."""
     check_event(event)
-    told = Telling(detail=detail, data=dict(data))
+    told = Telling(detail=detail, data=check_data(dict(data)))
     if event == "completed":
         return complete(
             job, moment, attempt=attempt, result=job.result, checked=bool(job.expected_artifacts), told=told

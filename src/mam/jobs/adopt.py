@@ -22,7 +22,7 @@ KEPT = frozenset(
 )  # fmt: skip
 """The registry's word counts for these, whatever a file says: they fence, order and name the job."""
 
-_SEPARATE = frozenset({"status", "last_seq", "updated_at", "unknown", "prompt"})
+_SEPARATE = frozenset({"status", "last_seq", "updated_at", "unknown"})
 
 
 class Adoption(Frozen):
@@ -46,7 +46,7 @@ def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment) 
     unknown = {**before.unknown, **found.unknown}
     if unknown != before.unknown:
         taken["unknown"] = unknown
-    job = before.replace(prompt=found.prompt)
+    job = before
     change = Change(job=job)
     restored = _restored(before, found, given)
     if taken or restored:
@@ -64,7 +64,7 @@ def _taken(before: Job, found: Job, given: frozenset[str]) -> list[str]:
 
 def _restored(before: Job, found: Job, given: frozenset[str]) -> list[str]:
     """What the file lacks, or says otherwise although the registry's word counts."""
-    names = [name for name in Job.field_names if name not in ("unknown", "prompt")]
+    names = [name for name in Job.field_names if name != "unknown"]
     lost = [name for name in before.unknown if name not in given]
     if found.last_seq < before.last_seq:
         lost.append("last_seq")

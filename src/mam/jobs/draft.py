@@ -69,4 +69,6 @@ def draft_retry(job: Job, job_id: str) -> Job:
         retry_of=job.job_id,
         workdir=job.workdir,
         origin_host=job.origin_host,
-    ).replace(expected_artifacts=job.expected_artifacts, broker=job.broker, unknown=job.unknown)
+    ).replace(
+        expected_artifacts=job.expected_artifacts, broker=job.broker, max_losses=job.max_losses, unknown=job.unknown
+    )

@@ -63,7 +63,8 @@ def check_text(what: str, text: str, limit: int) -> str:
 def check_artifact(path: str) -> str:
     """Relative to the job's directory, inside it, and not climbing out of it."""
     check_text("artifact", path, 4096)
-    if not path or path.startswith(("/", "~")) or ".." in path.split("/"):
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    if not names or path.startswith(("/", "~")) or ".." in names or path.endswith("/"):
         raise BadInput(why=f"the artifact {path!r} must be a relative path inside the job's directory")
     return path
 

@@ -21,7 +21,7 @@ from mam.jobs.record import parse_job
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import changed_fields, event_of
 from mam.stores.files.directory import Directory, make_directories
-from mam.stores.files.index import Applied, DatabaseError, Index
+from mam.stores.files.index import Applied, DatabaseError, Index, digest
 from mam.stores.files.journal import Journal
 from mam.stores.files.records import Records
 
@@ -112,7 +112,8 @@ class Book:
         from mam.jobs.adopt import adopt_known
 
         self._remember_secrets(found)
-        before = parse_job({**row.state, "prompt": found.job.prompt}, self.directory.path)
+        same = row.state["prompt"] == digest(found.job.prompt)
+        before = parse_job({**row.state, "prompt": found.job.prompt if same else ""}, self.directory.path)
         adoption = adopt_known(before, found.job, found.given, self.clock.now())
         if adoption.change.lines:
             self.commit([Step(before=before, change=adoption.change)])

@@ -19,6 +19,7 @@ UNKNOWN = -1
 class Directory:
     def __init__(self, path: str) -> None:
         self.path = path
+        self.descriptor = -1
         self.descriptor = _open(path)
         self._expected = UNKNOWN
         self._disturbed = False
@@ -27,6 +28,8 @@ class Directory:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+    __del__ = close  # a store that is simply dropped keeps nothing open
 
     def is_still(self) -> bool:
         """Whether the path still leads to the directory that was opened; it may have been removed and made anew."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from zlib import crc32
 
 try:
     from _sqlite3 import Connection, DatabaseError, connect
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     Stamp = tuple[int, int, int]
     """inode, modification time in ns, size: a file that still has these has not been touched."""
 
-__all__ = ["Applied", "DatabaseError", "Index", "Row"]
+__all__ = ["Applied", "DatabaseError", "Index", "Row", "digest"]
 
 VERSION = 1
 _COLUMNS = (
@@ -114,7 +115,7 @@ class Index:
         return Row(number=found[0], stamp=tuple(found[1:4]), state=json.loads(found[4]), bad=bool(found[5]))
 
     def put(self, job: Job, fields: Json, stamp: Stamp) -> None:
-        state = {name: value for name, value in fields.items() if name != "prompt"}
+        state = {**fields, "prompt": digest(job.prompt)}
         lease = job.lease
         due_ms = lease.wall_ms if lease else parse_time(job.due_at) if job.due_at else None
         boot_id, boot_ms = (lease.boot_id, lease.boot_ms) if lease and lease.boot_id else (None, None)
@@ -239,6 +240,11 @@ class Index:
 
     def _all(self, query: str, *values: object) -> list[Any]:
         return self._database.execute(query, values).fetchall()
+
+
+def digest(prompt: str) -> str:
+    """Stands for a prompt in the index: enough to see that somebody has changed it."""
+    return f"{len(prompt)}:{crc32(prompt.encode(errors='surrogatepass')):08x}"
 
 
 def _open(path: str) -> Connection:

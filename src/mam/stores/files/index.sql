@@ -1,5 +1,5 @@
 -- A cache of the record files, so that a claim does not read them all. Made anew from them whenever it is missing,
--- damaged or of another version. `state` is the record without its prompt: what mam knew before a foreign write.
+-- damaged or of another version. `state` is the record with a digest of its prompt: what mam knew before a foreign write.
 
 CREATE TABLE job (
     job_id      TEXT PRIMARY KEY,

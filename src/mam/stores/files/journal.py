@@ -43,10 +43,15 @@ class Journal:
 
     def __init__(self, directory: str, new_id: str) -> None:
         self._directory = directory
+        self._descriptor = -1
         self._descriptor = self._open(new_id)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    __del__ = close  # a store that is simply dropped keeps nothing open
 
     def refresh(self, new_id: str) -> None:
         """Another holder may have closed the segment that this descriptor is open on."""
@@ -54,9 +59,9 @@ class Journal:
             there = os.stat(self._path(ACTIVE), follow_symlinks=False)
         except FileNotFoundError:
             there = None
-        mine = os.fstat(self._descriptor)
-        if there is None or (there.st_ino, there.st_dev) != (mine.st_ino, mine.st_dev):
-            os.close(self._descriptor)
+        mine = os.fstat(self._descriptor) if self._descriptor >= 0 else None
+        if there is None or mine is None or (there.st_ino, there.st_dev) != (mine.st_ino, mine.st_dev):
+            self.close()
             self._descriptor = self._open(new_id)
 
     def end(self) -> Place:
@@ -191,7 +196,7 @@ class Journal:
     def _rotate(self, next_entry: int) -> None:
         journal_id = self.journal_id
         os.rename(self._path(ACTIVE), self._path(f"journal-{self.first:016d}.log"))
-        os.close(self._descriptor)
+        self.close()
         self._descriptor = self._begin(journal_id, next_entry)
 
     def _take_back(self, start: int) -> None:
@@ -200,7 +205,7 @@ class Journal:
             os.ftruncate(self._descriptor, start)
         except OSError:
             pass  # the torn tail stays for the next holder to put aside
-        os.close(self._descriptor)
+        self.close()
         self._descriptor = os.open(self._path(ACTIVE), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def _path(self, name: str) -> str:

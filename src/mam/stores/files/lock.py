@@ -17,8 +17,10 @@ from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
 LOCK_FILE = ".lock"
 WAIT_SECONDS = 10.0
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.002
-"""An act takes a millisecond or two: who sleeps longer than that leaves the lock lying about unused."""
+_PAUSE, _UNLUCKY_PAUSE = 0.002, 0.0002
+"""An act takes a millisecond or two: who sleeps longer wastes the lock, and who has lost often looks oftener."""
+
+_UNLUCKY_SECONDS, _SAMPLE_SECONDS = 0.5, 0.2
 
 _held: dict[tuple[str, int], list[int]] = {}
 """(directory, thread) -> [descriptor, depth]: the thread that holds the lock may take it again."""
@@ -51,11 +53,10 @@ class registry_lock:  # noqa: N801 - the seed's name, used as a function
 
 def _acquire(directory: str, wait_seconds: float) -> int:
     path = os.path.join(directory, LOCK_FILE)
-    ends = time.monotonic() + wait_seconds
     while True:
         descriptor = _open(path, directory)
         try:
-            _wait_for(descriptor, ends, directory, wait_seconds)
+            _wait_for(descriptor, wait_seconds, directory)
             if _is_still(path, descriptor):
                 return descriptor
         except BaseException:
@@ -76,22 +77,32 @@ def _open(path: str, directory: str) -> int:
         raise StoreUnavailable(store=directory, problem=why) from None
 
 
-def _wait_for(descriptor: int, ends: float, directory: str, wait_seconds: float) -> None:
-    """Polls, since a blocking flock cannot be bounded without signals, which belong to the main program."""
-    pause = _FIRST_PAUSE
+def _wait_for(descriptor: int, wait_seconds: float, directory: str) -> None:
+    """Polls, since a blocking flock cannot be bounded without signals, which belong to the main program.
+
+    Giving up means that one holder keeps the lock. While it goes from hand to hand, bad luck is no reason.
+    """
+    began = sampled = time.monotonic()
+    holders: set[str] = set()
     while True:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= ends:
-                who = holder(descriptor)
-                raise StoreUnavailable(
-                    store=directory, problem=f"its lock has been held for {wait_seconds:g} s{who}; try again later"
-                ) from None
+            pass
         except OSError as error:
             raise StoreUnavailable(store=directory, problem=f"cannot be locked: {error.strerror}") from None
-        time.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)
+        now = time.monotonic()
+        if now - sampled >= _SAMPLE_SECONDS or not holders:
+            holders.add(holder(descriptor))
+            sampled = now
+        if now - began >= wait_seconds:
+            if len(holders) == 1:
+                who = holders.pop()
+                raise StoreUnavailable(
+                    store=directory, problem=f"its lock has been held for {wait_seconds:g} s{who}; try again later"
+                )
+            began, holders = now, set()
+        time.sleep(_PAUSE if now - began < _UNLUCKY_SECONDS else _UNLUCKY_PAUSE)
 
 
 def _is_still(path: str, descriptor: int) -> bool:

