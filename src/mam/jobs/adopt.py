@@ -6,13 +6,18 @@ back, and a status that may not follow is refused while everything else of the w
 
 from __future__ import annotations
 
-from mam.clock import Moment
+from mam.clock import Moment, iso_second, parse_time
 from mam.errors import MamError
 from mam.frozen import Frozen
 from mam.jobs import acts
 from mam.jobs.change import Change, line, marked, touched
 from mam.jobs.record import Job
+from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.jobs.sweep import with_lease
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.change import Line
 
 FOREIGN = "foreign"
 
@@ -33,11 +38,23 @@ class Adoption(Frozen):
 
 def adopt_new(found: Job, number: int, moment: Moment) -> Change:
     """A record that mam has not seen: numbered, leased if it runs, its sequence numbers marked as imported."""
-    job = with_lease(found.replace(number=number), moment)
+    job = with_lease(_settled_in(found.replace(number=number)), moment)
     lines = [line("registered", moment, job, status=job.status, by=FOREIGN)]
     if job.last_seq:
         lines.append(line("imported", moment, job, seq=1, upto=job.last_seq))
     return Change(job=job, lines=tuple(lines))
+
+
+def _settled_in(job: Job) -> Job:
+    """Without what belongs to another status than its own: a copied record may bring a lease that nobody holds."""
+    if job.status is WAITING and job.due_at is None:
+        job = job.replace(status=PENDING)  # nothing would ever end that wait
+    if job.status is not RUNNING and job.lease is not None:
+        job = job.replace(lease=None, owner=None)
+    if job.status is not WAITING and (job.due_at or job.waiting_for):
+        job = job.replace(due_at=None, waiting_for=None)
+    created_at = iso_second(parse_time(job.created_at))
+    return job if job.created_at == created_at else job.replace(created_at=created_at)
 
 
 def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment) -> Adoption:
@@ -82,4 +99,9 @@ def _with_status(change: Change, found: Job, moment: Moment) -> Adoption:
     except MamError as error:
         said = line("refused", moment, job, **{"from": job.status, "to": found.status}, by=FOREIGN, why=str(error))
         return Adoption(change=change.then(job, said), complaint=str(error))
-    return Adoption(change=change.then(step.job, *step.lines))
+    lines = [_as_foreign(said) if said["event"] == "status_changed" else said for said in step.lines]
+    return Adoption(change=change.then(step.job, *lines))
+
+
+def _as_foreign(said: Line) -> Line:
+    return {**said, "by": FOREIGN, "unfenced": True}

@@ -67,7 +67,8 @@ def _running(job: Job, moment: Moment) -> list[str]:
 
 def _ended(job: Job) -> list[str]:
     if job.status is COMPLETED:
-        checked = "" if job.checked else " (unchecked: there was nothing to look at)"
+        why = "nobody looked at its artifacts" if job.expected_artifacts else "there was nothing to look at"
+        checked = "" if job.checked else f" (unchecked: {why})"
         return [f"It completed at {job.ended_at or job.updated_at}{checked}."]
     why = f": {job.reason}" if job.reason and job.reason != job.status else ""
     return [

@@ -94,7 +94,15 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}
 _REQUIRED = ("job_id", "status", "created_at", "prompt")
-_COUNTS = ("timeout_sec", "idle_timeout_sec", "last_seq", "number", "attempt", "losses", "retries")
+_COUNTS = ("last_seq", "number", "attempt", "ended_attempt", "losses", "max_losses", "retries", "max_retries")
+_SECONDS = ("timeout_sec", "idle_timeout_sec")
+_CHOSEN_BY = ("agent", "agent_session", "key", "retry_of", "created_at")
+"""What stores choose and order by, so it must be something that every store can hold."""
+
+MOST = 2**53
+"""No count comes near it, and every database and every JSON reader can hold it exactly."""
+
+MOST_SECONDS = 2**31 - 1
 _TIMES = ("created_at", "updated_at", "claimed_at", "heard_at", "ended_at", "due_at")
 
 
@@ -158,12 +166,28 @@ def _check_values(fields: Json, file: str) -> None:
     if fields["status"] not in Status.__members__.values():
         raise BadRecord(file=file, problem=f"status {fields['status'][:40]!r} is not a status")
     for name in _COUNTS:
-        if fields.get(name, 0) < 0:
-            raise BadRecord(file=file, problem=f"{name} is negative")
+        _check_range(name, fields.get(name), 0, MOST, file)
+    for name in _SECONDS:
+        _check_range(name, fields.get(name), 0, MOST_SECONDS, file)
+    _check_range("priority", fields.get("priority"), -MOST, MOST, file)
+    for name in _CHOSEN_BY:
+        _check_utf8(name, fields.get(name), file)
     for name in _TIMES:
         _check_time(name, fields.get(name), file)
     if not all(isinstance(path, str) for path in fields["expected_artifacts"]):
         raise BadRecord(file=file, problem="expected_artifacts holds something that is not text")
+
+
+def _check_range(name: str, number: int | None, least: int, most: int, file: str) -> None:
+    if number is not None and not least <= number <= most:
+        raise BadRecord(file=file, problem=f"{name} is {'negative' if number < least else 'too large'}")
+
+
+def _check_utf8(name: str, text: str | None, file: str) -> None:
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError:
+        raise BadRecord(file=file, problem=f"{name} is not text that UTF-8 can hold") from None
 
 
 def _check_time(name: str, text: str | None, file: str) -> None:
@@ -181,8 +205,13 @@ def _lease(fields: Json | None, file: str) -> Lease | None:
     try:
         lease = Lease(**{name: fields[name] for name in Lease.field_names if name in fields})
         # A lease that cannot be reckoned with is a bad record now, not a traceback at everybody's next claim.
-        if all(_is_of(getattr(lease, name), kinds) for name, kinds in _LEASE_KINDS.items()) and lease.wall_ms:
+        if all(_is_of(getattr(lease, name), kinds) for name, kinds in _LEASE_KINDS.items()) and _is_sane(lease):
             return lease
     except (TypeError, ValueError):
         pass
     raise BadRecord(file=file, problem="lease is not a lease")
+
+
+def _is_sane(lease: Lease) -> bool:
+    lease.boot_id.encode()
+    return lease.wall_ms > 0 and 0 <= lease.boot_ms <= MOST and 0 <= lease.seconds <= MOST_SECONDS

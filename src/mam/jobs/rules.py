@@ -70,6 +70,8 @@ def check_artifact(path: str) -> str:
 
 
 def check_count(what: str, number: int, least: int = 0, most: int = 2**31 - 1) -> int:
+    if type(number) is not int:  # True and 1.5 would pass for numbers here, and for a bad record later
+        raise BadInput(why=f"the {what} must be a whole number, not {number!r}")
     if not least <= number <= most:
         raise BadInput(why=f"the {what} must be between {least} and {most}, not {number}")
     return number

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mam.clock import Moment, parse_time
 from mam.jobs.change import Change, moved, unchanged
-from mam.jobs.lease import lease_of, pick_seconds
+from mam.jobs.lease import Lease, lease_of, pick_seconds
 from mam.jobs.record import Job
 from mam.jobs.status import ERROR, PENDING, RUNNING, WAITING
 
@@ -40,13 +40,22 @@ def settle(job: Job, moment: Moment) -> Change:
     return moved(unchanged(job), PENDING, moment, by="sweep", losses=losses, owner=None)
 
 
-def left_ms(job: Job, moment: Moment) -> int | None:
-    """How long until time decides something about this job; None when it does not wait for time."""
-    if job.status is RUNNING and job.lease is not None:
-        return job.lease.left_ms(moment)
+def end_of_wait(job: Job) -> Lease | None:
+    """When time decides something about this job: the end of its lease, or of its wait; None when time does not.
+
+    A store that orders jobs by this orders exactly those that `settle` moves.
+    """
+    if job.status is RUNNING:
+        return job.lease
     if job.status is WAITING and job.due_at is not None:
-        return parse_time(job.due_at) - moment.wall_ms
+        return Lease(expires_at=job.due_at)
     return None
+
+
+def left_ms(job: Job, moment: Moment) -> int | None:
+    """How long until then."""
+    end = end_of_wait(job)
+    return None if end is None else end.left_ms(moment)
 
 
 def seconds_until_due(jobs: Iterable[Job], moment: Moment) -> float | None:

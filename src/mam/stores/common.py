@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.clock import parse_time
+from mam.jobs.sweep import end_of_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ def event_of(line: Line) -> Line | None:
 
 def due_ms(job: Job) -> int:
     """When the job's lease or wait ends, on the wall clock; only for sorting what is due already."""
-    if job.lease is not None:
-        return job.lease.wall_ms
-    return parse_time(job.due_at) if job.due_at is not None else 0
+    end = end_of_wait(job)
+    return 0 if end is None else end.wall_ms
 
 
 def matches(query: Query, job: Job) -> bool:

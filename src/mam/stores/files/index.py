@@ -15,9 +15,9 @@ try:
 except ImportError:  # an interpreter that hides the C module; the public one costs 5 ms more to import
     from sqlite3 import Connection, DatabaseError, connect
 
-from mam.clock import parse_time
 from mam.frozen import Frozen
 from mam.jobs.status import Status
+from mam.jobs.sweep import end_of_wait
 from mam.stores.files.journal import Place
 from mam.stores.port import Problem
 
@@ -116,9 +116,9 @@ class Index:
 
     def put(self, job: Job, fields: Json, stamp: Stamp) -> None:
         state = {**fields, "prompt": digest(job.prompt)}
-        lease = job.lease
-        due_ms = lease.wall_ms if lease else parse_time(job.due_at) if job.due_at else None
-        boot_id, boot_ms = (lease.boot_id, lease.boot_ms) if lease and lease.boot_id else (None, None)
+        end = end_of_wait(job)
+        due_ms = end.wall_ms if end else None
+        boot_id, boot_ms = (end.boot_id, end.boot_ms) if end and end.boot_id else (None, None)
         self._database.execute(
             f"INSERT OR REPLACE INTO job ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",  # noqa: S608
             (

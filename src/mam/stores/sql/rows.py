@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from mam.clock import parse_time
 from mam.jobs.record import parse_job
+from mam.jobs.sweep import end_of_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ as_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 def job_values(job: Job, fields: Json) -> dict[str, Any]:
     """The columns of a row, by name."""
-    lease = job.lease
-    boot = lease is not None and lease.boot_id != ""
+    end = end_of_wait(job)
+    by_boot = end is not None and end.boot_id != ""
     return {
         "job_id": job.job_id,
         "number": job.number,
@@ -29,9 +29,9 @@ def job_values(job: Job, fields: Json) -> dict[str, Any]:
         "created_at": job.created_at,
         "key": job.key,
         "retry_of": job.retry_of,
-        "due_ms": lease.wall_ms if lease else parse_time(job.due_at) if job.due_at else None,
-        "boot_id": lease.boot_id if lease and boot else None,
-        "boot_ms": lease.boot_ms if lease and boot else None,
+        "due_ms": end.wall_ms if end else None,
+        "boot_id": end.boot_id if end and by_boot else None,
+        "boot_ms": end.boot_ms if end and by_boot else None,
         "record": as_text({name: value for name, value in fields.items() if name != "prompt"}),
     }
 
