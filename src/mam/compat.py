@@ -12,10 +12,11 @@ from mam.audit import log
 from mam.audit.mirror import AuditLog
 from mam.clock import SystemClock
 from mam.config import load_config
+from mam.errors import BadInput
 from mam.jobs.status import parse_status
 from mam.stores.files.lock import registry_lock as _lock_directory
 from mam.stores.port import Query
-from mam.workspace import locate, open_registry
+from mam.workspace import FILES, locate, open_registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,10 @@ def list_jobs(registry_dir: Directory = None) -> list[Record]:
 
 def registry_lock(registry_dir: Directory = None) -> _lock_directory:
     """`with registry_lock(directory):` nobody else changes the registry; this thread may, by the functions above."""
-    return _lock_directory(locate(None, _text(registry_dir), load_config()).address)
+    found = locate(None, _text(registry_dir), load_config())
+    if found.kind != FILES:
+        raise BadInput(why=f"only a directory of files has a lock to hold; the store here, {found.why}, is {found.kind}")
+    return _lock_directory(found.address)
 
 
 def _with_registry(registry_dir: Directory, ask: Callable[[Registry], Answer], *, create: bool = False) -> Answer:

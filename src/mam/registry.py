@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from mam.errors import AmbiguousId, AttemptNeeded, ClaimLost, Refused, TimedOut, UnknownJob
+from mam.errors import AmbiguousId, AttemptNeeded, BadRecord, ClaimLost, MamError, Refused, TimedOut, UnknownJob
 from mam.jobs import acts, rules
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import backoff_seconds
@@ -202,12 +202,9 @@ class Registry:
         """
         ends = None if timeout is None else time.monotonic() + timeout
         cursor = self.store.end()
-        open_ids = set()
-        for job_id in job_ids:
-            job = self.store.get(job_id)
-            yield job
-            if not job.status.ended:
-                open_ids.add(job_id)
+        lost: list[MamError] = []
+        open_ids = set(job_ids)
+        yield from self._looked_at(list(job_ids), open_ids, lost)
         while open_ids:
             self.sweep()
             changed: dict[str, None] = {}
@@ -215,17 +212,28 @@ class Registry:
                 cursor = entry.cursor
                 if entry.job_id in open_ids:
                     changed[entry.job_id] = None
-            for job_id in changed:
-                job = self.store.get(job_id)
-                yield job
-                if job.status.ended:
-                    open_ids.discard(job_id)
+            yield from self._looked_at(list(changed), open_ids, lost)
             if open_ids and not changed:
                 left = NAP_SECONDS if ends is None else ends - time.monotonic()
                 if left <= 0:
                     who = "1 job has" if len(open_ids) == 1 else f"{len(open_ids)} jobs have"
                     raise TimedOut(what=f"{who} not ended", seconds=f"{timeout:g}")
                 self._nap(cursor, left)
+        if lost:
+            raise lost[0]
+
+    def _looked_at(self, job_ids: list[str], open_ids: set[str], lost: list[MamError]) -> Iterator[Job]:
+        """Each of them as it is now. One that is gone or broken is not waited for, and does not stop the others."""
+        for job_id in job_ids:
+            try:
+                job = self.store.get(job_id)
+            except (UnknownJob, BadRecord) as error:
+                lost.append(error)
+                open_ids.discard(job_id)
+                continue
+            if job.status.ended:
+                open_ids.discard(job_id)
+            yield job
 
     def _nap(self, cursor: str, longest: float) -> None:
         due = self.store.due_in()

@@ -134,10 +134,10 @@ def test_a_problem_that_is_gone_is_forgotten(place: Place) -> None:
 
 
 def test_leftovers_of_killed_writers_are_swept_and_never_listed(place: Place) -> None:
-    (place.path / f".{BAD}.a1b2c3.tmp").write_text(json.dumps(old_record(BAD)), encoding="utf-8")
+    (place.path / f".{BAD}.a1b2c3d4e5f6.tmp").write_text(json.dumps(old_record(BAD)), encoding="utf-8")
     registry = place.open()
     assert list(registry.select(Query())) == []
-    assert not (place.path / f".{BAD}.a1b2c3.tmp").exists()
+    assert not (place.path / f".{BAD}.a1b2c3d4e5f6.tmp").exists()
 
 
 def test_half_a_surrogate_pair_in_an_unknown_field_survives(place: Place) -> None:

@@ -6,12 +6,13 @@ import errno
 
 from mam.audit.cursor import Cursor
 from mam.audit.fetching import Batch, copied_lines
-from mam.audit.writing import Folder, entry_name
+from mam.audit.writing import Folder, entry_name, fingerprint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mam.jobs.change import Line
     from mam.stores.port import Entry
 
 BEHIND_LIMIT = 32
@@ -27,53 +28,75 @@ _OF_ONE_JOB = frozenset(
 def copy(root: int, batch: Batch, complain: Callable[[OSError], None]) -> None:
     """Copies what nobody else has copied since the batch was read."""
     with Cursor(root, batch.journal_id) as cursor:
-        if cursor.number < batch.after:
-            return  # the cursor was lost meanwhile; the next act begins where it is now
-        mended = [job_id for job_id in batch.mended if job_id in cursor.behind]
-        for job_id in mended:
-            place = cursor.behind.pop(job_id)
-            for entry in batch.mended[job_id]:
-                _copy_or_leave(root, batch.journal_id, entry, cursor, place, complain)
-        place, number = cursor.place, cursor.number
-        for entry in batch.entries:
-            if entry.number > number:
-                _copy_or_leave(root, batch.journal_id, entry, cursor, cursor.place, complain)
-                place, number = entry.cursor, entry.number
-        if mended or number > cursor.number:
-            cursor.save(place, number)
+        if batch.replaced and cursor.at.is_same(batch.seen):
+            cursor.begin_anew()
+        elif not any(map(cursor.at.is_same, (batch.seen, *(step.at for step in batch.steps)))):
+            return  # others were further, or the cursor was lost meanwhile; the next act begins where it is now
+        writer = _Writer(root, batch.journal_id, cursor, complain)
+        for job_id, entries in batch.mended.items():
+            if job_id in cursor.behind:
+                gap = cursor.behind.pop(job_id)
+                for entry in entries:
+                    writer.copy_or_leave(entry, gap, again=True)
+        at = cursor.at
+        for step in batch.steps:
+            if step.at.number > at.number:
+                writer.copy_or_leave(step.entry, cursor.at.place, again=cursor.reads_again)
+                at = step.at
+        cursor.save(at, caught_up=batch.reaches_end)
 
 
-def _copy_or_leave(
-    root: int, journal_id: str, entry: Entry, cursor: Cursor, place: str | None, complain: Callable[[OSError], None]
-) -> None:
-    """One job's broken directory must not keep the others' history waiting; `place` is where its gap begins."""
-    if entry.job_id in cursor.behind:
-        return
-    try:
-        _copy_entry(root, journal_id, entry)
-    except OSError as error:
-        if error.errno not in _OF_ONE_JOB or len(cursor.behind) >= BEHIND_LIMIT:
-            raise
-        cursor.behind[entry.job_id] = place
-        complain(error)
+class _Writer:
+    def __init__(self, root: int, journal_id: str, cursor: Cursor, complain: Callable[[OSError], None]) -> None:
+        self._root = root
+        self._journal_id = journal_id
+        self._cursor = cursor
+        self._complain = complain
+        self._there: dict[str, set[int]] = {}
 
+    def copy_or_leave(self, entry: Entry, gap: str | None, *, again: bool) -> None:
+        """One job's broken directory must not keep the others' history waiting; `gap` is where its own begins."""
+        if entry.job_id in self._cursor.behind:
+            return
+        try:
+            self._copy(entry, again=again)
+        except OSError as error:
+            if error.errno not in _OF_ONE_JOB or len(self._cursor.behind) >= BEHIND_LIMIT:
+                raise
+            self._cursor.behind[entry.job_id] = gap
+            self._complain(error)
 
-def _copy_entry(root: int, journal_id: str, entry: Entry) -> None:
-    """The entry's lines behind those that are there; record and status beside them."""
-    lines = copied_lines(entry)
-    if not lines:
-        return
-    with Folder(root, entry.job_id) as folder:
-        fields = entry.fields or {}
-        if "prompt" in fields and any(line["event"] == "registered" for _, line in lines):
-            folder.write_meta_once(fields)
-        last = folder.last_mirrored(journal_id)
-        for index, line in lines:
-            if (entry.number, index) > last:
-                folder.append({**line, "entry": entry_name(journal_id, entry.number, index)})
-        # An entry that was here already may lack its status; one with newer lines behind it must not bring it back.
-        if entry.number >= last[0]:
-            _write_status(folder, entry)
+    def _copy(self, entry: Entry, *, again: bool) -> None:
+        """The entry's lines behind those that are there; record and status beside them."""
+        lines = copied_lines(entry)
+        if not lines:
+            return
+        with Folder(self._root, entry.job_id) as folder:
+            fields = entry.fields or {}
+            if "prompt" in fields and any(line["event"] == "registered" for _, line in lines):
+                folder.write_meta_once(fields)
+            last = folder.last_mirrored(self._journal_id)
+            appended = False
+            for index, line in lines:
+                named = {**line, "entry": entry_name(self._journal_id, entry.number, index)}
+                may_be_there = again or (entry.number, index) <= last
+                if not (may_be_there and self._is_there(folder, entry.job_id, named)):
+                    self._append(folder, entry.job_id, named)
+                    appended = True
+            # An entry that was here already may lack its status; one with newer lines behind it must not bring it back.
+            if appended or entry.number >= last[0] or self._cursor.journal_was_replaced:
+                _write_status(folder, entry)
+
+    def _is_there(self, folder: Folder, job_id: str, line: Line) -> bool:
+        """The name of an entry is not enough: a registry that was restored gives its numbers out a second time."""
+        if job_id not in self._there:
+            self._there[job_id] = folder.fingerprints(self._journal_id)
+        return fingerprint(line) in self._there[job_id]
+
+    def _append(self, folder: Folder, job_id: str, line: Line) -> None:
+        folder.append(line)
+        if job_id in self._there:
+            self._there[job_id].add(fingerprint(line))
 
 
 def _write_status(folder: Folder, entry: Entry) -> None:

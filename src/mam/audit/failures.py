@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.audit.log import parse_line
-from mam.audit.writing import to_bytes, write_all
+from mam.writing import to_log_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +21,14 @@ def count_failure(home: str, problem: str, at: str) -> None:
     count = (read_failures(home) or {}).get("count", 0) + 1
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        write_all(descriptor, to_bytes({"count": count, "last": problem, "at": at}) + b"\n")
-    finally:
-        os.close(descriptor)
-    os.replace(temporary, path)
+        try:
+            write_all(descriptor, to_log_bytes({"count": count, "last": problem, "at": at}) + b"\n")
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)  # the disk may be full, and this is no time to leave more on it
+        raise
 
 
 def read_failures(home: str) -> dict[str, Any] | None:

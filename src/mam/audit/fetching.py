@@ -6,7 +6,7 @@ and writes would then wait for the log while the log waits for the registry.
 
 from __future__ import annotations
 
-from mam.audit.cursor import Glimpse
+from mam.audit.cursor import BEGINNING, Glimpse, mark_of, position_behind
 from mam.audit.log import takes_lines
 from mam.errors import MamError
 from mam.frozen import Frozen
@@ -14,6 +14,9 @@ from mam.jobs.rules import check_job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.audit.cursor import Position
     from mam.stores.port import Entry, Store
 
 ENTRIES_AT_ONCE = 1000
@@ -27,28 +30,51 @@ NOT_COPIED = frozenset({"renewed"})
 """Heartbeats would flood the history and say nothing in it."""
 
 
+class Step(Frozen):
+    """One entry to copy, and where the copy stands when that is done."""
+
+    entry: Entry
+    at: Position
+
+
 class Batch(Frozen):
     journal_id: str
-    after: int
-    """The last entry that had been copied when this was read."""
-    entries: list[Entry]
+    seen: Position
+    """Where the copy stood when this was read."""
+    replaced: bool
+    """Whether the journal says something else there than it said, as that of a registry restored from a backup does;
+    then this is its beginning."""
+    steps: list[Step]
+    reaches_end: bool
     mended: dict[str, list[Entry]]
     """What jobs lack whose directory could not be written for a while."""
 
     @property
     def needs_writing(self) -> bool:
         """A heartbeat alone is not worth the lock."""
-        return bool(self.mended) or len(self.entries) > FEW or any(map(copied_lines, self.entries))
+        return (
+            self.replaced
+            or bool(self.mended)
+            or len(self.steps) > FEW
+            or any(copied_lines(step.entry) for step in self.steps)
+        )
 
 
 def fetch(logs_dir: str, store: Store) -> Batch:
     journal_id = check_job_id(store.journal_id)
     seen = Glimpse(logs_dir, journal_id)
+    begin, entries = _entries_behind(store, seen.at)
+    steps, reaches_end = _steps(store, begin, entries)
+    replaced = begin is not seen.at
     return Batch(
         journal_id=journal_id,
-        after=seen.number,
-        entries=_next_entries(store, seen),
-        mended={
+        seen=seen.at,
+        replaced=replaced,
+        steps=steps,
+        reaches_end=reaches_end,
+        mended={}
+        if replaced
+        else {
             job_id: _entries_of(store, job_id, place)
             for job_id, place in seen.behind.items()
             if takes_lines(logs_dir, job_id)
@@ -61,15 +87,29 @@ def copied_lines(entry: Entry) -> list[tuple[int, dict[str, object]]]:
     return [(index, line) for index, line in enumerate(entry.lines) if line["event"] not in NOT_COPIED]
 
 
-def _next_entries(store: Store, seen: Glimpse) -> list[Entry]:
-    entries: list[Entry] = []
+def _entries_behind(store: Store, at: Position) -> tuple[Position, Iterator[Entry]]:
+    """What follows in the journal; all of it when the last entry that was copied is not there any more."""
+    if at.mark is None:
+        return at, store.entries(at.place)
+    entries = store.entries(at.before)
+    last = next(entries, None)
+    if last is not None and mark_of(last) == at.mark:
+        return at, entries
+    return BEGINNING, store.entries(None)
+
+
+def _steps(store: Store, begin: Position, entries: Iterator[Entry]) -> tuple[list[Step], bool]:
+    """As many as one act may copy, and whether these are all."""
+    steps: list[Step] = []
     weight = 0
-    for entry in store.entries(seen.place):
-        if len(entries) >= ENTRIES_AT_ONCE or weight > TEXT_AT_ONCE:
-            break
-        entries.append(_completed(store, entry))
+    at = begin
+    for entry in entries:
+        if len(steps) >= ENTRIES_AT_ONCE or weight > TEXT_AT_ONCE:
+            return steps, False
+        at = position_behind(entry, at.place)
+        steps.append(Step(entry=_completed(store, entry), at=at))
         weight += len((entry.fields or {}).get("prompt", ""))
-    return entries
+    return steps, True
 
 
 def _entries_of(store: Store, job_id: str, place: str | None) -> list[Entry]:

@@ -14,6 +14,7 @@ import errno
 import json
 import os
 
+from mam.audit.telling import tell
 from mam.jobs.rules import check_job_id, is_job_id
 
 TYPE_CHECKING = False
@@ -70,7 +71,8 @@ def iter_lines(logs_dir: str, job_id: str) -> Iterator[dict[str, Any]]:
             if record is not None:
                 yield record
             elif line.endswith(b"\n"):
-                _warn_of_line(os.path.join(job_dir(logs_dir, job_id), EVENTS), number)
+                file_name = os.path.join(job_dir(logs_dir, job_id), EVENTS)
+                tell(f"{file_name}: line {number} is not whole and was passed over")
 
 
 def takes_lines(logs_dir: str, job_id: str) -> bool:
@@ -122,9 +124,3 @@ def _open(logs_dir: str, job_id: str, name: str) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _warn_of_line(file: str, number: int) -> None:
-    import logging  # only for the line that should not be
-
-    logging.getLogger("mam.audit").warning("%s: line %d is not whole and was passed over", file, number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from mam.audit.copying import copy
 from mam.audit.fetching import fetch
 from mam.audit.lock import Locked
+from mam.audit.telling import tell
 from mam.audit.writing import Folder
 
 TYPE_CHECKING = False
@@ -37,8 +38,11 @@ class AuditLog:
         """Copy all of it, for those who are about to read."""
 
         def do() -> None:
-            while self._copy_some(store):
-                pass
+            began_anew = False
+            while (batch := self._copy_some(store)).needs_writing:
+                if batch.replaced and began_anew:
+                    raise RuntimeError("the journal does not say the same twice")
+                began_anew = began_anew or batch.replaced
 
         self._best_effort(do, store)
 
@@ -83,12 +87,12 @@ class AuditLog:
 
         self._best_effort(lambda: self._alone(write))
 
-    def _copy_some(self, store: Store) -> bool:
-        """Whether there was something to copy."""
+    def _copy_some(self, store: Store) -> Batch:
+        """What there was to copy."""
         batch = fetch(self.logs_dir, store)
         if batch.needs_writing:
             self._alone(lambda root: self._copy(root, batch, store))
-        return batch.needs_writing
+        return batch
 
     def _copy(self, root: int, batch: Batch, store: Store) -> None:
         copy(root, batch, lambda error: self._failed(error, store))
@@ -109,12 +113,10 @@ class AuditLog:
 
     def _failed(self, error: Exception, store: Store | None) -> None:
         """Told once for each new problem, counted each time."""
-        import logging  # the hot path has nothing to log
-
         problem = f"{self.logs_dir}: {error}"
         if problem != self._warned:
             self._warned = problem
-            logging.getLogger("mam.audit").warning("the audit log is behind and will be caught up: %s", problem)
+            tell(f"the audit log is behind and will be caught up: {problem}")
         if store is None or store.home is None:
             return
         try:

@@ -6,12 +6,12 @@ cut. Paths come from checked job ids and open directories only, and no link is f
 
 from __future__ import annotations
 
-import json
 import os
 
 from mam.audit.log import EVENTS, META, STATUS, check_regular, parse_line
 from mam.jobs.record import split_secrets
 from mam.jobs.rules import check_job_id
+from mam.writing import to_log_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ _EVENTS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | 
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 BEFORE_ALL = (0, 0)
-
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Folder:
@@ -51,7 +49,7 @@ class Folder:
         """One line, in one write; a torn line before it is closed first and kept."""
         if self._events < 0:
             self._open_events()
-        write_all(self._events, to_bytes(line) + b"\n")
+        write_all(self._events, to_log_bytes(line) + b"\n")
 
     def last_mirrored(self, journal_id: str) -> tuple[int, int]:
         """(entry, line in it) of the newest line here that came from this journal; BEFORE_ALL without one.
@@ -68,6 +66,20 @@ class Folder:
             span *= 8
         return BEFORE_ALL
 
+    def fingerprints(self, journal_id: str) -> set[int]:
+        """Of all lines here that came from this journal, wherever they stand."""
+        self._open_events()
+        prefix = f"{journal_id}:"
+        marker = prefix.encode()
+        found = set()
+        with open(os.dup(self._events), "rb") as file:
+            file.seek(0)
+            for raw in file:
+                line = parse_line(raw) if marker in raw else None
+                if line is not None and str(line.get("entry", "")).startswith(prefix):
+                    found.add(fingerprint(line))
+        return found
+
     def write_meta_once(self, record: dict[str, Any]) -> None:
         """The record as it was registered. One that is there stays; an empty one is what a power cut left."""
         try:
@@ -80,7 +92,7 @@ class Folder:
 
     def write_status(self, job_id: str, status: str, updated_at: str) -> None:
         said = {"job_id": job_id, "status": status, "updated_at": updated_at}
-        self._replace(STATUS, to_bytes(said) + b"\n")
+        self._replace(STATUS, to_log_bytes(said) + b"\n")
 
     def _open_events(self) -> int:
         """The size of the history, which ends with a newline from now on."""
@@ -103,25 +115,15 @@ class Folder:
         os.rename(temporary, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
 
 
-def to_bytes(value: object) -> bytes:
-    """JSON as UTF-8. Half a surrogate pair cannot be UTF-8, so text that holds one is escaped instead."""
-    try:
-        return _encode(value).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value).encode()
-
-
 def _field_by_line(record: dict[str, Any]) -> bytes:
     """Readable, and without the interpreted encoder that `indent` would call for."""
-    fields = [b"  %s: %s" % (to_bytes(name), to_bytes(value)) for name, value in record.items()]
+    fields = [b"  %s: %s" % (to_log_bytes(name), to_log_bytes(value)) for name, value in record.items()]
     return b"{\n%s\n}\n" % b",\n".join(fields)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """One write, unless the disk takes only a part of it."""
-    done = os.write(descriptor, data)
-    while done < len(data):
-        done += os.write(descriptor, data[done:])
+def fingerprint(line: dict[str, Any]) -> int:
+    """What a line says, its entry's name with it, in a few bytes; for this process only."""
+    return hash(to_log_bytes(line))
 
 
 def entry_name(journal_id: str, number: int, index: int) -> str:

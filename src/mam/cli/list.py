@@ -1,10 +1,12 @@
 """Show the jobs, newest first.
 
-In a pipe: id, status, agent, label, created_at and the prompt's first line, separated by tabs.
+In a pipe: id, status, agent, label, created_at and the prompt's first line, separated by tabs. When --limit leaves
+jobs out, the last line, on stderr, says how many; --json has them all, whatever --limit says.
 """
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 
 from mam.cli.options import number, registry_of
@@ -26,28 +28,34 @@ ROWS_SHOWN = 50
 
 def add_arguments(parser: Parser) -> None:
     add_filters(parser)
-    rows = f"rows at most, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe)"
+    rows = f"jobs at most, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe); not with --json"
     parser.add_argument("--limit", type=number, metavar="N", help=rows)
 
 
 def run(options: Options) -> int:
     if options.limit is not None and options.limit < 0:
-        raise BadInput(why="--limit takes the number of rows to show, or 0 for all")
+        raise BadInput(why="--limit takes the number of jobs to show, or 0 for all")
     registry = registry_of(options)
     jobs = registry.select(query_of(options, registry))
     if options.json:
         put_json_array(job.to_json() for job in jobs)
     elif person_reads():
-        _table(registry, jobs, ROWS_SHOWN if options.limit is None else options.limit)
+        _table(registry, jobs, _most(options.limit, ROWS_SHOWN))
     else:
-        _lines(jobs, options.limit or 0)
+        _lines(jobs, _most(options.limit, 0))
     for found in registry.store.problems():
         say(f"{found.file}: {found.problem}")
     return 0
 
 
-def _table(registry: Registry, jobs: Iterator[Job], limit: int) -> None:
-    shown = list(islice(jobs, limit or None))
+def _most(limit: int | None, default: int) -> int | None:
+    """None for all of them, which is also what a number beyond all numbers of jobs means."""
+    wanted = default if limit is None else limit
+    return wanted if 0 < wanted < sys.maxsize else None
+
+
+def _table(registry: Registry, jobs: Iterator[Job], most: int | None) -> None:
+    shown = list(islice(jobs, most))
     if shown:
         from mam.cli.table import put_jobs
 
@@ -57,8 +65,8 @@ def _table(registry: Registry, jobs: Iterator[Job], limit: int) -> None:
         say("no job matches; `mam register PROMPT --agent A` hands one out")
 
 
-def _lines(jobs: Iterator[Job], limit: int) -> None:
-    for job in islice(jobs, limit or None):
+def _lines(jobs: Iterator[Job], most: int | None) -> None:
+    for job in islice(jobs, most):
         put(job.job_id, job.status, job.agent, job.agent_session, job.created_at, first_line(job.prompt))
     _say_more(jobs)
 

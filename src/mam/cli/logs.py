@@ -41,7 +41,7 @@ def run(options: Options) -> int:
     if options.tail is not None and options.tail < 0:
         raise BadInput(why="--tail takes the number of lines to show")
     lines = list(iter_lines(found.logs_dir, _resolved(found.logs_dir, one_job(options))))
-    for line in lines if options.tail is None else lines[len(lines) - options.tail :]:
+    for line in lines if options.tail is None else lines[max(0, len(lines) - options.tail) :]:
         if options.json:
             put_json_line(line)
         else:

@@ -21,7 +21,7 @@ from mam.jobs.record import parse_job
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import changed_fields, event_of
 from mam.stores.files.directory import Directory, make_directories
-from mam.stores.files.index import Applied, DatabaseError, Index, digest
+from mam.stores.files.index import NO_STAMP, Applied, DatabaseError, Index, digest
 from mam.stores.files.journal import Journal
 from mam.stores.files.records import Records
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mam.stores.files.records import Found, Prepared
     from mam.stores.port import Problem
 
-STORE = ".store"
+STORE, INDEX = ".store", "index.sqlite"
 MENDED = (0, 0, 0)
 """In the place of a file's stamp: what was wrong with it has been put right."""
 
@@ -73,7 +73,7 @@ class Book:
         try:
             make_directories(self.home)
             self.journal = Journal(self.home, clock.new_id())
-            self.index = Index(os.path.join(self.home, "index.sqlite"))
+            self.index = Index(os.path.join(self.home, INDEX))
         except OSError as error:
             raise StoreUnavailable(store=directory.path, problem=_said(error)) from None
         self.records = Records(self.directory)
@@ -101,11 +101,21 @@ class Book:
             self.note_bad(job_id, bad)
             raise
         if row is None:
-            raise UnknownJob(job=job_id, store=self.directory.path)
-        if found.stamp == row.stamp:
-            self._remember_secrets(found)
-            return found.job if found.job.number == row.number else found.job.replace(number=row.number)
-        return self.adopt(found, row)
+            return self._welcome(found)
+        if found.stamp != row.stamp:
+            return self.adopt(found, row)
+        self._remember_secrets(found)
+        job = found.job if found.job.number == row.number else found.job.replace(number=row.number)
+        if row.bad:
+            self.quietly(lambda: self.index.put(job, job.to_json(), found.stamp))
+        return job
+
+    def _welcome(self, found: Found) -> Job:
+        """A file that could not be read before, and has been mended in place."""
+        from mam.stores.files.foreign import welcome
+
+        welcome(self, [found])
+        return self.load(found.job.job_id)
 
     def adopt(self, found: Found, row: Row) -> Job:
         """A record that mam knew and that somebody else has written."""
@@ -118,44 +128,37 @@ class Book:
         if adoption.change.lines:
             self.commit([Step(before=before, change=adoption.change)])
         else:
-            self._quietly(lambda: self.index.put(before, before.to_json(), found.stamp))
+            self.quietly(lambda: self.index.put(before, before.to_json(), found.stamp))
         if adoption.complaint:
             complaint = f"{adoption.complaint} The rest of that write was taken over."
-            self._quietly(lambda: self.index.note_problem(f"{before.job_id}.json", complaint, MENDED))
+            self.quietly(lambda: self.index.note_problem(f"{before.job_id}.json", complaint, MENDED))
         return adoption.change.job
 
     # -- what others left ------------------------------------------------------------------------------------------
 
     def note_bad(self, job_id: str, bad: BadRecord) -> None:
-        problem, stamp = str(bad.facts["problem"]), self.records.stamp(job_id)
-        self._quietly(lambda: self.index.mark_bad(job_id, problem, stamp))
+        try:
+            stamp = self.records.stamp(job_id)
+        except FileNotFoundError:
+            return  # gone again
+        self.quietly(lambda: self.index.mark_bad(job_id, str(bad.facts["problem"]), stamp))
 
     def note_problem(self, file: str, problem: str, stamp: Stamp) -> None:
-        self._quietly(lambda: self.index.note_problem(file, problem, stamp))
+        self.quietly(lambda: self.index.note_problem(file, problem, stamp))
 
     def problems_told(self) -> list[Problem]:
         """All of them; those that are mended already are told once."""
         found = self.index.problems()
         if any(stamp == MENDED for _problem, stamp in found):
-            self._quietly(lambda: self.index.forget_mended(MENDED))
+            self.quietly(lambda: self.index.forget_mended(MENDED))
         return [problem for problem, _stamp in found]
-
-    def restore_rows(self, found: list[Found], numbers: dict[str, int]) -> None:
-        """Jobs that the journal knows and the index has lost."""
-
-        def put_all() -> None:
-            for one in found:
-                job = one.job.replace(number=numbers[one.job.job_id])
-                self.index.put(job, job.to_json(), one.stamp)
-
-        self._quietly(put_all)
 
     def looked_around(self) -> None:
         """Everything in the directory is known now."""
         directory_ns = self.directory.expected()
         if directory_ns != self.applied.directory_ns:
             self.applied = self.applied.replace(directory_ns=directory_ns)
-            self._quietly(lambda: None)
+            self.quietly(lambda: None)
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -196,7 +199,7 @@ class Book:
             entries.append(self._entry(len(entries), job_id, None, (said,)))
         place = self.journal.append(entries)
         self.applied = self.applied.replace(place=place, next_entry=self.applied.next_entry + len(entries))
-        self._quietly(lambda: self.index.remove(job_ids))
+        self.quietly(lambda: self.index.remove(job_ids))
 
     def settle(self, moment: Moment) -> list[Job]:
         """What time has decided, for a bounded number of jobs, longest due first."""
@@ -255,28 +258,35 @@ class Book:
         return {"number": self.applied.next_entry + rank, "job_id": job_id, "fields": fields, "lines": list(lines)}
 
     def _materialise(self, drafts: list[_Draft]) -> None:
+        problems: dict[str, str] = {}
         for draft in drafts:
             if draft.prepared is not None:
                 self.records.put(draft.prepared)
-            self.append_events(draft.fields["job_id"], draft.step.change.lines)
+            problem = self.append_events(draft.fields["job_id"], draft.step.change.lines)
+            if problem:
+                problems[f"{draft.fields['job_id']}.events.log"] = problem
         self.applied = self.applied.replace(directory_ns=self.directory.synced())
         self.index.begin()
         for draft in drafts:
             self.index.put(draft.step.change.job, draft.fields, draft.stamp)
+        for file, problem in problems.items():
+            self.index.note_problem(file, problem, NO_STAMP)
         self.index.commit(self.applied)
 
-    def append_events(self, job_id: str, lines: Sequence[Line]) -> None:
+    def append_events(self, job_id: str, lines: Sequence[Line]) -> str | None:
+        """What is wrong with the job's event log, if anything: it is made from the journal, and stops nobody."""
         told = [event for event in map(event_of, lines) if event is not None]
-        if told:
-            from mam.stores.files.event_log import append_events
+        if not told:
+            return None
+        from mam.stores.files.event_log import append_events
 
-            append_events(self.directory, job_id, told)
+        return append_events(self.directory, job_id, told)
 
     def _check_not_behind(self) -> None:
         if self.behind:
             raise StoreUnavailable(store=self.directory.path, problem="the last act is not fully carried out yet")
 
-    def _quietly(self, write: Callable[[], object]) -> None:
+    def quietly(self, write: Callable[[], object]) -> None:
         """A change of the index alone: nothing that the journal would have to know."""
         self._check_not_behind()
         self.index.begin()

@@ -18,7 +18,12 @@ def catch_up(book: Book, *, thoroughly: bool = False) -> None:
 
         applied = index_from_records(book)
     book.applied = applied
-    if applied.place != book.journal.end():
+    end = book.journal.end()
+    if applied.place.first == end.first and applied.place.offset > end.offset:
+        from mam.stores.files.replay import go_on_after_loss
+
+        go_on_after_loss(book)
+    elif applied.place != end:
         from mam.stores.files.replay import replay
 
         replay(book)

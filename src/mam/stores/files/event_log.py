@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 
 from mam.stores.files.frames import to_bytes
 
@@ -12,53 +14,78 @@ if TYPE_CHECKING:
     from mam.jobs.change import Line
     from mam.stores.files.directory import Directory
 
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_PROBLEMS = {errno.ELOOP: "is a link", errno.EISDIR: "is a directory", errno.ENXIO: "is not a regular file"}
 _TAIL = 1 << 16
 
 
-def append_events(directory: Directory, job_id: str, told: list[Line]) -> None:
-    """Adds what the log lacks and makes it durable; safe to repeat after a crash."""
-    with directory:
-        descriptor = os.open(f"{job_id}.events.log", _APPEND, 0o600, dir_fd=directory.descriptor)
+def append_events(directory: Directory, job_id: str, told: list[Line]) -> str | None:
+    """Adds what the log lacks and makes it durable; safe to repeat after a crash. Says what is in the log's place."""
     try:
-        last, whole = _last_seq(descriptor)
-        missing = [event for event in told if int(event["seq"]) > last]
-        if missing:
-            data = (b"" if whole else b"\n") + b"".join(to_bytes(event) + b"\n" for event in missing)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-        os.fdatasync(descriptor)
+        with directory:
+            descriptor = os.open(f"{job_id}.events.log", _APPEND, 0o600, dir_fd=directory.descriptor)
+    except OSError as error:
+        if error.errno not in _PROBLEMS:
+            raise  # the disk or the system is at fault, not this file
+        return f"{_PROBLEMS[error.errno]}; events of this job are in the journal only"
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return "is not a regular file; events of this job are in the journal only"
+        _append(descriptor, told)
     finally:
         os.close(descriptor)
+    return None
+
+
+def _append(descriptor: int, told: list[Line]) -> None:
+    last, whole = _last_seq(descriptor, _upto(told[-1]))
+    missing = [event for event in told if int(event["seq"]) > last]
+    if missing:
+        view = memoryview((b"" if whole else b"\n") + b"".join(to_bytes(event) + b"\n" for event in missing))
+        while view:
+            view = view[os.write(descriptor, view) :]
+    os.fdatasync(descriptor)
 
 
 def read_events(directory: int, job_id: str) -> list[Line]:
     try:
-        descriptor = os.open(f"{job_id}.events.log", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+        descriptor = os.open(f"{job_id}.events.log", _READ, dir_fd=directory)
     except OSError:
         return []
     with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return []
         found = [event for event in map(_parse, file) if event is not None]
     return sorted(found, key=lambda event: int(event["seq"]))
 
 
-def _last_seq(descriptor: int) -> tuple[int, bool]:
-    """The highest number in the log's last lines, and whether the log ends with a whole line."""
+def _last_seq(descriptor: int, most: int) -> tuple[int, bool]:
+    """The highest number that the log's last whole line carries, and whether the log ends with a whole line.
+
+    Numbers above `most` have not been given out: whatever wrote them, they say nothing about what is missing.
+    """
     size = os.fstat(descriptor).st_size
-    if size == 0:
-        return 0, True
-    tail = os.pread(descriptor, _TAIL, max(0, size - _TAIL))
-    events = [event for event in map(_parse, tail.splitlines()) if event is not None]
-    return max((int(event["upto"] if "upto" in event else event["seq"]) for event in events), default=0), tail.endswith(
-        b"\n"
-    )
+    reach = _TAIL
+    while True:
+        tail = os.pread(descriptor, min(reach, size), max(0, size - reach))
+        lines = tail.splitlines() if reach >= size else tail.splitlines()[1:]
+        known = [_upto(event) for event in map(_parse, lines) if event is not None and _upto(event) <= most]
+        if known or reach >= size:
+            return max(known, default=0), not tail or tail.endswith(b"\n")
+        reach *= 8
+
+
+def _upto(event: Line) -> int:
+    return int(event["upto"] if "upto" in event else event["seq"])
 
 
 def _parse(line: bytes) -> Line | None:
     """None for a line that is torn, or that another program wrote in a form of its own."""
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) and isinstance(event.get("seq"), int) else None
+    if not isinstance(event, dict):
+        return None
+    return event if type(event.get("seq")) is int and type(event.get("upto", 1)) is int else None

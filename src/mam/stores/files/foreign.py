@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from mam.clock import parse_time
 from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.rules import is_job_id
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 CHUNK = 256
 """Records adopted in one act: a large old registry is taken over in steps that each are whole."""
 
-_LEFTOVER = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[A-Za-z0-9_]+\.tmp")
+_LEFTOVER = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[0-9a-f]{12}\.tmp")
+"""As `Records.prepare` names them; other programs' temporary files are their own business."""
 
 
 def look_around(book: Book) -> None:
@@ -41,12 +43,6 @@ def look_around(book: Book) -> None:
     book.looked_around()
 
 
-def restore_known(book: Book, numbers: dict[str, int]) -> None:
-    """The index rows of all jobs that the journal has numbered and whose files are sound."""
-    found = [one for job_id in numbers if (one := _read(book, job_id)) is not None]
-    book.restore_rows(found, numbers)
-
-
 def _files(book: Book) -> dict[str, Stamp]:
     """Job id -> stamp of every record file; leftovers of killed writers are swept, odd files are noted."""
     there: dict[str, Stamp] = {}
@@ -57,8 +53,11 @@ def _files(book: Book) -> dict[str, Stamp]:
             if _LEFTOVER.fullmatch(name):
                 leftovers.append(name)
             elif name.endswith(".json") and not name.startswith("."):
+                try:
+                    stamp = stamp_of(entry.stat(follow_symlinks=False))
+                except FileNotFoundError:
+                    continue  # gone again
                 names.add(name)
-                stamp = stamp_of(entry.stat(follow_symlinks=False))
                 if is_job_id(name[:-5]):
                     there[name[:-5]] = stamp
                 else:
@@ -75,7 +74,11 @@ def _files(book: Book) -> dict[str, Stamp]:
 def _welcome(book: Book, new: list[str]) -> None:
     """Records that nobody has numbered yet, in the order in which they say they were made."""
     strangers = [one for job_id in new if (one := _read(book, job_id)) is not None]
-    strangers.sort(key=lambda one: (one.job.created_at, one.job.number, one.job.job_id))
+    welcome(book, strangers)
+
+
+def welcome(book: Book, strangers: list[Found]) -> None:
+    strangers = sorted(strangers, key=lambda one: (parse_time(one.job.created_at), one.job.number, one.job.job_id))
     for begin in range(0, len(strangers), CHUNK):
         _adopt(book, strangers[begin : begin + CHUNK])
 
@@ -97,7 +100,7 @@ def _adopt(book: Book, strangers: list[Found]) -> None:
     for place, found in enumerate(strangers):
         change = adopt_new(found.job, book.applied.next_number + place, moment)
         # A record that needs nothing but a number keeps its file as it is; the number is in the journal.
-        untouched = change.job.lease == found.job.lease
+        untouched = change.job.replace(number=found.job.number) == found.job
         steps.append(Step(before=found.job, change=change, stamp=found.stamp if untouched else None))
     book.commit(steps)
 

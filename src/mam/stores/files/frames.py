@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_as_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_as_ascii = json.JSONEncoder(separators=(",", ":")).encode
+_as_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_as_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def to_bytes(value: object) -> bytes:

@@ -33,9 +33,15 @@ if TYPE_CHECKING:
     Stamp = tuple[int, int, int]
     """inode, modification time in ns, size: a file that still has these has not been touched."""
 
-__all__ = ["Applied", "DatabaseError", "Index", "Row", "digest"]
+__all__ = ["NO_STAMP", "Applied", "DatabaseError", "Index", "Row", "digest"]
 
-VERSION = 1
+_DAMAGE = (1, 11, 26)
+"""SQLITE_ERROR (a table is missing), SQLITE_CORRUPT, SQLITE_NOTADB."""
+
+VERSION = 2
+NO_STAMP = (-1, -1, -1)
+"""Of a file that has to be looked at, or of something that is no record file."""
+
 _COLUMNS = (
     "job_id, number, status, label, priority, created_at, key, retry_of, due_ms, boot_id, boot_ms,"
     " inode, modified_ns, size, bad, state"
@@ -62,7 +68,7 @@ class Row(Frozen):
 
 class Index:
     def __init__(self, path: str) -> None:
-        self._database = _open(path)
+        self._database = _prepared(path)
 
     def close(self) -> None:
         self._database.close()
@@ -115,7 +121,9 @@ class Index:
         return Row(number=found[0], stamp=tuple(found[1:4]), state=json.loads(found[4]), bad=bool(found[5]))
 
     def put(self, job: Job, fields: Json, stamp: Stamp) -> None:
-        state = {**fields, "prompt": digest(job.prompt)}
+        self.put_state(job, {**fields, "prompt": digest(job.prompt)}, stamp)
+
+    def put_state(self, job: Job, state: Json, stamp: Stamp) -> None:
         end = end_of_wait(job)
         due_ms = end.wall_ms if end else None
         boot_id, boot_ms = (end.boot_id, end.boot_ms) if end and end.boot_id else (None, None)
@@ -247,15 +255,16 @@ def digest(prompt: str) -> str:
     return f"{len(prompt)}:{crc32(prompt.encode(errors='surrogatepass')):08x}"
 
 
-def _open(path: str) -> Connection:
-    try:
-        return _prepared(path)
-    except DatabaseError:
-        # A cache that cannot be read is put aside, not thrown away: somebody may want to know why.
-        for suffix in ("", "-wal", "-shm"):
-            if os.path.exists(path + suffix):
-                os.replace(path + suffix, f"{path}.damaged{suffix}")
-        return _prepared(path)
+def is_damage(error: DatabaseError) -> bool:
+    """Whether the cache itself is at fault, and not the disk under it or somebody who has locked it."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def put_aside(path: str) -> None:
+    """A cache that cannot be read is not thrown away: somebody may want to know why."""
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(path + suffix):
+            os.replace(path + suffix, f"{path}.damaged{suffix}")
 
 
 def _prepared(path: str) -> Connection:

@@ -15,7 +15,7 @@ from mam.stores.files.frames import frame, unframe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, BinaryIO
 
 ACTIVE = "journal.log"
 SEGMENT_LIMIT = 16 * 1024 * 1024
@@ -61,8 +61,7 @@ class Journal:
             there = None
         mine = os.fstat(self._descriptor) if self._descriptor >= 0 else None
         if there is None or mine is None or (there.st_ino, there.st_dev) != (mine.st_ino, mine.st_dev):
-            self.close()
-            self._descriptor = self._open(new_id)
+            self._take_up(self._open(new_id))
 
     def end(self) -> Place:
         return Place(first=self.first, offset=os.fstat(self._descriptor).st_size)
@@ -97,37 +96,58 @@ class Journal:
 
     def segments(self) -> list[tuple[int, str]]:
         """(first entry, file name) of every segment, oldest first."""
-        closed = sorted(
-            name for name in os.listdir(self._directory) if name.startswith("journal-") and name.endswith(".log")
-        )
-        return [(int(name[8:-4]), name) for name in closed] + [(self.first, ACTIVE)]
+        return [(int(name[8:-4]), name) for name in self._closed()] + [(self.first, ACTIVE)]
+
+    def _closed(self) -> list[str]:
+        return sorted(name for name in os.listdir(self._directory) if _is_segment(name))
 
     def cut_torn_tail(self, place: Place) -> None:
         """An act killed in the middle of its append was never acknowledged: its bytes are put aside.
 
         Anything whole behind the damage means that acknowledged frames were hurt, which nobody may paper over.
         """
-        size = os.fstat(self._descriptor).st_size
-        tail = os.pread(self._descriptor, size - place.offset, place.offset)
+        tail = self._tail(place.offset)
         if any(unframe(line) is not None for line in tail.splitlines(keepends=True)):
             raise StoreDamaged(
                 file=self._path(ACTIVE), offset=place.offset, problem="a frame is broken and others follow it"
             )
+        self._cut(place.offset, tail)
+
+    def go_on_after_loss(self, next_entry: int) -> None:
+        """Somebody has cut acknowledged frames off. What is left of the last one is put aside; a new segment begins.
+
+        Whoever had read further than this one now reaches goes on there, and misses nothing that is still to come.
+        """
+        whole = 0
+        for line in self._tail(0).splitlines(keepends=True):
+            if unframe(line) is None:
+                break
+            whole += len(line)
+        self._cut(whole, self._tail(whole))
+        self._rotate(next_entry)
+
+    def _tail(self, offset: int) -> bytes:
+        size = os.fstat(self._descriptor).st_size
+        return os.pread(self._descriptor, max(0, size - offset), offset)
+
+    def _cut(self, offset: int, tail: bytes) -> None:
+        if not tail:
+            return
         aside = self._path(QUARANTINE)
         os.makedirs(aside, mode=0o700, exist_ok=True)
-        name = os.path.join(aside, f"journal-{place.first}-{place.offset}.torn")
+        name = os.path.join(aside, f"journal-{self.first}-{offset}.torn")
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             _write_all(descriptor, tail)
         finally:
             os.close(descriptor)
-        os.ftruncate(self._descriptor, place.offset)
+        os.ftruncate(self._descriptor, offset)
         os.fdatasync(self._descriptor)
 
     def _read_segment(
         self, first: int, name: str, begin: int, stop: int | None, damaged: Callable[[StoreDamaged], None]
     ) -> Iterator[tuple[list[dict[str, Any]], Place]]:
-        with open(self._path(name), "rb") as file:
+        with self._segment(first, name) as file:
             file.seek(begin)
             offset = begin
             while stop is None or offset < stop:
@@ -140,6 +160,17 @@ class Journal:
                 offset += len(line)
                 if isinstance(payload, list):
                     yield payload, Place(first=first, offset=offset)
+
+    def _segment(self, first: int, name: str) -> BinaryIO:
+        """The segment that begins so. Another process may have closed it since its name was read."""
+        file = open(self._path(name), "rb")  # noqa: SIM115 - the caller closes it
+        if name != ACTIVE:
+            return file
+        header = unframe(file.readline())
+        if isinstance(header, dict) and header["first"] != first:
+            file.close()
+            return open(self._path(_segment_name(first)), "rb")
+        return file
 
     def _open(self, new_id: str) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -156,6 +187,11 @@ class Journal:
         self.journal_id, self.first = str(header["journal"]), int(header["first"])
         return descriptor
 
+    def _take_up(self, descriptor: int) -> None:
+        """The old descriptor goes only when there is a new one."""
+        self.close()
+        self._descriptor = descriptor
+
     def _begin_again(self, descriptor: int, new_id: str) -> int:
         """A segment without a whole header: its maker was killed before any act could be in it, or it was damaged."""
         size = os.fstat(descriptor).st_size
@@ -167,23 +203,27 @@ class Journal:
 
     def _begin(self, new_id: str, first: int) -> int:
         """A segment appears under its name only with its header, so nobody meets half of one."""
-        closed = [name for name in os.listdir(self._directory) if name.startswith("journal-")]
+        closed = self._closed()
         if closed and first == 1:
-            journal_id, first = self._after_last_segment(sorted(closed)[-1])
+            journal_id, first = self._after_last_segment(closed[-1])
         else:
             journal_id = new_id
         fresh = self._path(".journal.new")
         descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        _write_all(descriptor, frame({"journal": journal_id, "first": first, "format": FORMAT}))
-        os.fsync(descriptor)
-        os.rename(fresh, self._path(ACTIVE))
-        sync_directory(self._directory)
+        try:
+            _write_all(descriptor, frame({"journal": journal_id, "first": first, "format": FORMAT}))
+            os.fsync(descriptor)
+            os.rename(fresh, self._path(ACTIVE))
+            sync_directory(self._directory)
+        except BaseException:
+            os.close(descriptor)
+            raise
         self.journal_id, self.first = journal_id, first
         return descriptor
 
     def _after_last_segment(self, name: str) -> tuple[str, int]:
         """Killed between closing one segment and beginning the next: go on where the closed one ended."""
-        number = int(name[8:-4])
+        journal_id, number = None, int(name[8:-4])
         with open(self._path(name), "rb") as file:
             for line in file:
                 payload = unframe(line)
@@ -191,13 +231,13 @@ class Journal:
                     journal_id = str(payload["journal"])
                 elif isinstance(payload, list):
                     number = int(payload[-1]["number"]) + 1
+        if journal_id is None:
+            raise StoreDamaged(file=self._path(name), offset=0, problem="its first line is not whole")
         return journal_id, number
 
     def _rotate(self, next_entry: int) -> None:
-        journal_id = self.journal_id
-        os.rename(self._path(ACTIVE), self._path(f"journal-{self.first:016d}.log"))
-        self.close()
-        self._descriptor = self._begin(journal_id, next_entry)
+        os.rename(self._path(ACTIVE), self._path(_segment_name(self.first)))
+        self._take_up(self._begin(self.journal_id, next_entry))
 
     def _take_back(self, start: int) -> None:
         """After a failed write or sync the act is over: its bytes go, and this descriptor is not trusted again."""
@@ -206,10 +246,17 @@ class Journal:
         except OSError:
             pass  # the torn tail stays for the next holder to put aside
         self.close()
-        self._descriptor = os.open(self._path(ACTIVE), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
+
+
+def _segment_name(first: int) -> str:
+    return f"journal-{first:016d}.log"
+
+
+def _is_segment(name: str) -> bool:
+    return len(name) == 28 and name.startswith("journal-") and name.endswith(".log") and name[8:-4].isdigit()
 
 
 def sync_directory(path: str) -> None:

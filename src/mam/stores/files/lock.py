@@ -32,23 +32,27 @@ class registry_lock:  # noqa: N801 - the seed's name, used as a function
     def __init__(self, directory: str, wait_seconds: float = WAIT_SECONDS) -> None:
         self._directory = os.path.realpath(directory)
         self._wait_seconds = wait_seconds
-        self._key = (self._directory, get_ident())
 
     def __enter__(self) -> None:
-        held = _held.get(self._key)
+        key = (self._directory, get_ident())
+        held = _held.get(key)
         if held is None:
-            _held[self._key] = [_acquire(self._directory, self._wait_seconds), 1]
+            _held[key] = [_acquire(self._directory, self._wait_seconds), 1]
         else:
             held[1] += 1
 
     def __exit__(self, *_exception: object) -> None:
-        held = _held.get(self._key)
+        key = (self._directory, get_ident())
+        held = _held.get(key)
         if held is None:
             return  # this is a child made inside the lock, which does not own it
-        held[1] -= 1
-        if held[1] == 0:
-            del _held[self._key]
-            os.close(held[0])
+        if held[1] > 1:
+            held[1] -= 1
+            return
+        # Unlocked by word, not only by closing: a child forked meanwhile may have a copy of the descriptor.
+        fcntl.flock(held[0], fcntl.LOCK_UN)
+        del _held[key]
+        os.close(held[0])
 
 
 def _acquire(directory: str, wait_seconds: float) -> int:

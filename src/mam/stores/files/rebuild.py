@@ -1,53 +1,94 @@
-"""A missing, damaged or foreign index is made anew: numbers from the journal, everything else from the files."""
+"""A missing, damaged or foreign index is made anew: what mam knew comes from the journal, what is there from the files.
+
+The journal, read from its beginning, says how mam left each record. A file that says otherwise was written by somebody
+else since, and is judged by that knowledge as ever: the fence does not depend on a cache.
+"""
 
 from __future__ import annotations
 
 import os
 
-from mam.errors import StoreDamaged
+from mam.errors import BadRecord, StoreDamaged
+from mam.jobs.record import parse_job
 from mam.stores.files.book import Book
 from mam.stores.files.directory import UNKNOWN
-from mam.stores.files.foreign import restore_known
-from mam.stores.files.index import Applied
+from mam.stores.files.index import NO_STAMP, Applied, digest
 from mam.stores.files.journal import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from mam.jobs.record import Json
+    from mam.stores.files.records import Found
+
+
+class _History:
+    """The journal, folded."""
+
+    def __init__(self, book: Book) -> None:
+        self.told: dict[str, Json] = {}
+        self.damages: list[StoreDamaged] = []
+        self.last_entry = self.highest_number = 0
+        # Only the last act can be unfinished, since every holder first finishes the one before it; so the journal
+        # counts as applied up to the last frame, which is then carried out again.
+        self.place = before_last = Place(first=book.journal.segments()[0][0], offset=0)
+        for entries, behind in book.journal.read(self.place, book.journal.end(), self.damages.append):
+            before_last, self.place = self.place, behind
+            self.last_entry = int(entries[-1]["number"])
+            for entry in entries:
+                self._fold(entry["job_id"], entry["fields"])
+        if not self.damages:
+            self.place = before_last
+
+    def _fold(self, job_id: str, fields: Json | None) -> None:
+        if fields is None:
+            self.told.pop(job_id, None)
+            return
+        if "prompt" in fields:
+            fields = {**fields, "prompt": digest(fields["prompt"])}
+        self.told.setdefault(job_id, {}).update(fields)
+        self.highest_number = max(self.highest_number, int(fields.get("number", 0)))
 
 
 def index_from_records(book: Book) -> Applied:
-    """Only the last act can be unfinished, since every holder first finishes the one before it; so the journal counts
-    as applied up to the last frame, which is then carried out again.
-    """
-    numbers: dict[str, int] = {}
-    damages: list[StoreDamaged] = []
-    last_entry = 0
-    place = before_last = Place(first=book.journal.segments()[0][0], offset=0)
-    for entries, behind in book.journal.read(place, book.journal.end(), damages.append):
-        before_last, place = place, behind
-        last_entry = int(entries[-1]["number"])
-        for entry in entries:
-            _count(numbers, entry)
+    history = _History(book)
     book.index.clear()
     book.applied = Applied(
         journal_id=book.journal.journal_id,
-        place=place if damages else before_last,
-        next_entry=last_entry + 1,
-        next_number=max(numbers.values(), default=0) + 1,
+        place=history.place,
+        next_entry=history.last_entry + 1,
+        next_number=history.highest_number + 1,
         directory_ns=UNKNOWN,
     )
-    restore_known(book, numbers)
-    for damage in damages:
-        problem = (
+    bad: list[tuple[str, BadRecord]] = []
+
+    def put_all() -> None:
+        for job_id, told in history.told.items():
+            try:
+                _put(book, told, book.records.read(job_id), trusted=not history.damages)
+            except FileNotFoundError:
+                continue
+            except BadRecord as problem:
+                bad.append((job_id, problem))
+
+    book.quietly(put_all)
+    for job_id, problem in bad:
+        book.note_bad(job_id, problem)
+    for damage in history.damages:
+        problem_said = (
             f"byte {damage.facts['offset']}: {damage.facts['problem']}; the records are whole, some history is not"
         )
-        book.note_problem(os.path.basename(str(damage.facts["file"])), problem, (-1, -1, -1))
+        book.note_problem(os.path.basename(str(damage.facts["file"])), problem_said, NO_STAMP)
     return book.applied
 
 
-def _count(numbers: dict[str, int], entry: dict[str, Any]) -> None:
-    if entry["fields"] is None:
-        numbers.pop(entry["job_id"], None)
-    elif "number" in entry["fields"]:
-        numbers[entry["job_id"]] = int(entry["fields"]["number"])
+def _put(book: Book, told: Json, found: Found, *, trusted: bool) -> None:
+    """The row as mam left it. A file that is not so keeps a stamp that no file has, so that it is looked at next."""
+    there = {**found.job.to_json(), "prompt": digest(found.job.prompt)}
+    if not trusted:
+        known = {**told, **there, "number": told.get("number", found.job.number)}
+    else:
+        # A record that somebody else made was journalled only with what mam added to it.
+        known = told if "prompt" in told else {**there, **told}
+    job = parse_job(known, book.directory.path)
+    same = {**there, "number": job.number} == {**job.to_json(), "prompt": known["prompt"]}
+    book.index.put_state(job, known, found.stamp if same else NO_STAMP)

@@ -11,7 +11,7 @@ import os
 import stat
 import time
 
-from mam.errors import BadRecord
+from mam.errors import BadInput, BadRecord
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
 from mam.stores.files.frames import to_bytes
@@ -72,11 +72,15 @@ class Records:
 
     def prepare(self, job_id: str, fields: Json) -> Prepared:
         """All that can fail for want of space happens here, before the act is committed."""
+        data = readable(fields)
+        if len(data) > SIZE_LIMIT:
+            size = f"{len(data):,} bytes; at most {SIZE_LIMIT:,} are kept"
+            raise BadInput(why=f"the record of job {job_id} would have {size}")
         temporary = f".{job_id}.{os.urandom(6).hex()}.tmp"
         with self._directory:
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
         try:
-            view = memoryview(readable(fields))
+            view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
             # Given to the nanosecond, so that an edit within the same tick of the file system's clock shows.
@@ -128,7 +132,7 @@ class Records:
         finally:
             os.close(descriptor)
         try:
-            return json.loads(data, parse_constant=_no_constant), stamp_of(found)
+            return json.loads(data, parse_constant=_no_constant, parse_float=_finite), stamp_of(found)
         except (ValueError, RecursionError):
             self._refuse(name, "is empty" if not data.strip() else "is not whole, valid JSON")
 
@@ -166,7 +170,9 @@ def file_name(job_id: str) -> str:
 
 
 def stamp_of(found: os.stat_result) -> Stamp:
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
+    """Somebody else's file has another stamp than the same file in our hands."""
+    inode = found.st_ino if found.st_uid == os.geteuid() else -found.st_ino
+    return (inode, found.st_mtime_ns, found.st_size)
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
@@ -178,3 +184,10 @@ def _read_all(descriptor: int, size: int) -> bytes:
 
 def _no_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        _no_constant(text)  # mam would have to write it back as something that is not JSON
+    return number

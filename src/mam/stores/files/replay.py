@@ -11,32 +11,58 @@ from mam.errors import BadRecord, StoreDamaged
 from mam.jobs.record import parse_job
 from mam.stores.files.book import Book
 from mam.stores.files.directory import UNKNOWN
+from mam.stores.files.index import NO_STAMP
 from mam.stores.files.journal import ACTIVE, Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.jobs.change import Line
+    from mam.jobs.record import Json
+
     Frames = list[tuple[list[dict[str, Any]], Place]]
+    Told = tuple[Json | None, list[Line]]
 
 
 def replay(book: Book) -> None:
-    """Doing it twice changes nothing."""
+    """Doing it twice changes nothing. Each record is written once, as the last frame leaves it, and never goes back."""
     frames = _unapplied(book)
-    for entries, place in frames:
-        book.directory.expect(UNKNOWN)
-        book.index.begin()
+    if not frames:
+        return
+    told = _folded(frames)
+    book.directory.expect(UNKNOWN)
+    book.index.begin()
+    for job_id, (fields, lines) in told.items():
+        _apply(book, job_id, fields, lines)
+    book.directory.synced()
+    numbers = [int(fields.get("number", 0)) for fields, _lines in told.values() if fields]
+    entries, place = frames[-1]
+    book.applied = book.applied.replace(
+        place=place,
+        next_entry=int(entries[-1]["number"]) + 1,
+        next_number=max(book.applied.next_number, *(number + 1 for number in numbers), 0),
+        directory_ns=UNKNOWN,
+    )
+    book.index.commit(book.applied)
+
+
+def go_on_after_loss(book: Book) -> None:
+    """The journal is shorter than what was applied of it: somebody cut it, and with it some of the history."""
+    lost = book.applied.place.offset - book.journal.end().offset
+    book.journal.go_on_after_loss(book.applied.next_entry)
+    book.applied = book.applied.replace(place=book.journal.end())
+    book.note_problem(ACTIVE, f"{lost} bytes were cut off; the records are whole, some history is not", NO_STAMP)
+
+
+def _folded(frames: Frames) -> dict[str, Told]:
+    told: dict[str, Told] = {}
+    for entries, _place in frames:
         for entry in entries:
-            _apply(book, entry)
-        book.directory.synced()
-        numbers = [int(entry["fields"].get("number", 0)) for entry in entries if entry["fields"]]
-        book.applied = book.applied.replace(
-            place=place,
-            next_entry=int(entries[-1]["number"]) + 1,
-            next_number=max(book.applied.next_number, *(number + 1 for number in numbers), 0),
-            directory_ns=UNKNOWN,
-        )
-        book.index.commit(book.applied)
+            before, lines = told.get(entry["job_id"], ({}, []))
+            fields = None if entry["fields"] is None else {**(before or {}), **entry["fields"]}
+            told[entry["job_id"]] = (fields, lines + entry["lines"])
+    return told
 
 
 def _unapplied(book: Book) -> Frames:
@@ -51,8 +77,7 @@ def _unapplied(book: Book) -> Frames:
     return frames
 
 
-def _apply(book: Book, entry: dict[str, Any]) -> None:
-    job_id, fields = entry["job_id"], entry["fields"]
+def _apply(book: Book, job_id: str, fields: Json | None, lines: list[Line]) -> None:
     if fields is None:
         book.index.remove([job_id])
         return
@@ -76,8 +101,10 @@ def _apply(book: Book, entry: dict[str, Any]) -> None:
         prepared = book.records.prepare(job_id, written)
         book.records.put(prepared)
         stamp = prepared.stamp
-    book.append_events(job_id, entry["lines"])
+    problem = book.append_events(job_id, lines)
     book.index.put(job, written, stamp)
+    if problem:
+        book.index.note_problem(f"{job_id}.events.log", problem, NO_STAMP)
 
 
 def _raise(damage: StoreDamaged) -> None:

@@ -18,10 +18,6 @@ class Secrets:
         self._directory = directory
         self._path = os.path.join(directory, "secrets")
 
-    def of(self, job_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._all().get(job_id, {})
-        return found
-
     def keep(self, job_id: str, secrets: dict[str, Any]) -> None:
         """Durable before the record that carried them is rewritten without."""
         everything = self._all()
@@ -41,4 +37,10 @@ class Secrets:
                 found = json.load(file)
         except FileNotFoundError:
             return {}
-        return found if isinstance(found, dict) else {}
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
+            return found
+        # Nobody can read it any more; it is put aside, so that what comes now is not lost with it.
+        os.replace(self._path, f"{self._path}.damaged")
+        return {}

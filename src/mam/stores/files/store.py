@@ -12,11 +12,11 @@ from mam.jobs import acts
 from mam.jobs.change import Change
 from mam.jobs.claiming import claimable
 from mam.stores.common import matches
-from mam.stores.files.book import STORE, Book, Step
+from mam.stores.files.book import INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
 from mam.stores.files.directory import Directory, make_directories
 from mam.stores.files.event_log import read_events
-from mam.stores.files.index import DatabaseError
+from mam.stores.files.index import DatabaseError, is_damage, put_aside
 from mam.stores.files.journal import parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
 from mam.stores.files.records import Records
@@ -55,6 +55,7 @@ class FilesStore:
         self._threads = RLock()
         self._book: Book | None = None
         self._process = os.getpid()
+        self._abandoned: Book | None = None
         self._watch: Watch | None = None
         self._directory = Directory(self.address)  # says at once what is wrong with it
 
@@ -104,8 +105,11 @@ class FilesStore:
         for job_id, number in chosen:
             try:
                 job = self._records().read(job_id).job.replace(number=number)
-            except (FileNotFoundError, BadRecord):
-                continue  # gone since; or it was bad before, and `problems` says so
+            except FileNotFoundError:
+                continue  # gone since
+            except BadRecord as bad:
+                self._note_bad(job_id, bad)
+                continue
             if matches(query, job):
                 yield job
 
@@ -138,6 +142,7 @@ class FilesStore:
             place, skip = behind, 0
 
     def wait(self, cursor: str, timeout: float) -> bool:
+        self._notice_fork()
         if self._watch is None:
             from mam.stores.watch import Watch, records_changed
 
@@ -152,41 +157,64 @@ class FilesStore:
         return None if due_ms is None else due_ms / 1000
 
     def close(self) -> None:
+        self._notice_fork()
         with self._threads:
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
-            if self._book is not None and self._process == os.getpid():
-                self._book.close()
-            self._book = None
+            self._close_book()
             self._directory.close()
 
     # -- shared ----------------------------------------------------------------------------------------------------
 
     def _alone(self, do: Callable[[Book], T], *, thoroughly: bool = False) -> T:
+        self._notice_fork()
         with self._threads, registry_lock(self.address, self._lock_wait_seconds):
-            book = None
             try:
-                book = self._opened()
-                catch_up(book, thoroughly=thoroughly)
-                return do(book)
-            except (OSError, DatabaseError) as error:
+                return self._try(do, thoroughly)
+            except DatabaseError as error:
+                if not is_damage(error):
+                    raise _unavailable(self.address, error) from None
+                # The index is only a cache; nothing was committed by whoever could not read it.
+                self._close_book()
+                put_aside(os.path.join(self.home, INDEX))
+            try:
+                return self._try(do, thoroughly)
+            except DatabaseError as error:
                 raise _unavailable(self.address, error) from None
-            finally:
-                if book is not None:
-                    book.index.roll_back()
+
+    def _try(self, do: Callable[[Book], T], thoroughly: bool) -> T:
+        try:
+            book = self._opened()
+            catch_up(book, thoroughly=thoroughly)
+            return do(book)
+        except OSError as error:
+            self._close_book()  # what is open may be part of the trouble
+            raise _unavailable(self.address, error) from None
+        finally:
+            if self._book is not None:
+                self._book.index.roll_back()
 
     def _opened(self) -> Book:
-        if self._process != os.getpid():
-            # A child must not use its parent's database connection, nor close it.
-            self._book, self._watch, self._process = None, None, os.getpid()
         if not self._directory.is_still():
-            if self._book is not None:
-                self._book.close()
-            self._book, self._directory = None, Directory(self.address)
+            self._close_book()
+            self._directory = Directory(self.address)
         if self._book is None:
             self._book = Book(self._directory, self.clock)
         return self._book
+
+    def _close_book(self) -> None:
+        if self._book is not None:
+            self._book.close()
+            self._book = None
+
+    def _notice_fork(self) -> None:
+        """A child must not use its parent's connection, nor wait for a thread that only its parent has."""
+        if self._process != os.getpid():
+            self._threads = RLock()
+            self._abandoned = self._book  # not closed: that would be the parent's database
+            self._book = self._watch = None
+            self._process = os.getpid()
 
     def _read(self, ask: Callable[[Book], T], ask_view: Callable[[ReadOnlyView], T], *, thoroughly: bool = False) -> T:
         """A store that cannot be written is read as its files are."""
@@ -197,6 +225,13 @@ class FilesStore:
 
             with ReadOnlyView(self.address) as view:
                 return ask_view(view)
+
+    def _note_bad(self, job_id: str, bad: BadRecord) -> None:
+        """For `problems` to tell, unless the store cannot be written."""
+        try:
+            self._alone(lambda book: book.note_bad(job_id, bad))
+        except StoreUnavailable:
+            pass
 
     def _records(self) -> Records:
         return self._book.records if self._book is not None else Records(self._directory)

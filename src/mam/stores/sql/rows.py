@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job, Json
 
-as_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+as_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def job_values(job: Job, fields: Json) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""Bytes on their way to a file: JSON as text that every file takes, and all of it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_compact_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_spaced = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def to_bytes(value: object) -> bytes:
+    """JSON as UTF-8, for what mam reads again: as short as it can be, and without NaN, which others do not read.
+
+    Half a surrogate pair cannot be UTF-8, so text that holds one is escaped instead.
+    """
+    try:
+        return _compact(value).encode()
+    except UnicodeEncodeError:
+        return _compact_ascii(value).encode()
+
+
+def to_log_bytes(value: object) -> bytes:
+    """The same for what people read and search; a log takes what it is given, NaN too."""
+    try:
+        return _spaced(value).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """One write, unless the disk takes only a part of it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
