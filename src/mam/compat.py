@@ -97,7 +97,9 @@ def registry_lock(registry_dir: Directory = None) -> _lock_directory:
     """`with registry_lock(directory):` nobody else changes the registry; this thread may, by the functions above."""
     found = locate(None, _text(registry_dir), load_config())
     if found.kind != FILES:
-        raise BadInput(why=f"only a directory of files has a lock to hold; the store here, {found.why}, is {found.kind}")
+        raise BadInput(
+            why=f"only a directory of files has a lock to hold; the store here, {found.why}, is {found.kind}"
+        )
     return _lock_directory(found.address)
 
 

@@ -9,7 +9,7 @@ from mam.clock import parse_time
 from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.rules import is_job_id
-from mam.stores.files.book import Book, Step
+from mam.stores.files.book import MENDED, Book, Step
 from mam.stores.files.directory import UNKNOWN
 from mam.stores.files.records import stamp_of
 
@@ -37,6 +37,8 @@ def look_around(book: Book) -> None:
     for job_id, stamp in fresh.items():
         if job_id in known and known[job_id] != stamp:
             _reload(book, job_id)
+        elif job_id in known and problems.get(f"{job_id}.json") not in (None, MENDED):
+            book.load(job_id)  # it is again as mam left it
     gone = [job_id for job_id in known if job_id not in there]
     if gone:
         book.gone(gone)
