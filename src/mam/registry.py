@@ -51,13 +51,7 @@ class Registry:
         """The one job id that begins with `text`. An id that is exactly that wins over longer ones."""
         if not rules.is_job_id(text):
             raise UnknownJob(job=repr(text[:80]), store=self.store.address)
-        found = self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1)
-        if text in found or len(found) == 1:
-            return text if text in found else found[0]
-        if not found:
-            raise UnknownJob(job=text, store=self.store.address)
-        more = " …" if len(found) > CANDIDATES_SHOWN else ""
-        raise AmbiguousId(prefix=text, candidates=", ".join(found[:CANDIDATES_SHOWN]) + more)
+        return only_match(text, self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1), self.store.address)
 
     def get(self, job: str) -> Job:
         return self._by_id(job, self.store.get)
@@ -292,3 +286,13 @@ def _look_at_artifacts(job: Job) -> None:
         from mam.artifacts import check_artifacts
 
         check_artifacts(job)
+
+
+def only_match(text: str, found: list[str], where: str) -> str:
+    """The one of the ids that `text` means: the same, or else the only one that begins so."""
+    if text in found or len(found) == 1:
+        return text if text in found else found[0]
+    if not found:
+        raise UnknownJob(job=text, store=where)
+    more = " …" if len(found) > CANDIDATES_SHOWN else ""
+    raise AmbiguousId(prefix=text, candidates=", ".join(found[:CANDIDATES_SHOWN]) + more)

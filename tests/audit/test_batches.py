@@ -101,10 +101,10 @@ def test_many_heartbeats_are_not_read_again_and_again(registry: Registry, logs_d
     registry.pick("a", owner="me")
     for _ in range(fetching.FEW):
         registry.heartbeat(job.job_id, attempt=1)
-    assert Glimpse(str(logs_dir), "journal-a").number == 2
+    assert Glimpse(str(logs_dir), "journal-a").at.number == 2
     registry.heartbeat(job.job_id, attempt=1)
-    assert Glimpse(str(logs_dir), "journal-a").number == 3 + fetching.FEW
-    assert str(Glimpse(str(logs_dir), "journal-a").place) == store.end()
+    assert Glimpse(str(logs_dir), "journal-a").at.number == 3 + fetching.FEW
+    assert str(Glimpse(str(logs_dir), "journal-a").at.place) == store.end()
 
 
 def test_reading_the_journal_again_brings_no_old_status_back(
@@ -116,7 +116,7 @@ def test_reading_the_journal_again_brings_no_old_status_back(
     (logs_dir / ".cursor-journal-a").unlink()
     monkeypatch.setattr(fetching, "ENTRIES_AT_ONCE", 1)
     AuditLog(str(logs_dir)).follow(store)
-    assert Glimpse(str(logs_dir), "journal-a").number == 1
+    assert Glimpse(str(logs_dir), "journal-a").at.number == 1
     assert read_status(str(logs_dir), job.job_id) == "completed"
 
 

@@ -135,6 +135,22 @@ def test_after_a_power_cut_lines_that_were_lost_come_back(
     assert json.loads((logs_dir / jobs[5] / "meta.json").read_bytes())["job_id"] == jobs[5]
 
 
+def test_after_a_power_cut_a_line_lost_from_the_middle_comes_back_alone(
+    registry: Registry, logs_dir: Path, store: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk kept a later page of the history and lost an earlier one."""
+    job = registry.register(prompt="p", agent="a").job.job_id
+    for detail in ("1", "2", "3"):
+        registry.publish(job, event="progress", detail=detail)
+    lines = raw_lines(logs_dir, job)
+    lines[1] = b"\0" * (len(lines[1]) - 1) + b"\n"
+    (logs_dir / job / "events.ndjson").write_bytes(b"".join(lines))
+    monkeypatch.setattr(cursor, "boot_id", lambda: "another-boot")
+    registry.publish(job, event="progress", detail="4")
+    told = [line["payload"]["detail"] for line in lines_of(logs_dir, job) if line["event"] == "published"]
+    assert told == ["2", "3", "1", "4"]
+
+
 def test_after_a_power_cut_only_what_may_be_missing_is_read_again(
     registry: Registry, logs_dir: Path, store: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +158,7 @@ def test_after_a_power_cut_only_what_may_be_missing_is_read_again(
     for _ in range(10):
         registry.register(prompt="p", agent="a")
     monkeypatch.setattr(cursor, "boot_id", lambda: "another-boot")
-    assert cursor.Glimpse(str(logs_dir), "journal-a").place == "8"
+    assert cursor.Glimpse(str(logs_dir), "journal-a").at.place == "8"
 
 
 def test_a_full_disk_leaves_a_torn_line_and_loses_nothing(tmp_path: Path, logs_dir: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.audit import copying, mirror
+from mam.audit import copying, failures, mirror
 from mam.audit.failures import read_failures
 from mam.audit.lock import Locked
 from mam.audit.mirror import AuditLog
+from mam.audit.telling import tell
 from mam.errors import ClaimLost, StoreDamaged
 from mam.registry import Registry
 from tests.audit.support import Memory, events_of, files_registry, history_in, history_in_log, lines_of
@@ -68,6 +70,30 @@ def test_a_count_that_cannot_be_kept_is_no_problem_either(files: Registry, logs_
     logs_dir.write_text("in the way")
     os.mkdir(os.path.join(files.store.home, "audit.failures"))
     assert files.register(prompt="p", agent="a").created
+
+
+def test_a_full_disk_keeps_no_half_of_a_count(files: Registry, logs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert files.store.home is not None
+    logs_dir.write_text("in the way")
+    monkeypatch.setattr(failures, "write_all", full)
+    files.register(prompt="p", agent="a")
+    assert [name for name in os.listdir(files.store.home) if name.startswith("audit.")] == []
+
+
+def test_without_a_listener_the_warning_says_who_speaks_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger("mam.audit"), "propagate", False)
+    tell("/tmp/a\x1b[31m\nb: 가 \ud800")
+    assert capsys.readouterr().err == "mam: /tmp/a\\x1b[31m\\nb: 가 \\ud800\n"
+    monkeypatch.setattr(logging.getLogger("mam.audit"), "disabled", True)
+    tell("not wanted")
+    monkeypatch.setattr("sys.stderr", None)
+    tell("nowhere to go")
+    assert capsys.readouterr().err == ""
 
 
 def test_the_next_act_catches_up(files: Registry, logs_dir: Path) -> None:

@@ -135,6 +135,32 @@ def test_publish_stores_events_and_prints_their_numbers(mam: Mam) -> None:
     assert (payloads[1]["detail"], payloads[1]["data"]) == ("반", {"percent": 50})
 
 
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        ('{"x": NaN}', "NaN"),
+        ('{"x": [1e999]}', "Infinity"),
+        ('{"x": -Infinity}', "Infinity"),
+        ('{"a":' * 65 + "1" + "}" * 65, "64 levels"),
+        ('{"a":' * 980 + "1" + "}" * 980, "64 levels"),
+        ('{"a":' + "[" * 5000, "JSON object"),
+        ("[]", "JSON object"),
+    ],
+    ids=["nan", "too large", "infinity", "65 levels", "980 levels", "no end", "no object"],
+)
+def test_data_that_is_not_for_programs_is_refused(mam: Mam, data: str, word: str) -> None:
+    job = mam.register()
+    mam("publish", job, "progress", "--data", data).failed(2, word)
+    assert mam.record(job)["last_seq"] == 0
+
+
+def test_data_may_be_64_levels_deep(mam: Mam) -> None:
+    job = mam.register()
+    data = '{"a":' * 63 + "[]" + "}" * 63
+    assert mam("publish", job, "progress", "--data", data).line == "1"
+    assert json.loads(mam("logs", job, "--json").out.splitlines()[-1])["payload"]["data"] == json.loads(data)
+
+
 def test_the_own_job_stands_in_for_the_name(mam: Mam) -> None:
     job = claimed(mam)
     mine = own(job, 1)

@@ -33,12 +33,19 @@ def test_list_is_newest_first_and_filters(mam: Mam) -> None:
     mam("list", "--status", "banana").failed(1, "banana")
 
 
-def test_limit_is_for_tables_only(mam: Mam) -> None:
+def test_limit_counts_what_it_leaves_out_and_json_ignores_it(mam: Mam) -> None:
     for number in range(3):
         mam.register(str(number))
-    ran = mam("list", "--limit", "2")
-    assert len(ran.out.splitlines()) == 2
-    assert "1 more" in ran.stderr
+    for limit, left_out in ((1, 2), (2, 1)):
+        ran = mam("list", "--limit", str(limit))
+        assert len(ran.out.splitlines()) == limit
+        assert ran.stderr == f"mam: … and {left_out} more; --limit 0 shows all\n"
+        shown = mam.on_terminal("list", "--limit", str(limit)).out
+        assert shown.count("pending") == limit
+        assert f"{left_out} more" in shown
+    for limit in (3, 10**30):
+        ran = mam("list", "--limit", str(limit))
+        assert (len(ran.out.splitlines()), ran.stderr) == (3, "")
     assert len(mam("list", "--limit", "2", "--json").json) == 3
     assert len(mam("list", "--limit", "0").out.splitlines()) == 3
     mam("list", "--limit", "-1").failed(2, "--limit")
@@ -192,7 +199,10 @@ def test_a_bad_file_is_named_and_left_and_the_others_are_shown(mam: Mam, damage:
 def test_logs(mam: Mam) -> None:
     job = mam.register()
     mam("complete", job)
-    assert mam("logs", job, "--tail", "0").out == ""
+    whole = mam("logs", job).out.splitlines()
+    assert len(whole) == 4
+    for tail in (0, 1, 3, 4, 5, 7, 8, 9, 10**30):
+        assert mam("logs", job, "--tail", str(tail)).out.splitlines() == whole[max(0, 4 - tail) :]
     mam("logs", job, "--tail", "-1").failed(2, "--tail")
     mam("logs").failed(2, "which job")
     mam("logs", "nope").failed(1, "nope")
@@ -214,4 +224,36 @@ def test_a_log_that_cannot_be_written_breaks_nothing(mam: Mam) -> None:
     (mam.here / "file").touch()
     ran = mam("register", "x", "--agent", "shell", DELEGATE_JOB_LOGS_DIR=str(mam.here / "file"))
     assert len(ran.line) == 32
-    assert "Traceback" not in ran.stderr
+    made, warned = ran.stderr.splitlines()
+    assert made.startswith("mam: made a store")
+    assert warned.startswith("mam: the audit log is behind")
+    assert str(mam.here / "file") in warned
+    assert "Errno" not in warned
+
+
+def test_a_broken_line_of_a_log_is_said_by_mam(mam: Mam) -> None:
+    job = mam.register()
+    with (mam.here / ".mam/delegate_job_logs" / job / "events.ndjson").open("ab") as file:
+        file.write(b"not json\n")
+    ran = mam("logs", job)
+    assert len(ran.out.splitlines()) == 1
+    assert ran.stderr.startswith("mam: ")
+    assert "line 2 is not whole" in ran.stderr
+
+
+@pytest.mark.parametrize("kind", ["files", "sqlite"])
+def test_the_log_follows_a_registry_restored_from_a_backup(mam: Mam, kind: str) -> None:
+    folder = mam.here / "place"
+    folder.mkdir(mode=0o700)
+    mam.env["MAM_STORE"] = str(folder / "jobs") if kind == "files" else f"sqlite://{folder}/jobs.db"
+    mam.env["DELEGATE_JOB_LOGS_DIR"] = str(mam.here / "history")
+    first = mam.register()
+    shutil.copytree(folder, mam.here / "backup")
+    for _ in range(3):
+        mam("publish", first, "progress")
+    shutil.rmtree(folder)
+    shutil.copytree(mam.here / "backup", folder)
+    second = mam.register("two")
+    assert mam("complete", second).line == "completed"
+    assert "-> completed" in mam("logs", second).out
+    assert len(mam("logs", first).out.splitlines()) == 4

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam import compat
-from mam.errors import IllegalMove, StoreMissing, UnknownJob, UnknownStatus
+from mam.errors import BadInput, IllegalMove, StoreMissing, UnknownJob, UnknownStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,3 +87,12 @@ def test_the_lock_keeps_other_processes_out(shell: Shell, registry_dir: Path) ->
         assert (kept_out.returncode, kept_out.stdout) == (9, "")
         assert compat.next_seq(job_id, registry_dir) == 1
     assert shell.run("registry.py", "pick", "--agent-session", "a").stdout == f"{job_id}\n"
+
+
+@pytest.mark.parametrize("address", ["sqlite:///tmp/jobs.db", "postgresql://me:secret@host/jobs"])
+def test_a_database_has_no_such_lock(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("MAM_STORE", address)
+    with pytest.raises(BadInput, match="only a directory of files has a lock") as refused:
+        compat.registry_lock()
+    assert "MAM_STORE" in str(refused.value)
+    assert "secret" not in str(refused.value)

@@ -65,16 +65,13 @@ def fetch(logs_dir: str, store: Store) -> Batch:
     seen = Glimpse(logs_dir, journal_id)
     begin, entries = _entries_behind(store, seen.at)
     steps, reaches_end = _steps(store, begin, entries)
-    replaced = begin is not seen.at
     return Batch(
         journal_id=journal_id,
         seen=seen.at,
-        replaced=replaced,
+        replaced=begin is not seen.at,
         steps=steps,
         reaches_end=reaches_end,
-        mended={}
-        if replaced
-        else {
+        mended={
             job_id: _entries_of(store, job_id, place)
             for job_id, place in seen.behind.items()
             if takes_lines(logs_dir, job_id)

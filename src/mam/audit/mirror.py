@@ -5,6 +5,8 @@ It never fails what it shadows: every error ends here, as one warning and one co
 
 from __future__ import annotations
 
+import os
+
 from mam.audit.copying import copy
 from mam.audit.fetching import fetch
 from mam.audit.lock import Locked
@@ -113,7 +115,7 @@ class AuditLog:
 
     def _failed(self, error: Exception, store: Store | None) -> None:
         """Told once for each new problem, counted each time."""
-        problem = f"{self.logs_dir}: {error}"
+        problem = f"{self.logs_dir}: {_in_words(error)}"
         if problem != self._warned:
             self._warned = problem
             tell(f"the audit log is behind and will be caught up: {problem}")
@@ -131,3 +133,9 @@ def _append_local(root: int, job_id: str, line: dict[str, Any]) -> None:
     with Folder(root, job_id) as folder:
         # `entry` says what came from a journal; a line that did not must not look as if it had.
         folder.append({name: value for name, value in line.items() if name != "entry"})
+
+
+def _in_words(error: Exception) -> str:
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return f"{error.strerror} ({os.path.basename(str(error.filename))})" if error.filename else error.strerror

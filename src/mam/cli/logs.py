@@ -10,7 +10,8 @@ from mam.cli.options import add_job, number, one_job
 from mam.cli.output import put, put_json_array, put_json_line, say
 from mam.cli.text import first_line
 from mam.cli.timeline import told
-from mam.errors import AmbiguousId, BadInput, MamError, UnknownJob
+from mam.errors import BadInput, MamError
+from mam.registry import only_match
 from mam.workspace import catch_up_log, locate
 
 TYPE_CHECKING = False
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
     from mam.config import Config
     from mam.workspace import Located
-
-CANDIDATES_SHOWN = 10
 
 
 def add_arguments(parser: Parser) -> None:
@@ -60,13 +59,7 @@ def _catch_up(found: Located, config: Config) -> None:
 
 def _resolved(logs_dir: str, text: str) -> str:
     known = list_jobs(logs_dir)
-    matching = [text] if text in known else [job_id for job_id in known if text and job_id.startswith(text)]
-    if not matching:
-        raise UnknownJob(job=text[:80], store=logs_dir)
-    if len(matching) > 1:
-        more = " …" if len(matching) > CANDIDATES_SHOWN else ""
-        raise AmbiguousId(prefix=text, candidates=", ".join(matching[:CANDIDATES_SHOWN]) + more)
-    return matching[0]
+    return only_match(text[:80], [job_id for job_id in known if text and job_id.startswith(text)], logs_dir)
 
 
 def _list(logs_dir: str, *, as_json: bool) -> int:

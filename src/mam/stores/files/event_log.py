@@ -7,7 +7,7 @@ import json
 import os
 import stat
 
-from mam.stores.files.frames import to_bytes
+from mam.writing import to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def _append(descriptor: int, told: list[Line]) -> None:
     last, whole = _last_seq(descriptor, _upto(told[-1]))
     missing = [event for event in told if int(event["seq"]) > last]
     if missing:
-        view = memoryview((b"" if whole else b"\n") + b"".join(to_bytes(event) + b"\n" for event in missing))
-        while view:
-            view = view[os.write(descriptor, view) :]
+        write_all(descriptor, (b"" if whole else b"\n") + b"".join(to_bytes(event) + b"\n" for event in missing))
     os.fdatasync(descriptor)
 
 

@@ -10,21 +10,11 @@ from __future__ import annotations
 import json
 from zlib import crc32
 
+from mam.writing import to_bytes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-_as_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_as_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-
-
-def to_bytes(value: object) -> bytes:
-    """JSON as UTF-8. Half a surrogate pair cannot be UTF-8, so text that holds one is escaped instead."""
-    try:
-        return _as_text(value).encode()
-    except UnicodeEncodeError:
-        return _as_ascii(value).encode()
 
 
 def frame(payload: object) -> bytes:

@@ -11,6 +11,7 @@ import os
 from mam.errors import StoreDamaged, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.files.frames import frame, unframe
+from mam.writing import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Journal:
             self._rotate(int(entries[0]["number"]))
         start = os.fstat(self._descriptor).st_size
         try:
-            _write_all(self._descriptor, frame(entries))
+            write_all(self._descriptor, frame(entries))
             os.fdatasync(self._descriptor)
         except OSError as error:
             self._take_back(start)
@@ -138,7 +139,7 @@ class Journal:
         name = os.path.join(aside, f"journal-{self.first}-{offset}.torn")
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            _write_all(descriptor, tail)
+            write_all(descriptor, tail)
         finally:
             os.close(descriptor)
         os.ftruncate(self._descriptor, offset)
@@ -211,7 +212,7 @@ class Journal:
         fresh = self._path(".journal.new")
         descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            _write_all(descriptor, frame({"journal": journal_id, "first": first, "format": FORMAT}))
+            write_all(descriptor, frame({"journal": journal_id, "first": first, "format": FORMAT}))
             os.fsync(descriptor)
             os.rename(fresh, self._path(ACTIVE))
             sync_directory(self._directory)
@@ -265,10 +266,3 @@ def sync_directory(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    """A full disk may take a part of it."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

@@ -14,7 +14,7 @@ import time
 from mam.errors import BadInput, BadRecord
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
-from mam.stores.files.frames import to_bytes
+from mam.writing import to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ class Records:
         with self._directory:
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
+            write_all(descriptor, data)
             # Given to the nanosecond, so that an edit within the same tick of the file system's clock shows.
             os.utime(descriptor, ns=(now := time.time_ns(), now))
             os.fsync(descriptor)

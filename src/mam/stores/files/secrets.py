@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from mam.stores.files.frames import to_bytes
 from mam.stores.files.journal import sync_directory
+from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
