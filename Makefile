@@ -3,14 +3,14 @@ VENV   ?= .venv
 PYTHON ?= python3
 PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint format docs bench clean
+.PHONY: help demo test lint format docs bench bench-long clean
 
 help:
 	@echo "make demo    see a job registered, claimed, lost, taken over and finished"
 	@echo "make test    install what the tests need and run them"
 	@echo "make lint    ruff, mypy, import contracts"
 	@echo "make docs    write the generated parts of README.md and docs/reference.md"
-	@echo "make bench   measure, and write docs/performance.md"
+	@echo "make bench   measure, and write docs/performance.md (bench-long: up to 1,000,000 jobs)"
 
 $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 needs its venv module: apt-get install python3-venv" >&2; exit 1; }
@@ -46,6 +46,9 @@ docs: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(VENV)/bin/python -m tools.bench
+
+bench-long: $(VENV)/.dev
+	$(VENV)/bin/python -m tools.bench --long
 
 clean:
 	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache

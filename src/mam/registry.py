@@ -250,12 +250,18 @@ class Registry:
     def _change(self, job: str, verb: str, act: Act, look: Callable[[Job], None] | None = None) -> Job:
         """One act on one job. `look` is for what takes long, so it happens before the store is locked."""
 
+        def careful(found: Job, now: Moment) -> Change:
+            change = act(found, now)  # first of all: whoever has lost the claim must hear that, and not what to mend
+            if look is not None and change.lines and found.expected_artifacts:
+                raise _LookFirst(found)
+            return change
+
         def do(job_id: str) -> Job:
-            if look is not None:
-                found = self.store.get(job_id)
-                # Whoever has lost the claim must hear that, and not what to mend.
-                if act(found, self.store.clock.now()).lines:
-                    look(found)
+            try:
+                return self.store.change(job_id, careful)
+            except _LookFirst as stopped:
+                assert look is not None
+                look(stopped.job)
             return self.store.change(job_id, act)
 
         try:
@@ -281,11 +287,17 @@ class Registry:
             self._shadow.follow(self.store)
 
 
-def _look_at_artifacts(job: Job) -> None:
-    if job.expected_artifacts:
-        from mam.artifacts import check_artifacts
+class _LookFirst(Exception):
+    """Leaves the store's lock to look at the disk; most jobs have nothing to look at and never raise it."""
 
-        check_artifacts(job)
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+
+def _look_at_artifacts(job: Job) -> None:
+    from mam.artifacts import check_artifacts
+
+    check_artifacts(job)
 
 
 def only_match(text: str, found: list[str], where: str) -> str:

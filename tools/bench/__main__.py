@@ -1,0 +1,53 @@
+"""`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres]`; without a subject, all of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.bench.common import Rows, as_table, write_report
+from tools.bench.files import measure_files
+from tools.bench.postgres import measure_postgres
+from tools.bench.sqlite import measure_sqlite
+from tools.bench.starts import measure_starts
+
+QUICK, LONG = "--quick", "--long"
+
+
+def main() -> None:
+    chosen = sys.argv[1:]
+    quick, long = QUICK in chosen, LONG in chosen
+    measures: dict[str, Callable[[Path], Rows]] = {
+        "files": lambda folder: measure_files(folder, 5_000 if quick else 100_000),
+        "starts": measure_starts,
+        "sqlite": lambda folder: measure_sqlite(folder, _counts([1_000, 10_000, 100_000], quick, long)),
+        "postgres": lambda folder: measure_postgres(folder, _counts([1_000, 100_000], quick, long), wear=long),
+    }
+    subjects = [name for name in measures if name in chosen] or [name for name in measures if _is_due(name, long)]
+    rows: Rows = []
+    with tempfile.TemporaryDirectory(prefix="mam-bench-", dir=os.environ.get("MAM_BENCH_DIR")) as folder:
+        os.chmod(folder, 0o755)  # PostgreSQL runs as another user when the bench is run by root
+        for name in subjects:
+            below = Path(folder) / name
+            below.mkdir()
+            rows += measures[name](below)
+    table = as_table(rows)
+    print(table)
+    if not quick and subjects == [name for name in measures if _is_due(name, long)]:
+        write_report(table, "bench-long" if long else "bench")
+
+
+def _is_due(name: str, long: bool) -> bool:
+    """A long run is for what is said to stay flat."""
+    return not long or name in ("sqlite", "postgres")
+
+
+def _counts(counts: list[int], quick: bool, long: bool) -> list[int]:
+    return counts[:-1] if quick else [*counts, 1_000_000] if long else counts
+
+
+if __name__ == "__main__":
+    main()

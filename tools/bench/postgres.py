@@ -1,0 +1,113 @@
+"""Claim and complete on PostgreSQL, beside peers on the same server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from mam.jobs.record import Job
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from tools.bench.common import PeerRow, Row, Rows
+from tools.bench.peers import PEERS, installed_peers
+from tools.bench.server import DurableServer
+from tools.bench.turns import Crew, take_turns
+from tools.bench.working import two_templates
+
+JOBS = 10_000
+"""For mam and for each peer, all pending."""
+
+TURNS, EACH = 20, 20
+WEAR = 100_000
+BARS = {1: "at least 1.5 times", 4: "at least 2 times"}
+
+COPIED = {"job": (), "event": (), "journal": ("number", "xact")}
+"""The tables that hold something of a job, and what of a copied row is given anew."""
+
+
+def measure_postgres(folder: Path, counts: list[int], *, wear: bool) -> Rows:
+    server = DurableServer(folder / "pg")
+    try:
+        rows = [*beside_peers(server, folder), *flat(server, counts)]
+        return [*rows, *worn(server)] if wear else rows
+    finally:
+        server.stop("fast")
+
+
+def beside_peers(server: DurableServer, folder: Path) -> Rows:
+    ours = working_on(filled_postgres(server, "ours", JOBS, mixed=False))
+    peers = installed_peers(folder / "peers", server, JOBS)
+    rows: Rows = []
+    for size, bar in BARS.items():
+        seconds = take_turns({"mam": ours, **peers}, size, TURNS, EACH)
+        processes = "1 process" if size == 1 else f"{size} processes"
+        what = f"PostgreSQL {server.version()}: claim + complete, {processes}"
+        rows += [PeerRow(what, peer.shown, seconds["mam"], seconds.get(peer.name), bar) for peer in PEERS]
+    return rows
+
+
+def flat(server: DurableServer, counts: list[int]) -> Rows:
+    urls = {f"{count:,}": filled_postgres(server, f"flat{count}", count) for count in counts}
+    seconds = take_turns({name: working_on(url) for name, url in urls.items()}, 1, TURNS, EACH)
+    least, *more = urls
+    return [
+        Row(
+            f"PostgreSQL: claim + complete, {name} jobs", f"claim + complete, {least} jobs",
+            seconds[name], seconds[least], "flat",
+        )
+        for name in more
+    ]  # fmt: skip
+
+
+def worn(server: DurableServer) -> Rows:
+    """After so many claims, with no vacuum but what the server does by itself."""
+    fresh, used = filled_postgres(server, "fresh", 4 * WEAR), filled_postgres(server, "used", 4 * WEAR)
+    crew = Crew(working_on(used), 4)
+    crew.work(WEAR // 4)
+    crew.dismiss()
+    seconds = take_turns({"fresh": working_on(fresh), "used": working_on(used)}, 1, TURNS, EACH)
+    what = f"PostgreSQL: claim + complete, after {WEAR:,} claims"
+    return [Row(what, "the same, before any", seconds["used"], seconds["fresh"], "flat")]
+
+
+def working_on(url: str) -> list[str]:
+    return [sys.executable, "-m", "tools.bench.workers.with_mam", url]
+
+
+def filled_postgres(server: DurableServer, name: str, count: int, *, mixed: bool = True) -> str:
+    """The address of a store of so many jobs: all pending, or every other one ended."""
+    url = server.new_database(name)
+    create_postgres_store(url)
+    store = PostgresStore(url)
+    pending, ended = two_templates(store)
+    store.close()
+    with psycopg.connect(url, options="-c search_path=mam") as connection:
+        if mixed:
+            _copy(connection, pending, "2 * i + 1", count // 2 - 1)
+            _copy(connection, ended, "2 * i + 2", count // 2 - 1)
+        else:
+            _copy(connection, pending, "i + 2", count - 1)
+        connection.execute("SELECT setval('job_number', (SELECT max(number) FROM job))")
+    server.settle(url)
+    return url
+
+
+def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count: int) -> None:
+    """Everything that is kept of the template, once for each fresh id."""
+    fresh = f"SELECT md5(random()::text || i) AS job_id, {number} AS number FROM generate_series(1, {count}) AS i"
+    connection.execute(f"CREATE TEMP TABLE fresh ON COMMIT DROP AS {fresh}".encode())
+    for table, given in COPIED.items():
+        asked = "SELECT column_name FROM information_schema.columns WHERE table_schema = 'mam' AND table_name = %s"
+        columns = [str(row[0]) for row in connection.execute(asked, (table,)) if row[0] not in given]
+        chosen = {name: f"old.{name}" for name in columns}
+        for name in {"record", "fields", "lines", "event"} & set(columns):
+            renamed = f"replace(old.{name}, '{template.job_id}', fresh.job_id)"
+            numbered = f"'\"number\":{template.number},', '\"number\":' || fresh.number || ','"
+            chosen[name] = f"replace({renamed}, {numbered})"
+        for name in {"job_id", "number"} & set(columns):
+            chosen[name] = f"fresh.{name}"
+        insert = f"INSERT INTO {table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
+        connection.execute(f"{insert} FROM {table} AS old, fresh WHERE old.job_id = '{template.job_id}'".encode())
+    connection.execute("DROP TABLE fresh")

@@ -1,0 +1,34 @@
+"""A PostgreSQL of the bench's own, as safe as its defaults make it."""
+
+from __future__ import annotations
+
+import psycopg
+from tests.postgres.server import PrivateServer
+
+
+class DurableServer(PrivateServer):
+    """The tests' server with syncs: nothing is set but where it listens and how many may connect."""
+
+    def start(self) -> None:
+        settings = f"-c listen_addresses='' -c unix_socket_directories='{self._folder}' -c max_connections=50"
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "--pgdata", str(self._data), "--log", log, "--options", settings, "--wait", "start")
+
+    def new_database(self, name: str) -> str:
+        self._do(self.url(), f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def settle(self, url: str) -> None:
+        """As a server is that has had its jobs for a while: statistics known, nothing left to write."""
+        self._do(url, "VACUUM ANALYZE")
+        self._do(url, "CHECKPOINT")
+
+    def version(self) -> str:
+        with psycopg.connect(self.url()) as connection:
+            row = connection.execute("SHOW server_version").fetchone()
+        return str(row[0]).split()[0] if row else ""
+
+    @staticmethod
+    def _do(url: str, statement: str) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(statement.encode())

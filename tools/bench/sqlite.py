@@ -1,0 +1,124 @@
+"""Claim and complete on SQLite against two commits that do nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from mam.jobs.record import Job
+from mam.registry import Registry
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
+from tools.bench.common import Measured, Row, Rows
+from tools.bench.working import claim_and_complete, two_templates
+
+TURNS = 300
+WARM_UP = {True: 600, False: 120}
+"""How often the bare commits and mam's are done before: a log that has been used once is overwritten, which takes half
+as long to sync as one that still grows, and mam's fills sooner."""
+
+COPIED = {"job": (), "prompt": (), "event": (), "journal": ("number",)}
+"""The tables that hold something of a job, and what of a copied row is given anew."""
+
+
+def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
+    stores = {f"{count:,}": filled_sqlite(folder / f"{count}.db", count) for count in counts}
+    claim_bytes, complete_bytes = written_bytes(folder / f"{counts[0]}.db", stores[f"{counts[0]:,}"])
+    bare = bare_commits(folder / "bare.db", claim_bytes, complete_bytes)
+    work: dict[str, Callable[[], object]] = {
+        count: partial(claim_and_complete, Registry(store)) for count, store in stores.items()
+    }
+    for thing in (bare, *work.values()):
+        for _ in range(WARM_UP[thing is bare]):
+            thing()
+    measured = Measured(TURNS, {"bare": bare, **work})
+    least, *_, most = stores
+    against = f"two bare FULL commits of {claim_bytes} and {complete_bytes} bytes"
+    rows: Rows = [
+        Row(
+            f"SQLite: claim + complete, {count} jobs", against, measured.median(count), measured.median("bare"),
+            "at most 1.6",
+        )
+        for count in stores
+    ]  # fmt: skip
+    rows.append(
+        Row(
+            f"SQLite: claim + complete, {most} jobs", f"claim + complete, {least} jobs",
+            measured.median(most), measured.median(least), "flat",
+        )
+    )  # fmt: skip
+    for store in stores.values():
+        store.close()
+    return rows
+
+
+def filled_sqlite(path: Path, count: int) -> SqliteStore:
+    """A store of so many jobs: every other one pending, the rest ended."""
+    create_sqlite_store(str(path))
+    store = SqliteStore(str(path))
+    pending, ended = two_templates(store)
+    with apsw.Connection(str(path)) as database:
+        database.execute("CREATE TEMP TABLE fresh (job_id TEXT, number INTEGER)")
+        for template, odd in ((pending, 0), (ended, 1)):
+            fill = (
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+                " INSERT INTO fresh SELECT lower(hex(randomblob(16))), 2 * i + 1 + ? FROM n"
+            )
+            database.execute("DELETE FROM fresh")
+            database.execute(fill, (count // 2 - 1, odd))
+            for table, given in COPIED.items():
+                _copy(database, table, given, template)
+        database.execute("ANALYZE")  # with statistics a planner may go astray
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    database.close()
+    return store
+
+
+def _copy(database: apsw.Connection, table: str, given: tuple[str, ...], template: Job) -> None:
+    """The template's rows of one table, once for each fresh id."""
+    columns = [str(row[1]) for row in database.execute(f"PRAGMA table_info({table})") if row[1] not in given]
+    chosen = {name: f"old.{name}" for name in columns}
+    for name in {"record", "fields", "lines", "event"} & set(columns):
+        renamed = f"replace(old.{name}, '{template.job_id}', fresh.job_id)"
+        chosen[name] = f"replace({renamed}, '\"number\":{template.number},', '\"number\":' || fresh.number || ',')"
+    for name in {"job_id", "number"} & set(columns):
+        chosen[name] = f"fresh.{name}"
+    database.execute(
+        f"INSERT INTO {table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
+        f" FROM {table} AS old, fresh WHERE old.job_id = ?",
+        (template.job_id,),
+    )
+
+
+def written_bytes(path: Path, store: SqliteStore) -> tuple[int, int]:
+    """How much the two acts write of one job: its record each time, what the journal says, and the event."""
+    job_id = claim_and_complete(Registry(store))
+    with apsw.Connection(str(path)) as database:
+        record = _number(database, "SELECT octet_length(record) FROM job WHERE job_id = ?", job_id)
+        entry = "SELECT octet_length(fields) + octet_length(lines) FROM journal WHERE job_id = ? ORDER BY number"
+        claimed, completed = [int(str(row[0])) for row in database.execute(entry, (job_id,))][-2:]
+        event = _number(database, "SELECT sum(octet_length(event)) FROM event WHERE job_id = ?", job_id)
+    database.close()
+    return record + claimed, record + completed + event
+
+
+def _number(database: apsw.Connection, query: str, job_id: str) -> int:
+    return int(str(database.execute(query, (job_id,)).fetchall()[0][0]))
+
+
+def bare_commits(path: Path, *sizes: int) -> Callable[[], None]:
+    """What any two durable changes cost in SQLite."""
+    database = apsw.Connection(str(path))
+    # fetchall: apsw goes on behind a statement only when its rows have been taken.
+    database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE bare (data BLOB)").fetchall()
+    values = [(b"x" * size,) for size in sizes]
+
+    def commit() -> None:
+        for value in values:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute("INSERT INTO bare VALUES (?)", value)
+            database.execute("COMMIT")
+
+    return commit

@@ -1,0 +1,66 @@
+"""A whole command, from the shell's point of view."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from mam.registry import Registry
+from tools.bench.common import LABEL, OWNER, ROOT, Measured, Row, Rows
+from tools.bench.files import store_with
+from tools.bench.sqlite import filled_sqlite
+
+STARTS = 60
+
+
+def measure_starts(folder: Path) -> Rows:
+    python, mam = installed(folder / "venv")
+    environment = isolated(folder)
+    jobs = store_with(folder / "home" / ".mam" / "jobs", 1000 + STARTS)
+    registry = Registry(jobs)
+    running = [str(getattr(registry.pick(LABEL, owner=OWNER), "job_id", "")) for _ in range(STARTS + 1)]
+    beating = running.pop()
+    jobs.close()
+    database = folder / "home" / "jobs.db"
+    filled_sqlite(database, 1000).close()
+
+    def run(*command: str) -> None:
+        subprocess.run(command, env=environment, cwd=folder / "home", check=True, stdout=subprocess.DEVNULL)
+
+    measured = Measured(
+        STARTS,
+        {
+            "bare": lambda: run(python, "-c", "pass"),
+            "pick": lambda: run(mam, "pick", "--agent-session", LABEL),
+            "complete": lambda: run(mam, "complete", running.pop(), "--attempt", "1"),
+            "heartbeat": lambda: run(mam, "heartbeat", beating, "--attempt", "1"),
+            "sqlite": lambda: run(mam, "pick", "--agent-session", LABEL, "--store", f"sqlite://{database}"),
+        },
+    )
+    bare = measured.median("bare")
+    rows: Rows = [
+        Row(
+            f"`mam {verb}`, with a config.toml", "`python -c pass`", measured.median(verb), bare, "at most 4, aim 2.5"
+        )
+        for verb in ("pick", "complete", "heartbeat")
+    ]  # fmt: skip
+    rows.append(Row("`mam pick` on SQLite", "`python -c pass`", measured.median("sqlite"), bare, "at most 4"))
+    return rows
+
+
+def installed(venv: Path) -> tuple[str, str]:
+    """mam as a user has it: built and installed with its bytecode, not run from the source tree."""
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--constraint", str(ROOT / "constraints.txt"), f"{ROOT}[sqlite]"], check=True)
+    subprocess.run([str(venv / "bin" / "python"), "-m", "compileall", "-q", str(venv / "lib")], check=False)
+    return str(venv / "bin" / "python"), str(venv / "bin" / "mam")
+
+
+def isolated(folder: Path) -> dict[str, str]:
+    home = folder / "home"
+    (home / ".config" / "mam").mkdir(parents=True)
+    (home / ".config" / "mam" / "config.toml").write_text('default_agent = "codex"\n', encoding="utf-8")
+    return {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}

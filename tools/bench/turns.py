@@ -1,0 +1,63 @@
+"""Processes that claim and complete so many jobs when told to, so that several kinds of them can take turns."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+
+from tools.bench.common import ROOT
+
+
+class Crew:
+    """Processes of one kind. Each says `ready`, then does as many jobs as each line it is sent says, and answers."""
+
+    def __init__(self, command: Sequence[str], size: int) -> None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+        self._processes = [
+            subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            for _ in range(size)
+        ]  # fmt: skip
+        for process in self._processes:
+            _answer(process)
+
+    def work(self, each: int) -> float:
+        """Seconds from the start of all to the end of the last, for each job that was done."""
+        start = time.perf_counter()
+        for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{each}\n")
+            process.stdin.flush()
+        for process in self._processes:
+            _answer(process)
+        return (time.perf_counter() - start) / (each * len(self._processes))
+
+    def dismiss(self) -> None:
+        for process in self._processes:
+            process.communicate()
+
+
+def _answer(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    answer = process.stdout.readline()
+    if not answer:
+        raise RuntimeError(f"{process.args!r} ended with {process.wait()}")
+    return answer
+
+
+def take_turns(commands: Mapping[str, Sequence[str]], size: int, turns: int, each: int) -> dict[str, float]:
+    """The median time of a job for each kind of process."""
+    crews = {name: Crew(command, size) for name, command in commands.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in crews}
+    for crew in crews.values():
+        crew.work(each)  # to warm up
+    for _ in range(turns):
+        for name, crew in crews.items():
+            seconds[name].append(crew.work(each))
+    for crew in crews.values():
+        crew.dismiss()
+    return {name: statistics.median(times) for name, times in seconds.items()}
