@@ -1,6 +1,6 @@
 """Eight processes on one store, until nothing is left: every job is claimed and finished exactly once.
 
-`MAM_MANY=2000` makes it two thousand jobs for each process.
+`MAM_MANY=2000` makes it two thousand jobs for each process. The same on a server is in tests/postgres.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Query
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.races import Crew
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 PROCESSES = 8
 EACH = int(os.environ.get("MAM_MANY", "50"))
+
+MAKERS: dict[str, Callable[[str], bool]] = {"files": create_files_store, "sqlite": create_sqlite_store}
+OPENERS: dict[str, Callable[[str], Store]] = {"files": FilesStore, "sqlite": SqliteStore}
 
 
 def take_all(store: Store, report: Callable[[object], None]) -> list[str]:
@@ -45,15 +51,24 @@ def register_some(store: Store, report: Callable[[object], None]) -> list[str]:
     return ids
 
 
-def test_eight_processes_claim_every_job_exactly_once(tmp_path: Path) -> None:
-    address = str(tmp_path / "jobs")
-    create_files_store(address)
-    with Crew(partial(FilesStore, address), processes=True) as crew:
+def check_exactly_once(open_store: Callable[[], Store]) -> list[int]:
+    """Register from all processes, then claim and complete from all; returns the numbers the jobs got."""
+    with Crew(open_store, processes=True) as crew:
         registered = [job_id for ids in crew.race([register_some] * PROCESSES) for job_id in ids]
         claimed = Counter(job_id for ids in crew.race([take_all] * PROCESSES) for job_id in ids)
     assert len(set(registered)) == PROCESSES * EACH
     assert claimed == Counter(registered)
-    jobs = list(FilesStore(address).select(Query()))
+    store = open_store()
+    jobs = list(store.select(Query()))
+    store.close()
     assert {job.status for job in jobs} == {Status.COMPLETED}
     assert {job.attempt for job in jobs} == {1}
-    assert sorted(job.number for job in jobs) == list(range(1, PROCESSES * EACH + 1))
+    assert {job.job_id for job in jobs} == set(registered)
+    return sorted(job.number for job in jobs)
+
+
+@pytest.mark.parametrize("kind", OPENERS)
+def test_eight_processes_claim_every_job_exactly_once(tmp_path: Path, kind: str) -> None:
+    address = str(tmp_path / "jobs")
+    MAKERS[kind](address)
+    assert check_exactly_once(partial(OPENERS[kind], address)) == list(range(1, PROCESSES * EACH + 1))

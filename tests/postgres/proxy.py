@@ -1,0 +1,72 @@
+"""A wire between mam and the server that can be cut at a chosen word of the server's."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from pathlib import Path
+
+SOCKET_NAME = ".s.PGSQL.5432"
+
+
+class Proxy:
+    """Listens in `folder` as the server does in its own, and passes everything on until told to cut.
+
+    `cut_at(word)` cuts the wire of whoever is about to hear that word from the server, once, instead of passing it on.
+    """
+
+    def __init__(self, folder: Path, server_folder: Path) -> None:
+        self._server = str(server_folder / SOCKET_NAME)
+        self._word: bytes | None = None
+        self.cuts = 0
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / SOCKET_NAME))
+        self._listener.listen()
+        self._clients: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut_at(self, word: bytes) -> None:
+        self._word = word
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for client in self._clients:
+            try:
+                client.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it went by itself
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _address = self._listener.accept()
+            except OSError:
+                return  # closed
+            self._clients.append(client)
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.socket(socket.AF_UNIX) as server, selectors.DefaultSelector() as ready:
+            server.connect(self._server)
+            ready.register(client, selectors.EVENT_READ, server)
+            ready.register(server, selectors.EVENT_READ, client)
+            while True:
+                for key, _events in ready.select():
+                    source, target = key.fileobj, key.data
+                    assert isinstance(source, socket.socket)
+                    if not self._passed_on(source, target, from_server=source is server):
+                        return
+
+    def _passed_on(self, source: socket.socket, target: socket.socket, *, from_server: bool) -> bool:
+        try:
+            said = source.recv(1 << 16)
+            if from_server and self._word is not None and self._word in said:
+                self._word = None
+                self.cuts += 1
+                return False
+            target.sendall(said)
+        except OSError:
+            return False
+        return bool(said)

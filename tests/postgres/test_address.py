@@ -1,0 +1,130 @@
+"""Addresses: how safely a server is reached, and that no password is ever shown."""
+
+from __future__ import annotations
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from mam.errors import MamError
+from mam.stores.postgres.connection import Server
+
+SECRET = "Tr0ub4dor"
+
+
+def settings(url: str) -> dict[str, str]:
+    return {name: str(value) for name, value in conninfo_to_dict(Server(url)._conninfo()).items()}
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "db.example.org",
+        "10.0.0.7",
+        "[2001:db8::7]",
+        pytest.param("localhost.example.org", marks=pytest.mark.xfail(reason="_LOCAL is a prefix: localhost.…")),
+        pytest.param("127.example.org", marks=pytest.mark.xfail(reason="_LOCAL is a prefix: 127.…")),
+        pytest.param("[::1234]", marks=pytest.mark.xfail(reason="_LOCAL is a prefix: ::1…")),
+        pytest.param("localhost,db.example.org", marks=pytest.mark.xfail(reason="only the first host is looked at")),
+    ],
+)
+def test_a_host_that_is_not_this_one_must_prove_who_it_is(host: str) -> None:
+    assert settings(f"postgresql://me@{host}/jobs")["sslmode"] == "verify-full"
+
+
+@pytest.mark.xfail(raises=KeyError, reason="hostaddr without host counts as local")
+def test_a_host_given_by_its_number_alone_must_prove_who_it_is() -> None:
+    assert settings("postgresql:///jobs?hostaddr=203.0.113.5")["sslmode"] == "verify-full"
+
+
+@pytest.mark.parametrize("variable", ["PGHOST", "PGHOSTADDR"])
+@pytest.mark.xfail(raises=KeyError, reason="a host that the environment names counts as local")
+def test_a_host_that_the_environment_names_must_prove_who_it_is(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "203.0.113.5")
+    assert settings("postgresql:///jobs")["sslmode"] == "verify-full"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.1.2.3", "[::1]", "", "%2Frun%2Fpostgresql"])
+def test_this_host_needs_no_proof(host: str) -> None:
+    assert "sslmode" not in settings(f"postgresql://me@{host}/jobs")
+
+
+def test_who_asks_for_less_gets_it() -> None:
+    assert settings("postgresql://me@db.example.org/jobs?sslmode=require")["sslmode"] == "require"
+
+
+def test_every_connection_waits_for_the_disk_and_sees_only_its_own_schema() -> None:
+    options = settings("postgresql:///jobs")["options"]
+    assert "synchronous_commit=on" in options
+    assert "search_path=mam" in options
+    assert "statement_timeout=" in options
+
+
+@pytest.mark.xfail(raises=AssertionError, reason="options in the address replace mam's own instead of joining them")
+def test_options_in_the_address_do_not_take_mams_own_away() -> None:
+    options = settings("postgresql:///jobs?options=-c%20work_mem%3D8MB")["options"]
+    for option in ("work_mem=8MB", "search_path=mam", "synchronous_commit=on", "statement_timeout="):
+        assert option in options
+
+
+@pytest.mark.xfail(raises=KeyError, reason="no keepalives: a network that swallows packets holds a verb for two hours")
+def test_a_network_that_swallows_packets_is_noticed() -> None:
+    found = settings("postgresql://me@db.example.org/jobs")
+    assert int(found["tcp_user_timeout"]) <= 60_000
+    assert int(found["keepalives_idle"]) <= 60
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://me:{SECRET}@db.example.org/jobs",
+        f"postgresql://db.example.org/jobs?user=me&password={SECRET}",
+        f"postgresql://me@db.example.org/jobs?sslpassword={SECRET}",
+        f"postgresql://me:{SECRET}%3F%2F@db.example.org/jobs",
+        f"postgresql://me:{SECRET}@db.example.org:port/jobs",
+        f"postgresql://me:{SECRET}@db.example.org/jobs?nonsense=1",
+        f"postgresql://me:{SECRET}@[::1/jobs",
+        pytest.param(
+            f"postgresql://me:{SECRET}%zz@db.example.org/jobs",
+            marks=pytest.mark.xfail(reason="libpq repeats the token"),
+        ),
+        pytest.param(
+            f"postgresql://me:{SECRET} x@db.example.org/jobs", marks=pytest.mark.xfail(reason="libpq repeats the token")
+        ),
+        pytest.param(
+            f"postgresql://me:x/{SECRET}@db.example.org/jobs", marks=pytest.mark.xfail(reason="taken for the database")
+        ),
+        pytest.param(
+            f"postgresql://me:x@{SECRET}@db.example.org/jobs", marks=pytest.mark.xfail(reason="taken for the host")
+        ),
+    ],
+)
+def test_no_password_is_shown_however_badly_it_was_written(url: str) -> None:
+    try:
+        shown = Server(url).address
+    except MamError as error:
+        shown = str(error)
+    assert SECRET not in shown
+
+
+@pytest.mark.xfail(raises=AssertionError, reason="libpq's line end stays in the message")
+def test_an_address_that_cannot_be_read_is_told_in_one_line() -> None:
+    with pytest.raises(MamError) as caught:
+        Server("postgresql://me@db.example.org/jobs?nonsense=1")
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@db.example.org:5433/jobs",
+        "postgresql://db.example.org/jobs",
+        pytest.param("postgresql://me@[::1]:5433/jobs", marks=pytest.mark.xfail(reason="brackets are lost")),
+        pytest.param("postgresql://me@/jobs?host=/run/pg", marks=pytest.mark.xfail(reason="the folder is lost")),
+        pytest.param("postgresql://m%40e@h/jobs", marks=pytest.mark.xfail(reason="what was encoded is not again")),
+        pytest.param("postgresql://me@h/jobs?sslrootcert=/c", marks=pytest.mark.xfail(reason="settings are lost")),
+    ],
+)
+def test_the_address_that_is_shown_can_be_given_to_store(url: str) -> None:
+    """`mam init` prints it, and scripts use what it prints."""
+    assert settings(Server(url).address) == settings(url)

@@ -1,0 +1,101 @@
+"""Kills a process before its Nth step, for every N: a statement of the store, or a write that SQLite does for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import apsw
+
+from mam.stores.sqlite.store import SqliteStore
+
+Count = Callable[[], None]
+Seam = Callable[[Count], object]
+"""Arranges that the count is called before each step; what it returns is kept until the end."""
+
+
+def at_statements(count: Count) -> object:
+    rows = SqliteStore._rows
+
+    def counted(self: SqliteStore, query: str, **values: Any) -> list[Any]:
+        count()
+        return rows(self, query, **values)
+
+    SqliteStore._rows = counted  # type: ignore[method-assign] # only in the child that is about to die
+    return counted
+
+
+def at_writes(count: Count) -> object:
+    """Below SQLite: every write, sync and truncation of the database and of its log."""
+
+    class File(apsw.VFSFile):
+        def xWrite(self, data: Any, offset: int) -> None:
+            count()
+            super().xWrite(data, offset)
+
+        def xSync(self, flags: int) -> None:
+            count()
+            super().xSync(flags)
+
+        def xTruncate(self, size: int) -> None:
+            count()
+            super().xTruncate(size)
+
+    class Disk(apsw.VFS):
+        def __init__(self) -> None:
+            super().__init__("counted", "unix", makedefault=True)
+
+        def xOpen(self, name: Any, flags: Any) -> Any:
+            return File("unix", name, flags)
+
+    return Disk()
+
+
+def kill_points(seam: Seam, work: Callable[[Callable[[str], None]], None]) -> Iterator[tuple[int, list[str]]]:
+    """Runs `work(acknowledge)` in a child that dies before step N, for N = 1, 2, … until it lives to the end.
+
+    Yields N and what the child had acknowledged; the judge looks at the disk in between. Nobody may have the database
+    open meanwhile: a child must not inherit it.
+    """
+    step, killed = 0, True
+    while killed:
+        step += 1
+        acknowledged, killed = _run(seam, work, step)
+        yield step, acknowledged
+
+
+def _run(seam: Seam, work: Callable[[Callable[[str], None]], None], last_step: int) -> tuple[list[str], bool]:
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the test runner has threads; the child uses none of them
+        child = os.fork()
+    if child == 0:
+        _be_killed(seam, work, last_step, writer)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as pipe:
+        acknowledged = pipe.read().split()
+    _pid, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the child failed at step {last_step}"
+    return acknowledged, os.WIFSIGNALED(status)
+
+
+def _be_killed(seam: Seam, work: Callable[[Callable[[str], None]], None], last_step: int, writer: int) -> None:
+    left = [last_step]
+
+    def count() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        kept = seam(count)
+        work(lambda word: (os.write(writer, f"{word}\n".encode()), None)[1])
+        del kept
+    except BaseException as error:
+        print(f"step {last_step}: {error!r}", file=sys.__stderr__)
+        os._exit(1)
+    os._exit(0)

@@ -1,0 +1,78 @@
+"""What the verbs do to a few prepared jobs, told so that one run can be compared with another.
+
+A run that was disturbed must tell the story of one that was not, or no story at all: never half of it, never twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mam.registry import Registry
+from mam.stores.port import Query
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+
+Story = list[tuple[object, ...]]
+"""Line by line what the journal says: whose line, which event, from where to where, which number."""
+
+
+class Cast:
+    """The jobs of one run, under a label of their own: one runs and has spoken, one is pending, one's lease is over."""
+
+    def __init__(self, registry: Registry, label: str) -> None:
+        self.label = label
+        self.running = self._job(registry)
+        registry.pick(label, owner="me")
+        registry.publish(self.running, event="started", attempt=1)
+        self.lost = self._job(registry)
+        registry.pick(label, owner="me")
+        self.pending = self._job(registry)
+        registry.heartbeat(self.lost, attempt=1, lease_seconds=0)
+        self._roles = {self.running: "running", self.lost: "lost", self.pending: "pending"}
+        self._cursor = registry.store.end()
+
+    def story(self, store: Store) -> Story:
+        """What happened to these jobs since they were prepared, as somebody else reads it."""
+        mine = {job.job_id for job in store.select(Query(label=self.label))}
+        assert mine >= self._roles.keys(), "a job was lost"
+        return [
+            (self._roles.get(entry.job_id, "new"), line["event"], line.get("from"), line.get("to"), line.get("seq"))
+            for entry in store.entries(self._cursor)
+            if entry.job_id in mine
+            for line in entry.lines
+        ]
+
+    def _job(self, registry: Registry) -> str:
+        return registry.register(prompt="work", agent="codex", label=self.label).job.job_id
+
+
+Verb = Callable[[Registry, Cast], Any]
+
+WRITERS: dict[str, Verb] = {
+    "register": lambda registry, cast: registry.register(prompt="new", agent="codex", label=cast.label),
+    "register with a key": lambda registry, cast: registry.register(
+        prompt="new", agent="codex", label=cast.label, key=f"key of {cast.label}"
+    ),
+    "pick": lambda registry, cast: registry.pick(cast.label, owner="me"),
+    "sweep": lambda registry, cast: registry.sweep(),
+    "heartbeat": lambda registry, cast: registry.heartbeat(cast.running, attempt=1),
+    "publish": lambda registry, cast: registry.publish(cast.running, event="progress", attempt=1),
+    "next_seq": lambda registry, cast: registry.next_seq(cast.running),
+    "complete": lambda registry, cast: registry.complete(cast.running, attempt=1, result="r"),
+    "complete a pending job": lambda registry, cast: registry.complete(cast.pending),
+    "fail": lambda registry, cast: registry.fail(cast.running, reason="r", attempt=1),
+    "fail retryably": lambda registry, cast: registry.fail(cast.running, reason="r", attempt=1, retryable=True),
+    "release": lambda registry, cast: registry.release(cast.running, attempt=1),
+    "cancel": lambda registry, cast: registry.cancel(cast.pending),
+}
+
+READERS: dict[str, Verb] = {
+    "get": lambda registry, cast: registry.get(cast.running).status,
+    "get by the beginning of an id": lambda registry, cast: registry.get(cast.running[:20]).status,
+    "list": lambda registry, cast: sorted(job.status for job in registry.select(Query(label=cast.label))),
+    "explain": lambda registry, cast: registry.explain(cast.running)[0].status,
+    "events": lambda registry, cast: [event["event"] for event in registry.store.events(cast.running)],
+    "journal": lambda registry, cast: len(list(registry.store.entries(None))) > 0,
+}
