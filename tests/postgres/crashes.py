@@ -48,8 +48,8 @@ class DisturbedStore(PostgresStore):
             self._connection.close()
 
     def transaction(self) -> int:
-        assert self._transaction is not None
-        return int(self._transaction)
+        assert self._written is not None
+        return int(self._written["xact"])
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-import pytest
 
 from mam.registry import Registry
 from mam.stores.port import Query
@@ -104,9 +103,6 @@ class Killer:
     )
 
 
-@pytest.mark.xfail(
-    strict=False, reason="two bugs that test_faults and test_concurrency show for certain: lost numbers, journal order"
-)
 def test_kills_during_a_mixed_load_lose_nothing_and_repeat_nothing(server: PrivateServer) -> None:
     url = server.empty_database()
     create_postgres_store(url)

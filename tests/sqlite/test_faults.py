@@ -56,8 +56,10 @@ def test_killed_before_any_step(tmp_path: Path, verb: str, seam: str) -> None:
     expected = stories[-1][1]
     assert stories[-1][0] == ["done"]
     assert expected != []
+    # A pick that finds something due settles it in an act of its own, before the claim.
+    halves = [[], expected[:1], expected] if verb == "pick" else [[], expected]
     for acknowledged, story in stories:
-        assert story == expected if acknowledged else story in ([], expected)
+        assert story == expected if acknowledged else story in halves
 
 
 def copied(origin: Path, wreck: Path) -> None:
@@ -182,10 +184,6 @@ def test_a_store_opened_before_a_fork_works_in_both(place: Place) -> None:
     check_journal(registry.store)
 
 
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="the child shares the parent's locks; the parent's close() deletes the log it writes to",
-)
 def test_what_a_child_writes_is_there_though_its_parent_closes_the_store_first(place: Place) -> None:
     registry = place.open()
     registered(registry, job_id="before")
@@ -206,9 +204,6 @@ def test_what_a_child_writes_is_there_though_its_parent_closes_the_store_first(p
     assert [job.job_id for job in place.open().select(Query())] == ["child-2", "child-1", "before"]
 
 
-@pytest.mark.xfail(
-    raises=AssertionError, reason="wait() in a fork: _rows() drops the inherited watch, then None.wait()"
-)
 def test_who_has_waited_before_a_fork_can_wait_in_the_child(place: Place) -> None:
     store = place.open().store
     cursor = store.end()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from ipaddress import ip_address
+from urllib.parse import quote, urlencode
+
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -17,8 +21,6 @@ SCHEMA = "mam"
 CONNECT_SECONDS = 10
 STATEMENT_MS = 60_000
 
-_LOCAL = ("localhost", "127.", "::1", "/", "@")
-
 
 class Server:
     """One database of one server, as the user named it."""
@@ -26,8 +28,10 @@ class Server:
     def __init__(self, url: str) -> None:
         try:
             self._given = conninfo_to_dict(url)
-        except psycopg.ProgrammingError as error:
-            raise BadInput(why=f"that is not a PostgreSQL address: {_without(url, str(error))}") from None
+        except psycopg.ProgrammingError:
+            raise _not_an_address() from None  # what the library says may repeat a password
+        if any("@" in str(self._given.get(part) or "") for part in ("host", "dbname")):
+            raise _not_an_address()
         self.address = _address(self._given)
         self.channel = f"{SCHEMA}_news"
 
@@ -53,20 +57,49 @@ class Server:
         return StoreUnavailable(store=self.address, problem=self._one_line(error))
 
     def _one_line(self, error: psycopg.Error) -> str:
+        """The first line says what happened; those behind it are hints."""
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = lines[-1] if lines else type(error).__name__
+        said = lines[0].rsplit(" failed: ", 1)[-1] if lines else type(error).__name__
         return _without(str(self._given.get("password") or ""), said.removeprefix("FATAL:").strip())
 
     def _conninfo(self) -> str:
+        own = f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_MS} -c synchronous_commit=on"
         safe: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "mam",
-            "options": f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_MS} -c synchronous_commit=on",
+            # A network that swallows packets must not hold a verb for hours.
+            "keepalives": 1,
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 60_000,
         }
-        host = str(self._given.get("host") or "/")
-        if not host.startswith(_LOCAL):
+        if not all(_is_local(host) for host in self._hosts()):
             safe["sslmode"] = "verify-full"
-        return make_conninfo(**{**safe, **self._given})
+        options = f"{self._given.get('options') or ''} {own}".strip()
+        return make_conninfo(**{**safe, **self._given, "options": options})
+
+    def _hosts(self) -> list[str]:
+        """Every host that may be talked to, also those that only the environment names."""
+        host = self._given.get("host") or os.environ.get("PGHOST") or ""
+        address = self._given.get("hostaddr") or os.environ.get("PGHOSTADDR") or ""
+        return str(address or host).split(",")
+
+
+def _is_local(host: str) -> bool:
+    if not host or host.startswith(("/", "@")) or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _not_an_address() -> BadInput:
+    example = "postgresql://user@host:5432/database"
+    return BadInput(
+        why=f"that is not a PostgreSQL address, such as {example}; @ / : in a password are written %40 %2F %3A"
+    )
 
 
 def text(query: str) -> Any:
@@ -75,9 +108,15 @@ def text(query: str) -> Any:
 
 
 def _address(given: dict[str, Any]) -> str:
-    user = f"{given['user']}@" if given.get("user") else ""
-    port = f":{given['port']}" if given.get("port") else ""
-    return f"postgresql://{user}{given.get('host', '')}{port}/{given.get('dbname', '')}"
+    """What could be given to `--store` again, but for the password."""
+    shown = {name: str(value) for name, value in given.items() if value is not None and "password" not in name}
+    user = f"{quote(shown.pop('user'), safe='')}@" if "user" in shown else ""
+    host = shown.pop("host", "") if not shown.get("host", "").startswith(("/", "@")) else ""
+    host = f"[{host}]" if ":" in host else host
+    port = f":{shown.pop('port')}" if "port" in shown else ""
+    name = quote(shown.pop("dbname", ""), safe="")
+    settings = f"?{urlencode(shown, safe='/', quote_via=quote)}" if shown else ""
+    return f"postgresql://{user}{host}{port}/{name}{settings}"
 
 
 def _without(secret: str, said: str) -> str:

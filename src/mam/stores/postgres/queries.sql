@@ -77,6 +77,10 @@ SELECT pg_notify(%(channel)s, '')
 -- What became of a transaction whose commit was not answered: `in progress`, `committed` or `aborted`.
 SELECT pg_xact_status(%(xact)s::xid8)
 
+-- name: is ours
+-- A crash may have given the same number to another transaction, so the row itself is the proof.
+SELECT count(*) FROM journal WHERE xact = %(xact)s::xid8 AND job_id = %(job_id)s AND lines = %(lines)s
+
 -- name: ids with prefix
 SELECT job_id FROM job WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
 
@@ -101,4 +105,4 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text
 -- name: entries
 SELECT xact::text, number, job_id, fields, lines FROM journal
 WHERE (xact, number) > (%(xact)s::xid8, %(number)s) AND xact < %(end)s::xid8
-ORDER BY xact, number LIMIT %(limit)s
+ORDER BY journal.xact, journal.number LIMIT %(limit)s

@@ -9,6 +9,10 @@ import psycopg
 from mam.errors import StoreUnavailable
 from mam.stores.postgres.connection import SCHEMA, Server, text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SCHEMAS = ("schema_0001.sql",)
 """In order; the store's version is how many of them it has."""
 
@@ -21,7 +25,7 @@ def create_schema(server: Server, journal_id: str) -> bool:
         try:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-                version = _version(connection)
+                version = _version(server, connection)
                 check_not_newer(server, version)
                 if version == len(SCHEMAS):
                     return False
@@ -45,7 +49,8 @@ def schema_text() -> str:
     return head + "".join(_file(name) for name in SCHEMAS) + tail
 
 
-def check_version(server: Server, version: int) -> None:
+def check_version(server: Server, rows: list[Any]) -> None:
+    version = _number(server, rows)
     check_not_newer(server, version)
     if version < len(SCHEMAS):
         raise StoreUnavailable(
@@ -53,17 +58,32 @@ def check_version(server: Server, version: int) -> None:
         )
 
 
+def _number(server: Server, rows: list[Any]) -> int:
+    if len(rows) != 1 or not isinstance(rows[0][0], int):
+        raise foreign(server)
+    return int(rows[0][0])
+
+
+def foreign(server: Server) -> StoreUnavailable:
+    return StoreUnavailable(store=server.address, problem=f"its schema `{SCHEMA}` belongs to another program")
+
+
 def check_not_newer(server: Server, version: int) -> None:
     if version > len(SCHEMAS):
         raise StoreUnavailable(store=server.address, problem=f"has schema {version}, which only a newer mam knows")
 
 
-def _version(connection: psycopg.Connection[tuple[int]]) -> int:
-    there = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{SCHEMA}.store",)).fetchone()
-    if there is None or not there[0]:
+def _version(server: Server, connection: psycopg.Connection[Any]) -> int:
+    """0 when there is no schema yet, or an empty one."""
+    found = connection.execute(
+        "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = %s", (SCHEMA,)
+    ).fetchall()
+    names = {name for (name,) in found}
+    if not names:
         return 0
-    row = connection.execute("SELECT version FROM store").fetchone()
-    return int(row[0]) if row else 0
+    if not {"store", "job", "journal"} <= names:
+        raise foreign(server)
+    return _number(server, connection.execute("SELECT version FROM store").fetchall())
 
 
 def _file(name: str) -> str:

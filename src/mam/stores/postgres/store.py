@@ -72,10 +72,11 @@ class PostgresStore(SqlStore):
         self._process = os.getpid()
         self._connection: Connection | None = self._server.connect()
         self._listener: Connection | None = None
-        self._transaction: str | None = None
-        """The id of the transaction that is open, once it has written something."""
+        self._written: dict[str, str] | None = None
+        """The last entry of the transaction that is open, by which it can be recognised."""
         self._in_act = False
-        check_version(self._server, int(self._value("version")))
+        self._inherited: tuple[Connection | None, ...] = ()
+        check_version(self._server, self._rows("version"))
 
     # -- the journal -----------------------------------------------------------------------------------------------
 
@@ -97,15 +98,18 @@ class PostgresStore(SqlStore):
                 )
 
     def wait(self, cursor: str, timeout: float) -> bool:
+        self._notice_fork()
         try:
             if self._listener is None or self._listener.closed:
-                self._listener = self._server.connect()
+                self._listener = self._reconnected()
                 self._listener.execute(text(f"LISTEN {self._server.channel}"))
                 return True  # something may have happened before the ear was there: look once more
             if self.end() != cursor and next(iter(self.entries(cursor)), None) is not None:
                 return True
             return any(True for _ in self._listener.notifies(timeout=timeout, stop_after=1))
         except psycopg.Error:
+            if self._listener is not None:
+                self._listener.close()
             self._listener = None
             return True  # the server went away; whoever waits finds out whether it is back
 
@@ -123,7 +127,8 @@ class PostgresStore(SqlStore):
         return self.clock.now()
 
     def _append(self, job_id: str, fields: str, lines: str) -> None:
-        self._transaction = str(self._value("insert entry", job_id=job_id, fields=fields, lines=lines))
+        xact = str(self._value("insert entry", job_id=job_id, fields=fields, lines=lines))
+        self._written = {"xact": xact, "job_id": job_id, "lines": lines}
 
     def _write(self, before: Job | None, change: Change) -> None:
         super()._write(before, change)
@@ -134,15 +139,15 @@ class PostgresStore(SqlStore):
     def _act(self, do: Callable[[], T]) -> T:
         """A connection that is lost before the commit loses nothing, so the act is done again from the beginning. One
         that is lost during the commit leaves a question, and the server is asked what became of the transaction."""
+        self._notice_fork()
         ends = time.monotonic() + PATIENCE_SECONDS
         with self._threads:
             while True:
-                self._transaction = None
+                self._written = None
                 try:
                     self._execute("BEGIN")
                     self._in_act = True
                     done = do()
-                    self._in_act = False
                 except MamError:
                     self._undo()
                     raise
@@ -157,27 +162,35 @@ class PostgresStore(SqlStore):
                     return done
 
     def _committed(self, ends: float) -> bool:
+        """Whether the act has happened; False when it has to be done again."""
         try:
             self._execute("COMMIT")
-        except psycopg.OperationalError as error:
-            if self._transaction is None:
-                return True  # nothing was written, so there is nothing to ask about
-            return self._became(self._transaction, ends, error) == "committed"
         except psycopg.Error as error:
             self._undo()
+            lost = isinstance(error, psycopg.OperationalError)
+            if lost and (self._written is None or self._has_happened(self._written, ends, error)):
+                return True  # nothing was written, or it is there
             self._pause_or_give_up(error, ends)
             return False
+        finally:
+            self._in_act = False
         return True
 
-    def _became(self, transaction: str, ends: float, error: psycopg.Error) -> str:
+    def _has_happened(self, written: dict[str, str], ends: float, error: psycopg.Error) -> bool:
+        """The server is asked what became of a commit that it did not answer."""
+        self._in_act = False
         while True:
             try:
-                status = str(self._execute(_QUERIES["outcome"], {"xact": transaction})[0][0])
+                status = str(self._execute(_QUERIES["outcome"], {"xact": written["xact"]})[0][0])
+                if status == "committed":
+                    return bool(self._execute(_QUERIES["is ours"], written)[0][0])
+            except errors.InvalidParameterValue:
+                return False  # the server crashed and has forgotten that number: it was never on its disk
             except psycopg.OperationalError as again:
                 self._pause_or_give_up(again, ends)
                 continue
             if status != "in progress":
-                return status
+                return False
             self._pause_or_give_up(error, ends)
 
     def _undo(self) -> None:
@@ -212,16 +225,21 @@ class PostgresStore(SqlStore):
                     self._pause_or_give_up(error, ends)
 
     def _execute(self, query: Any, values: Any = None) -> list[Any]:
-        if self._process != os.getpid():
-            # A child must not use its parent's connection, nor close it.
-            self._connection = self._listener = None
-            self._process = os.getpid()
+        self._notice_fork()
         if self._connection is None or self._connection.closed:
             if self._in_act:
                 raise psycopg.OperationalError("the connection was lost")
             self._connection = self._reconnected()
         cursor = self._connection.execute(query, values)
         return cursor.fetchall() if cursor.description else []
+
+    def _notice_fork(self) -> None:
+        """A child must not use its parent's connection, nor close it, nor wait for a thread that stayed there."""
+        if self._process != os.getpid():
+            self._inherited = (self._connection, self._listener)
+            self._connection = self._listener = None
+            self._threads = RLock()
+            self._process = os.getpid()
 
     def _reconnected(self) -> Connection:
         """A server that was there before may be starting again."""

@@ -82,17 +82,23 @@ class SqlStore(ABC):
         return self._act(do)
 
     def claim(self, request: Request) -> Job | None:
-        def do() -> Job | None:
-            moment = self._moment()
-            self._settle(moment)
-            job = self._job("first pending", label=request.label)
-            if job is None:
-                return None
-            change = acts.claim(job, moment, owner=request.owner, lease_seconds=request.lease_seconds)
-            self._write(job, change)
-            return change.job
+        """What is due is settled in a transaction of its own: entries of one job must not be written by a transaction
+        that is older than the one that registered it, or followers would meet them in the wrong order."""
+        claimed, settled = self._act(lambda: self._settle_or_claim(request))
+        return self._act(lambda: self._claim(request)) if settled else claimed
 
-        return self._act(do)
+    def _settle_or_claim(self, request: Request) -> tuple[Job | None, bool]:
+        if self._settle(self._moment()):
+            return None, True
+        return self._claim(request), False
+
+    def _claim(self, request: Request) -> Job | None:
+        job = self._job("first pending", label=request.label)
+        if job is None:
+            return None
+        change = acts.claim(job, self._moment(), owner=request.owner, lease_seconds=request.lease_seconds)
+        self._write(job, change)
+        return change.job
 
     def sweep(self) -> list[Job]:
         return self._act(lambda: self._settle(self._moment()))

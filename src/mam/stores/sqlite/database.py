@@ -19,6 +19,8 @@ APPLICATION = 0x6D616D31
 SCHEMAS = ("schema_0001.sql",)
 """In order; the database's user_version is how many of them it has."""
 
+_MARKS = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {len(SCHEMAS)};"
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 
@@ -28,8 +30,9 @@ def open_database(path: str, wait_seconds: float) -> apsw.Connection:
         raise StoreMissing(store=address_of(path))
     _check_file(path)
     try:
-        database = _connected(path, wait_seconds, apsw.SQLITE_OPEN_READWRITE)
+        database = _connected(path, wait_seconds)
         _check_contents(database, path)
+        _settle_in(database)
     except apsw.Error as error:
         raise unavailable(path, error, wait_seconds) from None
     return database
@@ -46,8 +49,11 @@ def create_database(path: str, journal_id: str, wait_seconds: float = 10.0) -> b
         raise StoreUnavailable(store=address_of(path), problem=f"cannot be made: {error.strerror}") from None
     _check_file(path)
     try:
-        database = _connected(path, wait_seconds, apsw.SQLITE_OPEN_READWRITE)
+        database = _connected(path, wait_seconds)
         try:
+            if not _is_empty(database):
+                _check_ours(database, path)
+            _settle_in(database)
             return _brought_up_to_date(database, path, journal_id)
         finally:
             database.close()
@@ -57,7 +63,8 @@ def create_database(path: str, journal_id: str, wait_seconds: float = 10.0) -> b
 
 def schema_text() -> str:
     """All of it, as `mam init --sql` prints it."""
-    return "".join(_schema(name) for name in SCHEMAS)
+    first = "INSERT INTO store VALUES (1, lower(hex(randomblob(16))));\n"
+    return "".join(_schema(name) for name in SCHEMAS) + f"\n{first}{_MARKS}\n"
 
 
 def unavailable(path: str, error: apsw.Error, wait_seconds: float) -> StoreUnavailable:
@@ -81,14 +88,22 @@ def address_of(path: str) -> str:
     return f"sqlite://{path}"
 
 
-def _connected(path: str, wait_seconds: float, flags: int) -> apsw.Connection:
-    database = apsw.Connection(path, flags=flags)
+def _connected(path: str, wait_seconds: float) -> apsw.Connection:
+    database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     database.set_busy_handler(_patience(wait_seconds))
+    return database
+
+
+def _settle_in(database: apsw.Connection) -> None:
+    """Only in a database that is mam's own: another program's is not even turned to WAL."""
     # FULL: with NORMAL a power cut takes acknowledged jobs with it. Each is read to its end, since a statement that
     # answers stops there, and those behind it are never run.
     for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         database.execute(f"PRAGMA {setting}").fetchall()
-    return database
+
+
+def _is_empty(database: apsw.Connection) -> bool:
+    return _identity(database)[0] == 0 and not database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
 
 
 def _patience(wait_seconds: float) -> Any:
@@ -112,14 +127,21 @@ def _check_file(path: str) -> None:
 
 
 def _check_contents(database: apsw.Connection, path: str) -> None:
+    if _is_empty(database):
+        raise StoreMissing(store=address_of(path))
+    version = _check_ours(database, path)
+    if version < len(SCHEMAS):
+        why = f"has schema {version} of {len(SCHEMAS)}; `mam init --store {address_of(path)}` brings it up to date"
+        raise StoreUnavailable(store=address_of(path), problem=why)
+
+
+def _check_ours(database: apsw.Connection, path: str) -> int:
     application, version = _identity(database)
     if application != APPLICATION:
         raise StoreUnavailable(store=address_of(path), problem="is a database of another program")
     if version > len(SCHEMAS):
         raise StoreUnavailable(store=address_of(path), problem=f"has schema {version}, which only a newer mam knows")
-    if version < len(SCHEMAS):
-        why = f"has schema {version} of {len(SCHEMAS)}; `mam init --store {address_of(path)}` brings it up to date"
-        raise StoreUnavailable(store=address_of(path), problem=why)
+    return version
 
 
 def _identity(database: apsw.Connection) -> tuple[int, int]:
@@ -131,20 +153,15 @@ def _identity(database: apsw.Connection) -> tuple[int, int]:
 def _brought_up_to_date(database: apsw.Connection, path: str, journal_id: str) -> bool:
     database.execute("BEGIN IMMEDIATE")
     try:
-        application, version = _identity(database)
-        empty = not database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
-        if not empty or application:
-            if application == APPLICATION and version < len(SCHEMAS):
-                pass
-            else:
-                _check_contents(database, path)
-                database.execute("ROLLBACK")
-                return False
+        version = 0 if _is_empty(database) else _check_ours(database, path)
+        if version == len(SCHEMAS):
+            database.execute("ROLLBACK")
+            return False
         for name in SCHEMAS[version:]:
             database.execute(_schema(name))
         if version == 0:
             database.execute("INSERT INTO store VALUES (1, ?)", (journal_id,))
-        database.execute(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {len(SCHEMAS)}; COMMIT")
+        database.execute(f"{_MARKS} COMMIT")
     except BaseException:
         if database.in_transaction:
             database.execute("ROLLBACK")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from _thread import RLock
+from weakref import WeakSet
 
 import apsw
 
@@ -29,6 +30,22 @@ WAIT_SECONDS = 10.0
 _QUERIES = load_queries(__file__)
 
 
+_opened: WeakSet[SqliteStore] = WeakSet()
+
+
+def _before_fork() -> None:
+    for store in list(_opened):
+        store._let_go()
+
+
+def _in_child() -> None:
+    for store in list(_opened):
+        store._begin_anew()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+
+
 def create_sqlite_store(path: str) -> bool:
     """Makes the database if there is none, or brings an older one up to date; whether it did."""
     return create_database(os.path.realpath(path), SystemClock().new_id())
@@ -44,9 +61,9 @@ class SqliteStore(SqlStore):
         self.clock: Clock = clock or SystemClock()
         self._wait_seconds = lock_wait_seconds
         self._threads = RLock()
-        self._process = os.getpid()
-        self._database = open_database(self._path, lock_wait_seconds)
+        self._database: apsw.Connection | None = open_database(self._path, lock_wait_seconds)
         self._watch: Watch | None = None
+        _opened.add(self)
 
     # -- the journal -----------------------------------------------------------------------------------------------
 
@@ -79,23 +96,22 @@ class SqliteStore(SqlStore):
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
-            if self._process == os.getpid():
-                self._database.close()
+            self._let_go()
 
     # -- shared ----------------------------------------------------------------------------------------------------
 
     def _act(self, do: Callable[[], T]) -> T:
         with self._threads:
             self._run("begin")
-            before = self._database.total_changes()
+            before = self._connection().total_changes()
             try:
                 done = do()
                 self._run("commit")
             except BaseException:
-                if self._database.in_transaction:
+                if self._connection().in_transaction:
                     self._run("roll back")
                 raise
-            if self._database.total_changes() != before:
+            if self._connection().total_changes() != before:
                 self._ring()
             return done
 
@@ -108,16 +124,30 @@ class SqliteStore(SqlStore):
         except OSError:
             pass  # nobody waits longer than a nap
 
+    def _connection(self) -> apsw.Connection:
+        if self._database is None:
+            self._database = open_database(self._path, self._wait_seconds)
+        return self._database
+
+    def _let_go(self) -> None:
+        """Before a fork. SQLite takes a connection in the child for its own, and its locks for held; then the log of
+        the one that lives longer may be deleted by the other."""
+        with self._threads:
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+
+    def _begin_anew(self) -> None:
+        """In a forked child: no thread of the parent's is here, and what it watched is not ours."""
+        self._threads = RLock()
+        self._watch = None
+
     def _moment(self) -> Moment:
         return self.clock.now()
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         with self._threads:
-            if self._process != os.getpid():
-                # A child must not use its parent's connection, nor close it.
-                self._database, self._watch = open_database(self._path, self._wait_seconds), None
-                self._process = os.getpid()
             try:
-                return self._database.execute(_QUERIES[query], values).fetchall()
+                return self._connection().execute(_QUERIES[query], values).fetchall()
             except apsw.Error as error:
                 raise unavailable(self._path, error, self._wait_seconds) from None
