@@ -6,6 +6,7 @@ import json
 import os
 import time
 from _thread import RLock
+from weakref import ref
 
 import psycopg
 from psycopg import errors
@@ -47,12 +48,14 @@ def create_postgres_store(url: str) -> bool:
 class ServerClock:
     """PostgreSQL's time for everything that is judged; ids and chance need no judge."""
 
-    def __init__(self, ask: Callable[[], int]) -> None:
-        self._ask = ask
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = ref(store)  # weak: a store that is dropped closes its connection at once
         self._local = SystemClock()
 
     def now(self) -> Moment:
-        return Moment(wall_ms=self._ask())
+        store = self._store()
+        assert store is not None
+        return Moment(wall_ms=int(store._value("now")))
 
     def new_id(self) -> str:
         return self._local.new_id()
@@ -67,7 +70,7 @@ class PostgresStore(SqlStore):
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         self._server = Server(url)
         self.address = self._server.address
-        self.clock = clock or ServerClock(lambda: int(self._value("now")))
+        self.clock = clock or ServerClock(self)
         self._threads = RLock()
         self._process = os.getpid()
         self._connection: Connection | None = self._server.connect()
@@ -76,7 +79,11 @@ class PostgresStore(SqlStore):
         """The last entry of the transaction that is open, by which it can be recognised."""
         self._in_act = False
         self._inherited: tuple[Connection | None, ...] = ()
-        check_version(self._server, self._rows("version"))
+        try:
+            check_version(self._server, self._rows("version"))
+        except MamError:
+            self.close()
+            raise
 
     # -- the journal -----------------------------------------------------------------------------------------------
 
@@ -120,6 +127,10 @@ class PostgresStore(SqlStore):
                     if connection is not None:
                         connection.close()
             self._connection = self._listener = None
+
+    def __del__(self) -> None:
+        if hasattr(self, "_listener"):
+            self.close()
 
     # -- how it is done here ---------------------------------------------------------------------------------------
 
