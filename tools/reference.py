@@ -45,6 +45,8 @@ ENVIRONMENT = {
     "MAM_REQUIRE_ATTEMPT": "Wins over `require_attempt`; 1 or 0.",
     "MAM_LOCK_WAIT_SECONDS": "Wins over `lock_wait_seconds`.",
     "MAM_CONFIG": "The user's file. It must be there when it is named.",
+    "PGHOST": "As for every PostgreSQL program: the server, when the address names none; PGPASSWORD likewise.",
+    "PGHOSTADDR": "The same, by number.",
     "MAM_DEBUG": "1 shows the traceback of a bug in mam.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
     "XDG_CONFIG_HOME": "The user's file is `mam/config.toml` in it; `~/.config` if unset.",

@@ -281,7 +281,6 @@ def test_a_thread_that_waits_does_not_keep_others_from_working(store: DisturbedS
         assert sleeper.result() == 5
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="the second thread that waits blocks on the listener of the first")
 def test_two_threads_that_wait_are_both_woken(store: DisturbedStore, other: PostgresStore) -> None:
     store.wait(store.end(), 0.01)
     cursor, woken = store.end(), list[bool]()

@@ -220,7 +220,6 @@ def test_threads_share_one_store(place: Place) -> None:
     check_journal(registry.store)
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="two threads read one watch: the first takes the news from the second")
 def test_two_threads_that_wait_are_both_woken(place: Place) -> None:
     store, other = place.open().store, place.open()
     store.wait(store.end(), 0.01)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from _thread import RLock
+from _thread import RLock, get_ident
 from errno import EDQUOT, ENOSPC, EROFS
 
 from mam.clock import SystemClock
@@ -56,7 +56,8 @@ class FilesStore:
         self._book: Book | None = None
         self._process = os.getpid()
         self._abandoned: Book | None = None
-        self._watch: Watch | None = None
+        self._watches: dict[int, Watch] = {}
+        """One for each thread that waits: news that one has read would be lost to the other."""
         self._directory = Directory(self.address)  # says at once what is wrong with it
 
     @property
@@ -143,14 +144,15 @@ class FilesStore:
 
     def wait(self, cursor: str, timeout: float) -> bool:
         self._notice_fork()
-        if self._watch is None:
+        watch = self._watches.get(get_ident())
+        if watch is None:
             from mam.stores.watch import Watch, records_changed
 
-            self._watch = Watch(self.address, records_changed())
+            self._watches[get_ident()] = Watch(self.address, records_changed())
             return True  # something may have happened before the watch began: look once more
         if self.end() != cursor:
             return True
-        return self._watch.wait(timeout)
+        return watch.wait(timeout)
 
     def due_in(self) -> float | None:
         due_ms = self._alone(lambda book: book.index.due_in_ms(self.clock.now()))
@@ -159,9 +161,9 @@ class FilesStore:
     def close(self) -> None:
         self._notice_fork()
         with self._threads:
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+            for watch in self._watches.values():
+                watch.close()
+            self._watches = {}
             self._close_book()
             self._directory.close()
 
@@ -213,7 +215,7 @@ class FilesStore:
         if self._process != os.getpid():
             self._threads = RLock()
             self._abandoned = self._book  # not closed: that would be the parent's database
-            self._book = self._watch = None
+            self._book, self._watches = None, {}
             self._process = os.getpid()
 
     def _read(self, ask: Callable[[Book], T], ask_view: Callable[[ReadOnlyView], T], *, thoroughly: bool = False) -> T:

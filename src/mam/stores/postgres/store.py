@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from _thread import RLock
+from _thread import RLock, get_ident
 from weakref import ref
 
 import psycopg
@@ -74,7 +74,8 @@ class PostgresStore(SqlStore):
         self._threads = RLock()
         self._process = os.getpid()
         self._connection: Connection | None = self._server.connect()
-        self._listener: Connection | None = None
+        self._listeners: dict[int, Connection] = {}
+        """One for each thread that waits: news that one has read would be lost to the other."""
         self._written: dict[str, str] | None = None
         """The last entry of the transaction that is open, by which it can be recognised."""
         self._in_act = False
@@ -107,29 +108,30 @@ class PostgresStore(SqlStore):
     def wait(self, cursor: str, timeout: float) -> bool:
         self._notice_fork()
         try:
-            if self._listener is None or self._listener.closed:
-                self._listener = self._reconnected()
-                self._listener.execute(text(f"LISTEN {self._server.channel}"))
+            listener = self._listeners.get(get_ident())
+            if listener is None or listener.closed:
+                listener = self._listeners[get_ident()] = self._reconnected()
+                listener.execute(text(f"LISTEN {self._server.channel}"))
                 return True  # something may have happened before the ear was there: look once more
             if self.end() != cursor and next(iter(self.entries(cursor)), None) is not None:
                 return True
-            return any(True for _ in self._listener.notifies(timeout=timeout, stop_after=1))
+            return any(True for _ in listener.notifies(timeout=timeout, stop_after=1))
         except psycopg.Error:
-            if self._listener is not None:
-                self._listener.close()
-            self._listener = None
+            lost = self._listeners.pop(get_ident(), None)
+            if lost is not None:
+                lost.close()
             return True  # the server went away; whoever waits finds out whether it is back
 
     def close(self) -> None:
         with self._threads:
             if self._process == os.getpid():
-                for connection in (self._connection, self._listener):
+                for connection in (self._connection, *self._listeners.values()):
                     if connection is not None:
                         connection.close()
-            self._connection = self._listener = None
+            self._connection, self._listeners = None, {}
 
     def __del__(self) -> None:
-        if hasattr(self, "_listener"):
+        if hasattr(self, "_listeners"):
             self.close()
 
     # -- how it is done here ---------------------------------------------------------------------------------------
@@ -247,8 +249,8 @@ class PostgresStore(SqlStore):
     def _notice_fork(self) -> None:
         """A child must not use its parent's connection, nor close it, nor wait for a thread that stayed there."""
         if self._process != os.getpid():
-            self._inherited = (self._connection, self._listener)
-            self._connection = self._listener = None
+            self._inherited = (self._connection, *self._listeners.values())
+            self._connection, self._listeners = None, {}
             self._threads = RLock()
             self._process = os.getpid()
 

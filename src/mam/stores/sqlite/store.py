@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from _thread import RLock
+from _thread import RLock, get_ident
 from weakref import WeakSet
 
 import apsw
@@ -62,7 +62,8 @@ class SqliteStore(SqlStore):
         self._wait_seconds = lock_wait_seconds
         self._threads = RLock()
         self._database: apsw.Connection | None = open_database(self._path, lock_wait_seconds)
-        self._watch: Watch | None = None
+        self._watches: dict[int, Watch] = {}
+        """One for each thread that waits: news that one has read would be lost to the other."""
         _opened.add(self)
 
     # -- the journal -----------------------------------------------------------------------------------------------
@@ -84,18 +85,20 @@ class SqliteStore(SqlStore):
                 )
 
     def wait(self, cursor: str, timeout: float) -> bool:
-        if self._watch is None:
+        watch = self._watches.get(get_ident())
+        if watch is None:
             from mam.stores.watch import Watch, written
 
-            self._watch = Watch(os.path.dirname(self._path), written(os.path.basename(self._bell)))
+            news = written(os.path.basename(self._bell))
+            self._watches[get_ident()] = Watch(os.path.dirname(self._path), news)
             return True  # something may have happened before the watch began: look once more
-        return self.end() != cursor or self._watch.wait(timeout)
+        return self.end() != cursor or watch.wait(timeout)
 
     def close(self) -> None:
         with self._threads:
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+            for watch in self._watches.values():
+                watch.close()
+            self._watches = {}
             self._let_go()
 
     # -- shared ----------------------------------------------------------------------------------------------------
@@ -140,7 +143,7 @@ class SqliteStore(SqlStore):
     def _begin_anew(self) -> None:
         """In a forked child: no thread of the parent's is here, and what it watched is not ours."""
         self._threads = RLock()
-        self._watch = None
+        self._watches = {}
 
     def _moment(self) -> Moment:
         return self.clock.now()
