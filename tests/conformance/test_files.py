@@ -1,19 +1,35 @@
-"""The files store passes the suite."""
+"""The files store passes the suite, and what only a store of files has to stand."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.testing.conformance import StoreConformance
+from mam.testing.conformance import ForeignWrites, StoreConformance
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from mam.clock import Clock
     from mam.stores.port import Store
 
 
-class TestFiles(StoreConformance):
+class TestFiles(StoreConformance, ForeignWrites):
     @staticmethod
     def open_store(place: str, clock: Clock | None = None) -> Store:
         create_files_store(place)
         return FilesStore(place, clock)
+
+    def read_record(self, place: str, job_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((Path(place) / f"{job_id}.json").read_bytes())
+        return found
+
+    def write_record(self, place: str, job_id: str, fields: dict[str, Any]) -> None:
+        temporary = Path(place) / f".{job_id}.foreign.tmp"
+        temporary.write_text(json.dumps(fields), encoding="utf-8")
+        temporary.rename(Path(place) / f"{job_id}.json")
+
+    def remove_record(self, place: str, job_id: str) -> None:
+        (Path(place) / f"{job_id}.json").unlink()

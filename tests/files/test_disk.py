@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +15,9 @@ from mam.errors import StoreReadOnly, StoreUnavailable
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
+from tests.disks import fill
 from tests.files.conftest import Place
 from tests.files.invariants import check
-
-ROOT = os.geteuid() == 0
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of half a megabyte. Needs root, which CI has; it is never skipped there."""
-    if not ROOT and not os.environ.get("CI"):
-        pytest.skip("mounting a small file system needs root")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", str(tmp_path)], check=True)
-    try:
-        yield tmp_path
-    finally:
-        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
-
-
-def fill(path: Path) -> Path:
-    ballast = path / "ballast"
-    with open(ballast, "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):  # noqa: PT012
-        while file.write(b"x" * 4096):
-            pass
-    return ballast
 
 
 def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(small_disk: Path) -> None:

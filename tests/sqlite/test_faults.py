@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -21,6 +21,7 @@ from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.conformance.base import check_journal, registered
 from mam.testing.races import Crew
 from mam.testing.tasks import LABEL, claim_all, wait_for_news
+from tests.disks import fill
 from tests.sqlite.conftest import Place
 from tests.sqlite.killing import Seam, at_statements, at_writes, kill_points
 from tests.stories import WRITERS, Cast
@@ -244,26 +245,6 @@ def test_a_thread_that_waits_does_not_keep_others_from_working(place: Place) -> 
 
 
 # -- disks -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a megabyte. Needs root, which CI has; it is never skipped there."""
-    if os.geteuid() != 0 and not os.environ.get("CI"):
-        pytest.skip("mounting a small file system needs root")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(tmp_path)], check=True)
-    try:
-        yield tmp_path
-    finally:
-        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
-
-
-def fill(path: Path) -> Path:
-    ballast = path / "ballast"
-    with open(ballast, "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):  # noqa: PT012
-        while file.write(b"x" * 4096):
-            pass
-    return ballast
 
 
 def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(small_disk: Path) -> None:

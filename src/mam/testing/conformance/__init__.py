@@ -20,8 +20,8 @@ pytest.register_assert_rewrite(
         f"mam.testing.{name}"
         for name in (
             "tasks", "conformance.base", "conformance.claims", "conformance.durability", "conformance.fences",
-            "conformance.journal", "conformance.lifecycle", "conformance.races", "conformance.registration",
-            "conformance.sequence", "conformance.time",
+            "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
+            "conformance.registration", "conformance.sequence", "conformance.time",
         )
     )
 )  # fmt: skip
@@ -29,6 +29,7 @@ pytest.register_assert_rewrite(
 from mam.testing.conformance.claims import Claims  # noqa: E402 - after the assertions are made to speak
 from mam.testing.conformance.durability import Durability  # noqa: E402
 from mam.testing.conformance.fences import Fences  # noqa: E402
+from mam.testing.conformance.foreign import ForeignWrites  # noqa: E402
 from mam.testing.conformance.journal import Journals  # noqa: E402
 from mam.testing.conformance.lifecycle import Lifecycle  # noqa: E402
 from mam.testing.conformance.races import Races  # noqa: E402
@@ -36,7 +37,7 @@ from mam.testing.conformance.registration import Registrations  # noqa: E402
 from mam.testing.conformance.sequence import Sequences  # noqa: E402
 from mam.testing.conformance.time import Time  # noqa: E402
 
-__all__ = ["InProcessConformance", "StoreConformance"]
+__all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 
 class InProcessConformance(Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Races):

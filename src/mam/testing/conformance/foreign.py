@@ -1,0 +1,119 @@
+"""For stores whose records other programs can write: what they write is taken over, and the fence stays where it was.
+
+A store that lives in files adds this to its class and says how such a program writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.errors import ClaimLost, UnknownJob
+from mam.jobs.status import Status
+from mam.registry import Registry
+from mam.stores.port import Query
+from mam.testing.conformance.base import StoreCase, check_journal, claimed, lines_of, registered, terminal_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.stores.port import Store
+
+    Json = dict[str, Any]
+
+SEED = (
+    "schema_version", "job_id", "status", "created_at", "updated_at", "prompt", "agent", "agent_session", "broker",
+    "topic_prefix", "timeout_sec", "idle_timeout_sec", "expected_artifacts", "last_seq", "auth_token",
+)  # fmt: skip
+"""The fields that an old script knows; it drops all others when it writes a record back."""
+
+
+class ForeignWrites(StoreCase):
+    """Mixed into a store's test class beside `StoreConformance`."""
+
+    def read_record(self, place: str, job_id: str) -> Json:
+        """The record as another program finds it."""
+        raise NotImplementedError
+
+    def write_record(self, place: str, job_id: str, fields: Json) -> None:
+        """Another program puts a whole record in its place, atomically, without asking mam."""
+        raise NotImplementedError
+
+    def remove_record(self, place: str, job_id: str) -> None:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def rewrite(self, place: str) -> Callable[..., None]:
+        """As an old script updates: load, change, drop what it does not know, replace."""
+
+        def rewrite(job_id: str, **changes: Any) -> None:
+            known = {name: value for name, value in self.read_record(place, job_id).items() if name in SEED}
+            self.write_record(place, job_id, {**known, **changes})
+
+        return rewrite
+
+    def test_a_record_that_somebody_else_adds_is_claimed_like_any_other(self, place: str, registry: Registry) -> None:
+        (model,) = registered(registry)
+        fields = {name: value for name, value in self.read_record(place, model).items() if name in SEED}
+        self.write_record(place, "foreign1", {**fields, "job_id": "foreign1", "agent_session": "theirs"})
+        job = registry.pick("theirs", owner="worker")
+        assert job is not None
+        assert (job.job_id, job.attempt) == ("foreign1", 1)
+
+    def test_a_record_that_somebody_else_removes_is_gone(self, place: str, registry: Registry) -> None:
+        (job_id,) = registered(registry)
+        self.remove_record(place, job_id)
+        assert list(registry.select(Query())) == []
+        with pytest.raises(UnknownJob):
+            registry.get(job_id)
+
+    def test_fields_that_it_drops_come_back_and_the_holder_goes_on(
+        self, registry: Registry, rewrite: Callable[..., None]
+    ) -> None:
+        job = claimed(registry, priority=7)
+        rewrite(job.job_id, prompt="other words")
+        after = registry.get(job.job_id)
+        assert (after.attempt, after.lease, after.owner, after.priority) == (1, job.lease, job.owner, 7)
+        assert after.prompt == "other words"
+        assert registry.complete(job.job_id, attempt=1).status is Status.COMPLETED
+        check_journal(registry.store)
+
+    def test_a_claim_by_hand_is_a_claim(self, registry: Registry, rewrite: Callable[..., None]) -> None:
+        (job_id,) = registered(registry)
+        rewrite(job_id, status="running")
+        job = registry.get(job_id)
+        assert (job.status, job.attempt, job.owner) == (Status.RUNNING, 1, "manual")
+        assert job.lease is not None
+
+    def test_an_end_by_hand_is_unfenced_and_told_once(
+        self, registry: Registry, store: Store, rewrite: Callable[..., None]
+    ) -> None:
+        job = claimed(registry)
+        rewrite(job.job_id, status="completed")
+        assert registry.get(job.job_id).status is Status.COMPLETED
+        assert terminal_events(store, job.job_id) == [("completed", "completed")]
+        assert lines_of(store, job.job_id)[-2]["unfenced"] is True
+        with pytest.raises(ClaimLost):
+            registry.complete(job.job_id, attempt=1)
+
+    def test_an_illegal_move_keeps_the_status_and_is_reported(
+        self, registry: Registry, store: Store, rewrite: Callable[..., None]
+    ) -> None:
+        (job_id,) = registered(registry)
+        registry.cancel(job_id)
+        rewrite(job_id, status="running")
+        assert registry.get(job_id).status is Status.CANCELLED
+        assert len(store.problems()) == 1
+        check_journal(store)
+
+    def test_numbers_that_it_took_are_marked_and_never_given_again(
+        self, registry: Registry, store: Store, rewrite: Callable[..., None]
+    ) -> None:
+        job = claimed(registry)
+        rewrite(job.job_id, last_seq=4)
+        assert registry.next_seq(job.job_id) == 5
+        rewrite(job.job_id, last_seq=1)
+        assert registry.next_seq(job.job_id) == 6
+        check_journal(store)
