@@ -294,5 +294,5 @@ class Book:
         self.index.commit(self.applied)
 
 
-def _said(error: OSError | DatabaseError) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+def _said(error: OSError) -> str:
+    return error.strerror or str(error)
