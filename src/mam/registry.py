@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
     from mam.clock import Moment
     from mam.jobs.change import Change
+    from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
+    from mam.jobs.supervised import Ending
     from mam.stores.port import Act, Registration, Store
 
     class Shadow(Protocol):
@@ -60,10 +62,18 @@ class Registry:
         return self.store.select(query)
 
     def explain(self, job: str) -> tuple[Job, list[str]]:
-        from mam.jobs.explain import explain
+        from mam.jobs.explain import Surroundings, explain
+        from mam.jobs.pause import holding
 
-        found = self.get(job)
-        return found, explain(found, self.store.clock.now(), self.store.ahead_of(found))
+        found, now = self.get(job), self.store.clock.now()
+        holder = self.store.holder(found.exclusive) if found.exclusive is not None else None
+        around = Surroundings(
+            ahead=self.store.ahead_of(found),
+            holder=None if holder == found.job_id else holder,
+            pause=holding(self.store.pauses(), found, now),
+            needed={job_id: self.store.newest(job_id) for job_id in found.after},
+        )
+        return found, explain(found, now, around)
 
     # -- handing out ---------------------------------------------------------------------------------------------
 
@@ -71,6 +81,7 @@ class Registry:
         """A new job; `choices` are those of `draft_job`."""
         from mam.jobs.draft import draft_job
 
+        choices["after"] = [self.resolve(needed) for needed in choices.get("after", ())]
         draft = draft_job(job_id=job_id or self.store.clock.new_id(), prompt=prompt, agent=agent, **choices)
         registration = self.store.register(draft)
         self._tell()
@@ -103,12 +114,27 @@ class Registry:
         ends = time.monotonic() + wait
         while True:
             cursor = self.store.end() if wait else ""
-            job = self.store.claim(request)
-            self._tell()
+            job = self.claim(request)
             left = ends - time.monotonic()
             if job is not None or left <= 0:
                 return job
             self._nap(cursor, left)
+
+    def claim(self, request: Request) -> Job | None:
+        """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
+        nothing, it is asked again, so that none is missed that may be claimed."""
+        while True:
+            job = self.store.claim(request)
+            self._tell()
+            if job is not None or self.store.due_in() != 0:
+                return job
+
+    def pause(self, pause: Pause) -> None:
+        """Nobody claims what it concerns, until it is lifted or its time is over."""
+        self.store.pause(pause)
+
+    def resume(self, agent: str | None, label: str | None) -> bool:
+        return self.store.resume(agent, label)
 
     # -- what a holder says --------------------------------------------------------------------------------------
 
@@ -166,6 +192,42 @@ class Registry:
             ),
             look=_look_at_artifacts if event == "completed" else None,
         )  # fmt: skip
+
+    # -- what a worker says --------------------------------------------------------------------------------------
+
+    def started(self, job_id: str, *, attempt: int, run: dict[str, Any]) -> Job:
+        """The agent runs."""
+        from mam.jobs import supervised
+
+        return self._change(
+            job_id, "started", lambda found, now: supervised.started(found, now, attempt=attempt, run=run)
+        )
+
+    def quiet(self, job_id: str, *, attempt: int, seconds: int) -> Job:
+        from mam.jobs import supervised
+
+        return self._change(
+            job_id, "quiet", lambda found, now: supervised.quiet(found, now, attempt=attempt, seconds=seconds)
+        )
+
+    def finish(self, job_id: str, *, attempt: int, ending: Ending) -> Job:
+        """The attempt is over, as its worker found it."""
+        from mam.jobs import supervised
+
+        chance = self.store.clock.chance()
+        return self._change(
+            job_id, "finish",
+            lambda found, now: supervised.finish(
+                found, now, attempt=attempt, ending=ending, delay_seconds=backoff_seconds(found.retries, chance)
+            ),
+        )  # fmt: skip
+
+    def hand_back(self, job_id: str, *, attempt: int, run: dict[str, Any] | None = None) -> Job:
+        from mam.jobs import supervised
+
+        return self._change(
+            job_id, "hand back", lambda found, now: supervised.hand_back(found, now, attempt=attempt, run=run)
+        )
 
     # -- what anyone may say -------------------------------------------------------------------------------------
 
@@ -252,7 +314,7 @@ class Registry:
 
         def careful(found: Job, now: Moment) -> Change:
             change = act(found, now)  # first of all: whoever has lost the claim must hear that, and not what to mend
-            if look is not None and change.lines and found.expected_artifacts:
+            if look is not None and change.lines and found.expected_artifacts and not found.supervised:
                 raise _LookFirst(found)
             return change
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mam.jobs import acts
-from mam.jobs.explain import explain
+from mam.jobs.explain import Surroundings, explain
 from mam.jobs.status import Status
 from tests.unit.jobs import NOW, in_status, later, pending, running
 
@@ -13,7 +13,7 @@ from tests.unit.jobs import NOW, in_status, later, pending, running
 @pytest.mark.parametrize("status", list(Status))
 @pytest.mark.parametrize("seconds", [0, 1e6])
 def test_every_job_is_explained_in_whole_sentences(status: Status, seconds: float) -> None:
-    said = explain(in_status(status), later(seconds), 0)
+    said = explain(in_status(status), later(seconds), Surroundings())
 
     assert said
     assert all(sentence[0] in "ITRN`" and sentence.endswith(".") for sentence in said)
@@ -24,12 +24,12 @@ def test_every_job_is_explained_in_whole_sentences(status: Status, seconds: floa
     ("ahead", "words"), [(0, "the next one"), (1, "1 pending job of"), (7, "7 pending jobs of that label")]
 )
 def test_a_pending_job_says_who_comes_first(ahead: int, words: str) -> None:
-    assert words in " ".join(explain(pending(label="tmux:claude"), NOW, ahead))
-    assert "'tmux:claude'" in explain(pending(label="tmux:claude"), NOW, ahead)[0]
+    assert words in " ".join(explain(pending(label="tmux:claude"), NOW, Surroundings(ahead=ahead)))
+    assert "'tmux:claude'" in explain(pending(label="tmux:claude"), NOW, Surroundings(ahead=ahead))[0]
 
 
 def test_a_pending_job_says_how_often_it_was_lost() -> None:
-    assert "lost 2 of 3 times" in " ".join(explain(pending().replace(losses=2), NOW, 0))
+    assert "lost 2 of 3 times" in " ".join(explain(pending().replace(losses=2), NOW, Surroundings()))
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def test_a_pending_job_says_how_often_it_was_lost() -> None:
         ("time", "its start time"),
         ("retry", "its next try"),
         ("reset", "usage limit"),
-        ("dependency", "another job"),
+        ("dependency", "has ended"),
         ("rain", "rain"),
         (None, "something"),
     ],
 )
 def test_a_waiting_job_says_what_it_waits_for(waits_for: str | None, words: str) -> None:
-    assert words in explain(in_status(Status.WAITING).replace(waiting_for=waits_for), NOW, 0)[0]
+    assert words in explain(in_status(Status.WAITING).replace(waiting_for=waits_for), NOW, Surroundings())[0]
 
 
 @pytest.mark.parametrize(
@@ -59,25 +59,27 @@ def test_a_waiting_job_says_what_it_waits_for(waits_for: str | None, words: str)
     ],
 )
 def test_times_are_told_as_people_tell_them(seconds: float, words: str) -> None:
-    assert words in explain(in_status(Status.WAITING), later(seconds), 0)[0]
+    assert words in explain(in_status(Status.WAITING), later(seconds), Surroundings())[0]
 
 
 def test_a_retry_says_why_it_is_one() -> None:
     job = acts.fail_retryable(running(), NOW, attempt=1, reason="no luck", delay_seconds=9).job
 
-    assert "Retry 1 of 3, after: no luck." in explain(job, NOW, 0)
+    assert "Retry 1 of 3, after: no luck." in explain(job, NOW, Surroundings())
 
 
 def test_what_is_due_says_who_will_move_it() -> None:
-    assert "The next `pick` or `wait` of anyone takes it back." in " ".join(explain(running(60), later(61), 0))
-    assert "the next `pick` or `wait` of anyone makes it pending" in " ".join(
-        explain(in_status(Status.WAITING), later(61), 0)
+    assert "The next `pick` or `wait` of anyone takes it back." in " ".join(
+        explain(running(60), later(61), Surroundings())
     )
-    assert "Nobody else can claim it until then." in " ".join(explain(running(60), later(59), 0))
+    assert "the next `pick` or `wait` of anyone makes it pending" in " ".join(
+        explain(in_status(Status.WAITING), later(61), Surroundings())
+    )
+    assert "Nobody else can claim it until then." in " ".join(explain(running(60), later(59), Surroundings()))
 
 
 def test_a_running_job_says_who_holds_it_and_whether_it_is_silent() -> None:
-    said = explain(running(600), later(300), 0)
+    said = explain(running(600), later(300), Surroundings())
 
     assert said[0] == "It is running: attempt 1, held by worker."
     assert said[-1] == f"It is stalled: no sign of life since {NOW.second}."
@@ -85,14 +87,14 @@ def test_a_running_job_says_who_holds_it_and_whether_it_is_silent() -> None:
 
 @pytest.mark.parametrize(("checked", "unchecked"), [(True, False), (False, True), (None, True)])
 def test_a_completed_job_says_whether_anything_was_looked_at(checked: bool | None, unchecked: bool) -> None:
-    said = " ".join(explain(in_status(Status.COMPLETED).replace(checked=checked), NOW, 0))
+    said = " ".join(explain(in_status(Status.COMPLETED).replace(checked=checked), NOW, Surroundings()))
 
     assert ("unchecked" in said) == unchecked
 
 
 def test_an_ended_job_says_why_and_how_to_go_on() -> None:
-    assert explain(in_status(Status.ERROR), NOW, 0) == [
+    assert explain(in_status(Status.ERROR), NOW, Surroundings()) == [
         f"It ended in error at {NOW.second}: broken.",
         "`mam retry abc12345` registers it anew.",
     ]
-    assert explain(in_status(Status.CANCELLED), NOW, 0)[0] == f"It ended in cancelled at {NOW.second}."
+    assert explain(in_status(Status.CANCELLED), NOW, Surroundings())[0] == f"It ended in cancelled at {NOW.second}."

@@ -39,6 +39,9 @@ OWN = {
     "max_losses": 5, "retries": 1, "max_retries": 4, "waiting_for": None, "due_at": None, "reason": None,
     "result": "done", "checked": True, "key": "nightly", "retry_of": "old", "workdir": "/work", "origin_host": "box",
     "lease": {"expires_at": "2026-06-19T09:32:00.500Z", "seconds": 60, "boot_id": "boot-1", "boot_ms": 17},
+    "after": ["first"], "on_dependency_failure": "run", "exclusive": "gpu", "parent_id": "mother", "depth": 1,
+    "workspace": "worktree", "permissions": "full", "on_idle": "stop", "validation": {"script": "check.sh"},
+    "supervised": True, "said": {"status": "completed"}, "checks": {"artifacts": []}, "run": {"exit_code": 0},
 }  # fmt: skip
 
 

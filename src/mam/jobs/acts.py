@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from mam.jobs.dependency import Needed
+
 MANUAL = "manual"
 """The owner of a claim that nobody made: a status written by hand or by an old script."""
 
 STATUS_OF_EVENT = {"started": RUNNING, "completed": COMPLETED, "error": ERROR}
 
 
-def register(draft: Job, number: int, moment: Moment) -> Change:
-    """A draft becomes a job: numbered, dated, pending or waiting for its start time."""
+def register(draft: Job, number: int, moment: Moment, needed: Needed | None = None) -> Change:
+    """A draft becomes a job: numbered, dated, pending or waiting for its start time or for others to end."""
     waits = draft.due_at is not None and parse_time(draft.due_at) > moment.wall_ms
     job = draft.replace(
         number=number,
@@ -36,12 +38,19 @@ def register(draft: Job, number: int, moment: Moment) -> Change:
         waiting_for="time" if waits else None,
         due_at=draft.due_at if waits else None,
     )
-    return Change(job=job, lines=(line("registered", moment, job, status=job.status, retry_of=job.retry_of),))
+    said = line("registered", moment, job, status=job.status, retry_of=job.retry_of)
+    change = Change(job=job, lines=(said,))
+    if not job.after:
+        return change
+    from mam.jobs.dependency import begun
+
+    return begun(change, needed or {}, moment)
 
 
-def claim(job: Job, moment: Moment, *, owner: str, lease_seconds: float | None, by: str = "pick") -> Change:
+def claim(job: Job, moment: Moment, *, owner: str, lease_seconds: float | None, supervised: bool = False) -> Change:
     """The next attempt begins."""
-    return _claimed(unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by)
+    by = "worker" if supervised else "pick"
+    return _claimed(unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised)
 
 
 def heartbeat(job: Job, moment: Moment, *, attempt: int | None, lease_seconds: float | None) -> Change:
@@ -61,6 +70,8 @@ def complete(
     if _is_repeat(job, COMPLETED, attempt):
         return unchanged(job)
     check_fence(job, attempt)
+    if job.supervised:
+        return say(job, moment, attempt, status=COMPLETED, result=result, told=told)
     change = _claimed_by_hand(job, moment)
     return _ended(change, COMPLETED, moment, attempt, by="complete", told=told, result=result, checked=checked)
 
@@ -70,6 +81,8 @@ def fail(job: Job, moment: Moment, *, attempt: int | None, reason: str, told: Te
     if _is_repeat(job, ERROR, attempt):
         return unchanged(job)
     check_fence(job, attempt)
+    if job.supervised:
+        return say(job, moment, attempt, status=ERROR, reason=reason, told=told)
     return _ended(unchanged(job), ERROR, moment, attempt, by="fail", told=told, reason=reason)
 
 
@@ -78,6 +91,8 @@ def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str
     if _is_repeat(job, ERROR, attempt):
         return unchanged(job)
     check_fence(job, attempt)
+    if job.supervised:
+        return say(job, moment, attempt, status=ERROR, reason=reason, retryable=True)
     change = _claimed_by_hand(job, moment)
     if job.retries >= job.max_retries:
         tries = "1 retry" if job.retries == 1 else f"{job.retries} retries"
@@ -154,6 +169,15 @@ def reserve_seq(job: Job, moment: Moment) -> Change:
     return marked(unchanged(job), "reserved", job.last_seq + 1, moment)
 
 
+def say(job: Job, moment: Moment, attempt: int | None, *, told: Telling | None = None, **words: object) -> Change:
+    """While a worker holds the claim, what its agent says about the end is kept as its word; the worker looks first."""
+    said = {name: word for name, word in words.items() if word is not None}
+    if told is not None:
+        said.update({"detail": told.detail} if told.detail else {}, **({"data": told.data} if told.data else {}))
+    heard = _renewed_by_event(touched(job, moment, said={"at": moment.second, **said}), moment)
+    return Change(job=heard, lines=(line("said", moment, job, attempt=attempt, status=words["status"]),))
+
+
 def check_fence(job: Job, attempt: int | None) -> None:
     """A claim holds while the job is running under exactly that attempt."""
     if attempt is None or (job.status is RUNNING and job.attempt == attempt):
@@ -175,13 +199,14 @@ def _is_repeat(job: Job, to: Status, attempt: int | None) -> bool:
 
 
 def _claimed(
-    change: Change, moment: Moment, *, owner: str, lease_seconds: float | None, by: str, unfenced: bool = False
-) -> Change:
+    change: Change, moment: Moment, *,
+    owner: str, lease_seconds: float | None, by: str, unfenced: bool = False, supervised: bool = False,
+) -> Change:  # fmt: skip
     job = change.job
     return moved(
         change, RUNNING, moment, by=by, unfenced=unfenced, attempt=job.attempt + 1, owner=owner,
         lease=lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
-        claimed_at=moment.second, heard_at=moment.second, reason=None,
+        claimed_at=moment.second, heard_at=moment.second, reason=None, supervised=supervised, said=None,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from mam.errors import MamError
 from mam.frozen import Frozen
 from mam.jobs import acts
 from mam.jobs.change import Change, line, marked, touched
-from mam.jobs.record import Job
+from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.jobs.sweep import with_lease
 
@@ -23,7 +23,9 @@ FOREIGN = "foreign"
 
 KEPT = frozenset(
     {"number", "attempt", "owner", "lease", "claimed_at", "heard_at", "ended_at", "ended_attempt", "losses", "retries",
-     "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at", "schema_version"}
+     "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at", "schema_version", "after", "exclusive",
+     "parent_id", "depth", "validation", "supervised", "said", "checks",
+     "run"}
 )  # fmt: skip
 """The registry's word counts for these, whatever a file says: they fence, order and name the job."""
 
@@ -47,10 +49,12 @@ def adopt_new(found: Job, number: int, moment: Moment) -> Change:
 
 def _settled_in(job: Job) -> Job:
     """Without what belongs to another status than its own: a copied record may bring a lease that nobody holds."""
-    if job.status is WAITING and job.due_at is None:
+    if job.status is WAITING and job.due_at is None and not (job.waiting_for == DEPENDENCY and job.after):
         job = job.replace(status=PENDING)  # nothing would ever end that wait
     if job.status is not RUNNING and job.lease is not None:
         job = job.replace(lease=None, owner=None)
+    if job.supervised:
+        job = job.replace(supervised=False)  # no worker of this registry holds it
     if job.status is not WAITING and (job.due_at or job.waiting_for):
         job = job.replace(due_at=None, waiting_for=None)
     created_at = iso_second(parse_time(job.created_at))

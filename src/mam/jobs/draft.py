@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from mam.clock import iso_milli
 from mam.jobs import rules
-from mam.jobs.record import NO_BROKER, Job
+from mam.jobs.dependency import check_after
+from mam.jobs.record import CHOICES, NO_BROKER, Job
 from mam.jobs.status import PENDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mam.jobs.record import Json
 
 
 def draft_job(
@@ -28,6 +31,15 @@ def draft_job(
     retry_of: str | None = None,
     workdir: str | None = None,
     origin_host: str | None = None,
+    after: Sequence[str] = (),
+    on_dependency_failure: str = "hold",
+    exclusive: str | None = None,
+    parent_id: str | None = None,
+    depth: int = 0,
+    workspace: str = "workdir",
+    permissions: str = "edit",
+    on_idle: str = "show",
+    validation: Json | None = None,
 ) -> Job:
     """Refuses what no store should hold; the store adds number and times."""
     label = agent if label is None else label
@@ -51,6 +63,15 @@ def draft_job(
         retry_of=retry_of,
         workdir=workdir,
         origin_host=origin_host,
+        after=check_after(job_id, after),
+        on_dependency_failure=rules.check_choice("on_dependency_failure", on_dependency_failure, CHOICES),
+        exclusive=None if exclusive is None else rules.check_name("exclusive key", exclusive),
+        parent_id=parent_id,
+        depth=depth,
+        workspace=rules.check_choice("workspace", workspace, CHOICES),
+        permissions=rules.check_choice("permissions", permissions, CHOICES),
+        on_idle=rules.check_choice("on_idle", on_idle, CHOICES),
+        validation=validation,
         unknown={},
     )
 
@@ -69,6 +90,15 @@ def draft_retry(job: Job, job_id: str) -> Job:
         retry_of=job.job_id,
         workdir=job.workdir,
         origin_host=job.origin_host,
+        after=job.after,
+        on_dependency_failure=job.on_dependency_failure,
+        exclusive=job.exclusive,
+        parent_id=job.parent_id,
+        depth=job.depth,
+        workspace=job.workspace,
+        permissions=job.permissions,
+        on_idle=job.on_idle,
+        validation=job.validation,
     ).replace(
         expected_artifacts=job.expected_artifacts, broker=job.broker, max_losses=job.max_losses, unknown=job.unknown
     )

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from mam.clock import Moment
-from mam.jobs.record import Job
+from mam.frozen import Frozen
+from mam.jobs.dependency import open_ones
+from mam.jobs.pause import Pause
+from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import is_due, left_ms, stalled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.dependency import Needed
 
 _WAITS = {
     "retry": "its next try",
     "reset": "its agent's usage limit to reset",
     "time": "its start time",
-    "dependency": "another job",
+    "place": "its working directory, which the last worker did not have",
 }
 
 
-def explain(job: Job, moment: Moment, ahead: int) -> list[str]:
+class Surroundings(Frozen):
+    """What of the other jobs and of the store bears on this one."""
+
+    ahead: int = 0
+    """Pending jobs of its label that are claimed first."""
+    holder: str | None = None
+    """Who runs under its exclusive key."""
+    pause: Pause | None = None
+    needed: Needed = {}  # noqa: RUF012 - nothing writes into it
+
+
+def explain(job: Job, moment: Moment, around: Surroundings) -> list[str]:
     """Sentences for a person: what holds the job, and what will move it."""
     if job.status is PENDING:
-        return _pending(job, ahead)
+        return _pending(job, moment, around)
+    if job.status is WAITING and job.waiting_for == DEPENDENCY:
+        return _after_others(job, around.needed)
     if job.status is WAITING:
         return _waiting(job, moment)
     if job.status is RUNNING:
@@ -26,16 +46,48 @@ def explain(job: Job, moment: Moment, ahead: int) -> list[str]:
     return _ended(job)
 
 
-def _pending(job: Job, ahead: int) -> list[str]:
-    said = [f"It may be claimed now by anyone who picks {job.agent_session!r}."]
-    if ahead:
-        jobs = "job" if ahead == 1 else "jobs"
-        said.append(f"{ahead} pending {jobs} of that label will be claimed first.")
+def _pending(job: Job, moment: Moment, around: Surroundings) -> list[str]:
+    hindrances = _hindrances(job, moment, around)
+    said = hindrances or [f"It may be claimed now by anyone who picks {job.agent_session!r}."]
+    if around.ahead:
+        jobs = "job" if around.ahead == 1 else "jobs"
+        said.append(f"{around.ahead} pending {jobs} of that label will be claimed first.")
+    elif hindrances:
+        said.append(f"Then it is the next one of its label, {job.agent_session!r}.")
     else:
         said.append("It is the next one of that label, so nobody has picked since it became pending.")
     if job.losses:
         said.append(f"It was lost {job.losses} of {job.max_losses} times: a holder's lease ran out.")
     return said
+
+
+def _hindrances(job: Job, moment: Moment, around: Surroundings) -> list[str]:
+    said = []
+    pause = around.pause
+    if pause is not None:
+        left = pause.left_ms(moment)
+        until = "until somebody resumes" if left is None else f"until {pause.until}, {_in(left)}"
+        why = f" ({pause.reason})" if pause.reason else ""
+        said.append(f"It is paused with {pause.whom}, {until}{why}.")
+    if around.holder is not None:
+        said.append(f"Job {around.holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
+    return said
+
+
+def _after_others(job: Job, needed: Needed) -> list[str]:
+    waits = open_ones(job, needed)
+    if not waits:
+        return ["What it waited for has ended: the next `pick` or `wait` of anyone makes it pending."]
+    return [_one_before(job_id, needed.get(job_id)) for job_id in waits]
+
+
+def _one_before(job_id: str, found: Job | None) -> str:
+    if found is None:
+        return f"It waits for job {job_id}, which is gone; `mam cancel` it, or `mam status --set pending` lets it run."
+    name = job_id if found.job_id == job_id else f"{found.job_id}, the retry of {job_id}"
+    if not found.status.ended:
+        return f"It waits for job {name}, which is {found.status}."
+    return f"It waits for job {name}, which ended in {found.status}; `mam retry {found.job_id[:8]}` takes its place."
 
 
 def _waiting(job: Job, moment: Moment) -> list[str]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 SCHEMA_VERSION = 1
+DEPENDENCY = "dependency"
+"""In `waiting_for`: other jobs have to end first."""
 NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
 
 
@@ -69,6 +71,29 @@ class Job(Frozen):
     retry_of: str | None = None
     workdir: str | None = None
     origin_host: str | None = None
+
+    after: list[str] = []  # noqa: RUF012 - frozen by convention: nothing in mam writes into a record's lists
+    """Jobs that must have ended first; a retry of one takes its place."""
+    on_dependency_failure: str = "hold"
+    exclusive: str | None = None
+    """At most one job with this key runs at a time."""
+    parent_id: str | None = None
+    """The job whose agent registered this one."""
+    depth: int = 0
+    workspace: str = "workdir"
+    """Where it runs: in its `workdir`, in a `fresh` directory, or in a git `worktree` of its own."""
+    permissions: str = "edit"
+    on_idle: str = "show"
+    validation: Json | None = None
+    """A script that looks at the outcome, with the hash of what it was when it was trusted."""
+    supervised: bool = False
+    """Whether a worker holds the claim, who looks before it believes that the work is done."""
+    said: Json | None = None
+    """What the agent said about its end while a worker held the claim; a claim, not a fact."""
+    checks: Json | None = None
+    """What the worker then looked at, and what it found."""
+    run: Json | None = None
+    """The process of the latest attempt: how it ended and what it took."""
     unknown: Json
     """Fields of the file that this version does not know."""
 
@@ -91,12 +116,23 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "waiting_for": (str, type(None)), "due_at": (str, type(None)), "reason": (str, type(None)),
     "result": (str, type(None)), "checked": (bool, type(None)), "key": (str, type(None)),
     "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
+    "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
+    "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
+    "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
+    "checks": (dict, type(None)), "run": (dict, type(None)),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}
 _REQUIRED = ("job_id", "status", "created_at", "prompt")
-_COUNTS = ("last_seq", "number", "attempt", "ended_attempt", "losses", "max_losses", "retries", "max_retries")
+_COUNTS = ("last_seq", "number", "attempt", "ended_attempt", "losses", "max_losses", "retries", "max_retries", "depth")
+CHOICES = {
+    "on_dependency_failure": ("hold", "cancel", "run"),
+    "workspace": ("workdir", "fresh", "worktree"),
+    "permissions": ("ask", "edit", "full"),
+    "on_idle": ("show", "stop"),
+}
+"""Fields that hold one of a few words."""
 _SECONDS = ("timeout_sec", "idle_timeout_sec")
-_CHOSEN_BY = ("agent", "agent_session", "key", "retry_of", "created_at")
+_CHOSEN_BY = ("agent", "agent_session", "key", "retry_of", "created_at", "exclusive")
 """What stores choose and order by, so it must be something that every store can hold."""
 
 MOST = 2**53
@@ -176,6 +212,11 @@ def _check_values(fields: Json, file: str) -> None:
         _check_time(name, fields.get(name), file)
     if not all(isinstance(path, str) for path in fields["expected_artifacts"]):
         raise BadRecord(file=file, problem="expected_artifacts holds something that is not text")
+    if not all(isinstance(needed, str) and is_job_id(needed) for needed in fields.get("after", ())):
+        raise BadRecord(file=file, problem="after holds something that is not a job id")
+    for name, choices in CHOICES.items():
+        if fields.get(name, choices[0]) not in choices:
+            raise BadRecord(file=file, problem=f"{name} must be one of {', '.join(choices)}")
 
 
 def _check_range(name: str, number: int | None, least: int, most: int, file: str) -> None:

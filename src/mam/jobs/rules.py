@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from mam.errors import BadInput
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 ID_LIMIT = 64
 ID_PREFIX_SHOWN = 8
 
@@ -75,6 +79,13 @@ def check_count(what: str, number: int, least: int = 0, most: int = 2**31 - 1) -
     if not least <= number <= most:
         raise BadInput(why=f"the {what} must be between {least} and {most}, not {number}")
     return number
+
+
+def check_choice(what: str, word: str, choices: Mapping[str, tuple[str, ...]]) -> str:
+    """One of the few words that this field of a record may hold."""
+    if word not in choices[what]:
+        raise BadInput(why=f"{what} must be one of {', '.join(choices[what])}, not {word[:80]!r}")
+    return word
 
 
 def check_seconds(what: str, seconds: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mam.clock import Moment, parse_time
 from mam.jobs.change import Change, moved, unchanged
 from mam.jobs.lease import Lease, lease_of, pick_seconds
-from mam.jobs.record import Job
+from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import ERROR, PENDING, RUNNING, WAITING
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ def end_of_wait(job: Job) -> Lease | None:
     """
     if job.status is RUNNING:
         return job.lease
-    if job.status is WAITING and job.due_at is not None:
+    if job.status is WAITING and job.due_at is not None and job.waiting_for != DEPENDENCY:
         return Lease(expires_at=job.due_at)
     return None
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from mam.errors import Refused, UnknownJob
+from mam.jobs import acts
+from mam.jobs.status import RUNNING
 from mam.jobs.sweep import end_of_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.jobs.change import Line
+    from collections.abc import Callable
+
+    from mam.clock import Moment
+    from mam.jobs.change import Change, Line
+    from mam.jobs.dependency import Needed
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Query
+    from mam.stores.port import Query, Request
 
 
 def changed_fields(before: Job | None, after: Json) -> Json:
@@ -41,3 +48,35 @@ def matches(query: Query, job: Job) -> bool:
         and (query.label is None or job.agent_session == query.label)
         and (query.since is None or job.created_at >= query.since)
     )
+
+
+def claimed(job: Job, request: Request, moment: Moment) -> Change:
+    """What a request does to the job that it gets."""
+    return acts.claim(
+        job, moment, owner=request.owner, lease_seconds=request.lease_seconds, supervised=request.supervised
+    )
+
+
+def checked_needed(draft: Job, needed: Needed, store: str, newest: Callable[[str], Job | None]) -> Needed:
+    """Those that a new job comes after, if all of them are there and none waits for it."""
+    from mam.jobs.dependency import check_no_cycle
+
+    for job_id, found in needed.items():
+        if found is None:
+            raise UnknownJob(job=job_id, store=store)
+    check_no_cycle(draft, newest)
+    return needed
+
+
+def check_exclusive(before: Job | None, job: Job, holder: Callable[[str], str | None]) -> None:
+    """Whoever begins to run under a key must be the only one; a claim never comes here with a key in use."""
+    if job.exclusive is None or job.status is not RUNNING or (before is not None and before.status is RUNNING):
+        return
+    other = holder(job.exclusive)
+    if other is not None and other != job.job_id:
+        raise Refused(why=f"Job {job.job_id} cannot run now: job {other} runs under the key {job.exclusive!r}.")
+
+
+def soonest(*seconds: float | None) -> float | None:
+    known = [one for one in seconds if one is not None]
+    return min(known) if known else None

@@ -8,8 +8,21 @@ from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.claiming import claim_order, claimable
+from mam.jobs.dependency import settle_dependency
+from mam.jobs.pause import holding, seconds_until_lifted
+from mam.jobs.record import DEPENDENCY
+from mam.jobs.status import RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
-from mam.stores.common import changed_fields, due_ms, event_of, matches
+from mam.stores.common import (
+    changed_fields,
+    check_exclusive,
+    checked_needed,
+    claimed,
+    due_ms,
+    event_of,
+    matches,
+    soonest,
+)
 from mam.stores.port import Entry, Query, Registration, Request
 
 TYPE_CHECKING = False
@@ -18,6 +31,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Change, Line
+    from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.stores.port import Act, Problem
 
@@ -33,6 +47,8 @@ class MemoryStore:
         self.clock: Clock = clock or SystemClock()
         self._jobs: dict[str, Job] = {}
         self._entries: list[Entry] = []
+        self._pauses: dict[tuple[str | None, str | None], Pause] = {}
+        self._secrets: dict[str, dict[str, str]] = {}
         self._changed = Condition()
 
     def register(self, draft: Job) -> Registration:
@@ -43,21 +59,26 @@ class MemoryStore:
             if draft.job_id in self._jobs:
                 raise AlreadyRegistered(job=draft.job_id)
             number = max((job.number for job in self._jobs.values()), default=0) + 1
-            return Registration(job=self._commit(acts.register(draft, number, self.clock.now())), created=True)
+            needed = checked_needed(draft, self._needed(draft), self.address, self.newest)
+            change = acts.register(draft, number, self.clock.now(), needed)
+            return Registration(job=self._commit(change), created=True)
 
     def change(self, job_id: str, act: Act) -> Job:
         with self._changed:
-            return self._commit(act(self.get(job_id), self.clock.now()))
+            before = self.get(job_id)
+            change = act(before, self.clock.now())
+            check_exclusive(before, change.job, self.holder)
+            return self._commit(change)
 
     def claim(self, request: Request) -> Job | None:
         with self._changed:
             moment = self.clock.now()
             self._sweep(moment)
-            pending = [job for job in self._jobs.values() if claimable(job, request.label)]
+            pending = [job for job in self._jobs.values() if self._may_take(request, job, moment)]
             if not pending:
                 return None
             first = min(pending, key=claim_order)
-            return self._commit(acts.claim(first, moment, owner=request.owner, lease_seconds=request.lease_seconds))
+            return self._commit(claimed(first, request, moment))
 
     def sweep(self) -> list[Job]:
         with self._changed:
@@ -83,6 +104,40 @@ class MemoryStore:
             rivals = [other for other in self._jobs.values() if claimable(other, job.agent_session)]
         return sum(claim_order(other) < claim_order(job) for other in rivals)
 
+    def newest(self, job_id: str) -> Job | None:
+        with self._changed:
+            found = self._jobs.get(job_id)
+            retries = {job.retry_of: job for job in self._jobs.values() if job.retry_of is not None}
+            while job_id in retries:
+                found = retries[job_id]
+                job_id = found.job_id
+            return found
+
+    def holder(self, key: str) -> str | None:
+        with self._changed:
+            running = [job.job_id for job in self._jobs.values() if job.exclusive == key and job.status is RUNNING]
+        return running[0] if running else None
+
+    def pauses(self) -> list[Pause]:
+        return list(self._pauses.values())
+
+    def pause(self, pause: Pause) -> None:
+        with self._changed:
+            self._pauses[pause.agent, pause.label] = pause
+            self._changed.notify_all()
+
+    def resume(self, agent: str | None, label: str | None) -> bool:
+        with self._changed:
+            found = self._pauses.pop((agent, label), None)
+            self._changed.notify_all()
+        return found is not None
+
+    def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
+        self._secrets[job_id] = {**self.secrets(job_id), **secrets}
+
+    def secrets(self, job_id: str) -> dict[str, str]:
+        return self._secrets.get(job_id, {})
+
     def problems(self) -> list[Problem]:
         return []
 
@@ -98,11 +153,16 @@ class MemoryStore:
 
     def wait(self, cursor: str, timeout: float) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: len(self._entries) > int(cursor), timeout)
+            if len(self._entries) > int(cursor):
+                return True
+            return self._changed.wait(timeout)
 
     def due_in(self) -> float | None:
         with self._changed:
-            return seconds_until_due(self._jobs.values(), self.clock.now())
+            moment = self.clock.now()
+            if self._settled_dependents(moment):
+                return 0.0
+            return soonest(seconds_until_due(self._jobs.values(), moment), seconds_until_lifted(self.pauses(), moment))
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -115,9 +175,26 @@ class MemoryStore:
                 return job
         return None
 
+    def _needed(self, job: Job) -> dict[str, Job | None]:
+        return {job_id: self.newest(job_id) for job_id in job.after}
+
+    def _may_take(self, request: Request, job: Job, moment: Moment) -> bool:
+        return (
+            claimable(job, request.label)
+            and request.job_id in (None, job.job_id)
+            and (job.exclusive is None or self.holder(job.exclusive) is None)
+            and holding(self.pauses(), job, moment) is None
+        )
+
     def _sweep(self, moment: Moment) -> list[Job]:
         due = sorted((job for job in self._jobs.values() if is_due(job, moment)), key=due_ms)
-        return [self._commit(settle(job, moment)) for job in due[:SWEEP_LIMIT]]
+        settled = [self._commit(settle(job, moment)) for job in due[:SWEEP_LIMIT]]
+        return settled + [self._commit(change) for change in self._settled_dependents(moment)]
+
+    def _settled_dependents(self, moment: Moment) -> list[Change]:
+        waiting = [job for job in self._jobs.values() if job.waiting_for == DEPENDENCY]
+        changes = [settle_dependency(job, self._needed(job), moment) for job in waiting]
+        return [change for change in changes if change.lines][:SWEEP_LIMIT]
 
     def _commit(self, change: Change) -> Job:
         if change.lines:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
+    from mam.jobs.pause import Pause
 
     Act = Callable[[Job, Moment], Change]
 
@@ -29,6 +30,10 @@ class Request(Frozen):
     owner: str
     lease_seconds: float | None = None
     """None takes the job's own time limit."""
+    supervised: bool = False
+    """Whether a worker asks, who will look at the outcome itself."""
+    job_id: str | None = None
+    """Only this one, if it may be claimed now; None takes the first of the label."""
 
 
 class Registration(Frozen):
@@ -102,12 +107,14 @@ if TYPE_CHECKING:
         def claim(self, request: Request) -> Job | None:
             """Hand out the first job of exactly this label: highest priority, then lowest number.
 
-            Settles due jobs first, as `sweep` does. Two claimers never get the same attempt of a job. The cost does
-            not grow with the number of jobs. None when there is nothing to claim.
+            Settles due jobs first, as `sweep` does. Passes over what a pause or a key in use holds back. Two claimers
+            never get the same attempt of a job. The cost does not grow with the number of jobs. None when there is
+            nothing to claim.
             """
 
         def sweep(self) -> list[Job]:
-            """Settle what time has decided (mam.jobs.sweep), longest due first, at most SWEEP_LIMIT jobs."""
+            """Settle what time has decided (mam.jobs.sweep) and what the end of a job means for those that come after
+            it (mam.jobs.dependency), longest due first, at most SWEEP_LIMIT jobs of each kind."""
 
         def get(self, job_id: str) -> Job:
             """The job of exactly this id. Raises UnknownJob, or BadRecord if it cannot be read."""
@@ -120,6 +127,26 @@ if TYPE_CHECKING:
 
         def ahead_of(self, job: Job) -> int:
             """How many pending jobs of the same label would be claimed before this one."""
+
+        def newest(self, job_id: str) -> Job | None:
+            """The last retry of this job, or the job itself; None when there is none of them."""
+
+        def holder(self, key: str) -> str | None:
+            """The job that runs under this exclusive key."""
+
+        def pauses(self) -> list[Pause]:
+            """Every pause that is kept, also those whose time is over."""
+
+        def pause(self, pause: Pause) -> None:
+            """Keep it, in the place of one for the same agent and label. Wakes those who wait, as `resume` does."""
+
+        def resume(self, agent: str | None, label: str | None) -> bool:
+            """Lift the pause of exactly this agent and label; False when there is none."""
+
+        def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
+            """What may not stand in a record, durable when it returns."""
+
+        def secrets(self, job_id: str) -> dict[str, str]: ...
 
         def problems(self) -> list[Problem]:
             """What the last look at the store found and left alone."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _MODIFY, _CLOSE_WRITE, _MOVED_TO, _DELETE = 0x2, 0x8, 0x80, 0x200
 _LOOK_SECONDS = 0.25
 
+BELL = ".bell"
+"""A file that is opened and closed when something happened that is no change of a record."""
+
 
 class News(Frozen):
     """What is worth waking up for."""
@@ -27,7 +30,10 @@ class News(Frozen):
 
 def records_changed() -> News:
     """The lock and temporary files begin with a dot: whoever only looks touches them too, and must wake nobody."""
-    return News(events=_MOVED_TO | _CLOSE_WRITE | _DELETE, concerns=lambda name: not name.startswith(b"."))
+    return News(
+        events=_MOVED_TO | _CLOSE_WRITE | _DELETE,
+        concerns=lambda name: not name.startswith(b".") or name == os.fsencode(BELL),
+    )
 
 
 def written(name: str) -> News:

@@ -18,6 +18,7 @@ from mam.errors import BadRecord, StoreUnavailable, UnknownJob
 from mam.frozen import Frozen
 from mam.jobs.change import Change
 from mam.jobs.record import parse_job
+from mam.jobs.status import PENDING, RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import changed_fields, event_of
 from mam.stores.files.directory import Directory, make_directories
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from mam.stores.files.index import Row, Stamp
     from mam.stores.files.records import Found, Prepared
     from mam.stores.port import Problem
+    from mam.stores.secrets import Secrets
 
 STORE, INDEX = ".store", "index.sqlite"
 MENDED = (0, 0, 0)
@@ -124,7 +126,7 @@ class Book:
         self._remember_secrets(found)
         same = row.state["prompt"] == digest(found.job.prompt)
         before = parse_job({**row.state, "prompt": found.job.prompt if same else ""}, self.directory.path)
-        adoption = adopt_known(before, found.job, found.given, self.clock.now())
+        adoption = adopt_known(before, self.without_rival(before, found.job), found.given, self.clock.now())
         if adoption.change.lines:
             self.commit([Step(before=before, change=adoption.change)])
         else:
@@ -133,6 +135,18 @@ class Book:
             complaint = f"{adoption.complaint} The rest of that write was taken over."
             self.quietly(lambda: self.index.note_problem(f"{before.job_id}.json", complaint, MENDED))
         return adoption.change.job
+
+    def without_rival(self, before: Job | None, found: Job) -> Job:
+        """A foreign write cannot make a second job run under an exclusive key."""
+        exclusive = found.exclusive if before is None else before.exclusive
+        if exclusive is None or found.status is not RUNNING or (before is not None and before.status is RUNNING):
+            return found
+        holder = self.index.gate.holder(exclusive)
+        if holder in (None, found.job_id):
+            return found
+        problem = f"it says running, but job {holder} runs under its key {exclusive!r}"
+        self.note_problem(f"{found.job_id}.json", problem, MENDED)
+        return found.replace(status=PENDING if before is None else before.status)
 
     # -- what others left ------------------------------------------------------------------------------------------
 
@@ -211,7 +225,35 @@ class Book:
                 continue  # marked, and not in the way of the others any more
             steps.append(Step(before=job, change=settle(job, moment)))
         self.commit(steps)
+        return [step.change.job for step in steps if step.change.lines] + self._settle_dependents(moment)
+
+    def _settle_dependents(self, moment: Moment) -> list[Job]:
+        """What the end of a job means for some of those that come after it."""
+        page = self.index.gate.page(SWEEP_LIMIT)
+        if page is None:
+            return []
+        from mam.jobs.dependency import settle_dependency
+
+        steps = []
+        for job_id in page.dependents:
+            try:
+                job = self.load(job_id)
+                steps.append(Step(before=job, change=settle_dependency(job, self.needed(job), moment)))
+            except (BadRecord, UnknownJob):
+                continue  # looked at again when its file, or that of the job it waits for, has been mended
+        self.commit(steps)
+        self.quietly(lambda: self.index.gate.turn(page))
         return [step.change.job for step in steps if step.change.lines]
+
+    def needed(self, job: Job) -> dict[str, Job | None]:
+        return {job_id: self.newest(job_id) for job_id in job.after}
+
+    def newest(self, job_id: str) -> Job | None:
+        """The last retry of a job, or itself; None when it is gone."""
+        try:
+            return self.load(self.index.gate.newest(job_id))
+        except UnknownJob:
+            return None
 
     def _prepare(self, steps: list[Step]) -> list[_Draft]:
         drafts: list[_Draft] = []
@@ -242,9 +284,12 @@ class Book:
                 self.keep_secrets(step.change.job.job_id, inline)
 
     def keep_secrets(self, job_id: str, secrets: Json) -> None:
-        from mam.stores.files.secrets import Secrets
+        self.secrets().keep(job_id, secrets)
 
-        Secrets(self.home).keep(job_id, secrets)
+    def secrets(self) -> Secrets:
+        from mam.stores.secrets import Secrets
+
+        return Secrets(os.path.join(self.home, "secrets"))
 
     def _entries(self, drafts: list[_Draft]) -> list[Json]:
         return [

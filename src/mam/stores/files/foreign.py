@@ -100,7 +100,7 @@ def _adopt(book: Book, strangers: list[Found]) -> None:
     moment = book.clock.now()
     steps = []
     for place, found in enumerate(strangers):
-        change = adopt_new(found.job, book.applied.next_number + place, moment)
+        change = adopt_new(book.without_rival(None, found.job), book.applied.next_number + place, moment)
         # A record that needs nothing but a number keeps its file as it is; the number is in the journal.
         untouched = change.job.replace(number=found.job.number) == found.job
         steps.append(Step(before=found.job, change=change, stamp=found.stamp if untouched else None))

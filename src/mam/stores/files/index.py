@@ -20,6 +20,9 @@ from mam.jobs.status import Status
 from mam.jobs.sweep import end_of_wait
 from mam.stores.files.journal import Place
 from mam.stores.port import Problem
+from mam.stores.sql.gate import UNREADABLE, Gate, blocked_at_first
+from mam.stores.sql.gate import __file__ as gate_module
+from mam.stores.sql.queries import load_queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,13 +41,13 @@ __all__ = ["NO_STAMP", "Applied", "DatabaseError", "Index", "Row", "digest"]
 _DAMAGE = (1, 11, 26)
 """SQLITE_ERROR (a table is missing), SQLITE_CORRUPT, SQLITE_NOTADB."""
 
-VERSION = 2
+VERSION = 3
 NO_STAMP = (-1, -1, -1)
 """Of a file that has to be looked at, or of something that is no record file."""
 
 _COLUMNS = (
-    "job_id, number, status, label, priority, created_at, key, retry_of, due_ms, boot_id, boot_ms,"
-    " inode, modified_ns, size, bad, state"
+    "job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,"
+    " due_ms, boot_id, boot_ms, inode, modified_ns, size, bad, state"
 )
 
 
@@ -69,6 +72,8 @@ class Row(Frozen):
 class Index:
     def __init__(self, path: str) -> None:
         self._database = _prepared(path)
+        self._gate_queries: dict[str, str] = {}
+        self.gate = Gate(self._ask_gate)
 
     def close(self) -> None:
         self._database.close()
@@ -110,7 +115,9 @@ class Index:
 
     def clear(self) -> None:
         """Empty, to be filled from the files."""
-        self._database.executescript("DELETE FROM job; DELETE FROM problem; DELETE FROM applied;")
+        self._database.executescript(
+            "DELETE FROM job; DELETE FROM dependency; DELETE FROM unsettled; DELETE FROM problem; DELETE FROM applied;"
+        )
 
     # -- one job ---------------------------------------------------------------------------------------------------
 
@@ -127,33 +134,69 @@ class Index:
         end = end_of_wait(job)
         due_ms = end.wall_ms if end else None
         boot_id, boot_ms = (end.boot_id, end.boot_ms) if end and end.boot_id else (None, None)
+        root = None if job.retry_of is None else self._root(job.retry_of)
         self._database.execute(
-            f"INSERT OR REPLACE INTO job ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",  # noqa: S608
+            f"INSERT OR REPLACE INTO job ({_COLUMNS})"  # noqa: S608
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
             (
-                job.job_id, job.number, job.status.value, job.agent_session, job.priority, job.created_at,
-                job.key, job.retry_of, due_ms, boot_id, boot_ms, *stamp, _as_text(state),
+                job.job_id, job.number, job.status.value, job.agent_session, job.agent, job.priority, job.created_at,
+                job.key, job.retry_of, root, job.exclusive, blocked_at_first(job), due_ms, boot_id, boot_ms,
+                *stamp, _as_text(state),
             ),
         )  # fmt: skip
+        self.gate.written(job, root)
         self.forget_problem(f"{job.job_id}.json")
 
     def remove(self, job_ids: list[str]) -> None:
         for job_id in job_ids:
+            row = self._one("SELECT root, exclusive FROM job WHERE job_id = ?", job_id)
             self._database.execute("DELETE FROM job WHERE job_id = ?", (job_id,))
             self.forget_problem(f"{job_id}.json")
+            if row is not None:
+                self.gate.removed(job_id, *row)
+
+    def weigh_anew(self) -> None:
+        """After the rows were put in any order: who holds whom back."""
+        for (key,) in self._all("SELECT DISTINCT exclusive FROM job WHERE exclusive IS NOT NULL"):
+            self.gate.rebalance(key)
+        self._database.execute(
+            "INSERT OR REPLACE INTO unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM dependency"
+        )
+
+    def _root(self, job_id: str) -> str:
+        return self._text("SELECT root FROM job WHERE job_id = ? AND root IS NOT NULL", job_id) or job_id
 
     # -- choosing --------------------------------------------------------------------------------------------------
 
-    def first_pending(self, label: str) -> str | None:
+    def first_pending(self, label: str, passed_over: frozenset[str] = frozenset()) -> str | None:
+        """The first that is free, of an agent that is not passed over."""
+        if passed_over:
+            return self._first_of_others(label, passed_over)
         # Without INDEXED BY a planner that has seen statistics may walk the whole table instead.
         return self._text(
-            "SELECT job_id FROM job INDEXED BY claim WHERE label = ? AND status = 'pending' AND bad = 0"
+            "SELECT job_id FROM job INDEXED BY claim WHERE label = ? AND status = 'pending' AND blocked = 0"
             " ORDER BY priority DESC, number LIMIT 1",
             label,
         )
 
+    def _first_of_others(self, label: str, passed_over: frozenset[str]) -> str | None:
+        """Steps from agent to agent, so that ten thousand jobs of a paused one are one step."""
+        heads, agent = [], ""
+        free = "FROM job INDEXED BY claim_by_agent WHERE label = ? AND status = 'pending' AND blocked = 0"
+        while row := self._one(f"SELECT agent {free} AND agent > ? ORDER BY agent LIMIT 1", label, agent):
+            agent = row[0]
+            if agent not in passed_over:
+                first = f"SELECT -priority, number, job_id {free} AND agent = ? ORDER BY priority DESC, number LIMIT 1"
+                heads.append(self._one(first, label, agent))
+        return min(heads)[2] if heads else None
+
+    def is_free(self, job_id: str) -> bool:
+        row = self._one("SELECT 1 FROM job WHERE job_id = ? AND status = 'pending' AND blocked = 0", job_id)
+        return row is not None
+
     def ahead(self, label: str, priority: int, number: int) -> int:
         row = self._one(
-            "SELECT count(*) FROM job INDEXED BY claim WHERE label = ? AND status = 'pending' AND bad = 0"
+            "SELECT count(*) FROM job WHERE label = ? AND status = 'pending' AND bad = 0"
             " AND (priority > ? OR (priority = ? AND number < ?))",
             label, priority, priority, number,
         )  # fmt: skip
@@ -188,6 +231,7 @@ class Index:
             ),
         ]  # fmt: skip
         times = [row[0] for row in rows if row is not None and row[0] is not None]
+        times += [0 for _unsettled in self._all("SELECT 1 FROM unsettled LIMIT 1")]
         return max(0, min(times)) if times else None
 
     # -- looking up ------------------------------------------------------------------------------------------------
@@ -226,7 +270,10 @@ class Index:
 
     def mark_bad(self, job_id: str, problem: str, stamp: Stamp) -> None:
         """Known, but its file cannot be read any more: nobody claims it until it can."""
-        self._database.execute("UPDATE job SET bad = 1 WHERE job_id = ?", (job_id,))
+        self._database.execute("UPDATE job SET bad = 1, blocked = ? WHERE job_id = ?", (UNREADABLE, job_id))
+        row = self._one("SELECT exclusive FROM job WHERE job_id = ?", job_id)
+        if row is not None and row[0] is not None:
+            self.gate.rebalance(row[0])  # another one may be the first now
         self.note_problem(f"{job_id}.json", problem, stamp)
 
     def forget_problem(self, file: str) -> None:
@@ -238,6 +285,11 @@ class Index:
     def problems(self) -> list[tuple[Problem, Stamp]]:
         rows = self._all("SELECT file, problem, inode, modified_ns, size FROM problem ORDER BY file")
         return [(Problem(file=row[0], problem=row[1]), tuple(row[2:])) for row in rows]
+
+    def _ask_gate(self, query: str, **values: object) -> list[Any]:
+        if not self._gate_queries:
+            self._gate_queries = load_queries(gate_module, "gate.sql")
+        return self._database.execute(self._gate_queries[query], values).fetchall()
 
     def _one(self, query: str, *values: object) -> Any:
         return self._database.execute(query, values).fetchone()

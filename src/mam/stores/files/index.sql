@@ -6,10 +6,14 @@ CREATE TABLE job (
     number      INTEGER NOT NULL,
     status      TEXT NOT NULL,
     label       TEXT NOT NULL,
+    agent       TEXT NOT NULL,
     priority    INTEGER NOT NULL,
     created_at  TEXT NOT NULL,
     key         TEXT,
     retry_of    TEXT,
+    root        TEXT,             -- the first of a chain of retries, for those that are one
+    exclusive   TEXT,
+    blocked     INTEGER NOT NULL, -- 0 free, 1 held back by its exclusive key, 2 unreadable (mam.stores.sql.gate)
     due_ms      INTEGER,          -- end of the lease or of the wait, wall clock
     boot_id     TEXT,             -- of a lease: the boot whose clock decides
     boot_ms     INTEGER,
@@ -21,11 +25,30 @@ CREATE TABLE job (
 );
 
 CREATE INDEX by_number ON job (number);
-CREATE INDEX claim ON job (label, priority DESC, number) WHERE status = 'pending' AND bad = 0;
+CREATE INDEX claim ON job (label, priority DESC, number) WHERE status = 'pending' AND blocked = 0;
+CREATE INDEX claim_by_agent ON job (label, agent, priority DESC, number) WHERE status = 'pending' AND blocked = 0;
+CREATE INDEX by_key ON job (exclusive, label, priority DESC, number) WHERE exclusive IS NOT NULL AND status = 'pending';
+CREATE INDEX held ON job (exclusive) WHERE exclusive IS NOT NULL AND status = 'running';
+CREATE INDEX chain ON job (root, number) WHERE root IS NOT NULL;
 CREATE INDEX due_by_wall ON job (due_ms) WHERE due_ms IS NOT NULL AND bad = 0;
 CREATE INDEX due_by_boot ON job (boot_id, boot_ms) WHERE boot_id IS NOT NULL AND bad = 0;
 CREATE INDEX job_key ON job (key) WHERE key IS NOT NULL;
 CREATE INDEX job_retry_of ON job (retry_of) WHERE retry_of IS NOT NULL;
+
+-- Who waits for whom, by the first job of a chain of retries; and the ends that those who wait have not been told yet.
+CREATE TABLE dependency (
+    needs  TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    job_id TEXT NOT NULL,
+    PRIMARY KEY (needs, number)
+) WITHOUT ROWID;
+CREATE INDEX dependent ON dependency (job_id);
+
+CREATE TABLE unsettled (
+    root  TEXT PRIMARY KEY,
+    ended TEXT NOT NULL,
+    upto  INTEGER NOT NULL
+) WITHOUT ROWID;
 
 -- Files that mam could not read or did not take over as they are, for the eyes of a person.
 CREATE TABLE problem (

@@ -10,6 +10,7 @@ import os
 
 from mam.errors import StoreDamaged, StoreUnavailable
 from mam.frozen import Frozen
+from mam.stores.beside import sync_directory
 from mam.stores.files.frames import frame, unframe
 from mam.writing import write_all
 
@@ -258,11 +259,3 @@ def _segment_name(first: int) -> str:
 
 def _is_segment(name: str) -> bool:
     return len(name) == 28 and name.startswith("journal-") and name.endswith(".log") and name[8:-4].isdigit()
-
-
-def sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

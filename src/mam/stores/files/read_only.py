@@ -7,7 +7,7 @@ import os
 from mam.errors import BadRecord, UnknownJob
 from mam.jobs.claiming import claim_order
 from mam.jobs.rules import is_job_id
-from mam.jobs.status import PENDING
+from mam.jobs.status import PENDING, RUNNING
 from mam.stores.common import matches
 from mam.stores.files.directory import Directory
 from mam.stores.files.event_log import read_events
@@ -47,6 +47,18 @@ class ReadOnlyView:
     def ahead_of(self, job: Job) -> int:
         rivals = self._matching(Query(label=job.agent_session, statuses=frozenset({PENDING})))
         return sum(claim_order(rival) < claim_order(job) for rival in rivals)
+
+    def newest(self, job_id: str) -> Job | None:
+        retries = {job.retry_of: job for job in self._matching(Query()) if job.retry_of is not None}
+        found = self._sound(job_id)
+        while job_id in retries:
+            found = retries[job_id]
+            job_id = found.job_id
+        return found
+
+    def holder(self, key: str) -> str | None:
+        running = self._matching(Query(statuses=frozenset({RUNNING})))
+        return next((job.job_id for job in running if job.exclusive == key), None)
 
     def events(self, job_id: str) -> list[Line]:
         return read_events(self._directory.descriptor, job_id)

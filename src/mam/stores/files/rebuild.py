@@ -70,6 +70,8 @@ def index_from_records(book: Book) -> Applied:
             except BadRecord as problem:
                 bad.append((job_id, problem))
 
+        book.index.weigh_anew()
+
     book.quietly(put_all)
     for job_id, problem in bad:
         book.note_bad(job_id, problem)

@@ -9,9 +9,9 @@ from errno import EDQUOT, ENOSPC, EROFS
 from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable, UnknownJob
 from mam.jobs import acts
-from mam.jobs.change import Change
 from mam.jobs.claiming import claimable
-from mam.stores.common import matches
+from mam.jobs.pause import passed_over, seconds_until_lifted
+from mam.stores.common import check_exclusive, checked_needed, claimed, matches, soonest
 from mam.stores.files.book import INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
 from mam.stores.files.directory import Directory, make_directories
@@ -19,6 +19,7 @@ from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
 from mam.stores.files.journal import parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
+from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.records import Records
 from mam.stores.port import Entry, Problem, Registration
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock
     from mam.jobs.change import Line
+    from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
     from mam.stores.files.read_only import ReadOnlyView
     from mam.stores.port import Act, Query, Request
@@ -79,6 +81,7 @@ class FilesStore:
         def do(book: Book) -> Job:
             job = book.load(job_id)
             change = act(job, self.clock.now())
+            check_exclusive(job, change.job, book.index.gate.holder)
             book.commit([Step(before=job, change=change)])
             return change.job
 
@@ -120,6 +123,43 @@ class FilesStore:
             lambda view: view.ahead_of(job),
         )
 
+    def newest(self, job_id: str) -> Job | None:
+        return self._read(lambda book: book.newest(job_id), lambda view: view.newest(job_id))
+
+    def holder(self, key: str) -> str | None:
+        return self._read(lambda book: book.index.gate.holder(key), lambda view: view.holder(key))
+
+    # -- pauses and secrets ----------------------------------------------------------------------------------------
+
+    def pauses(self) -> list[Pause]:
+        return read_pauses(self.home)
+
+    def pause(self, pause: Pause) -> None:
+        self._replace_pauses(pause.agent, pause.label, [pause])
+
+    def resume(self, agent: str | None, label: str | None) -> bool:
+        return self._replace_pauses(agent, label, [])
+
+    def _replace_pauses(self, agent: str | None, label: str | None, now: list[Pause]) -> bool:
+        def do(book: Book) -> bool:
+            known = read_pauses(book.home)
+            others = [one for one in known if (one.agent, one.label) != (agent, label)]
+            if len(others) != len(known) or now:
+                write_pauses(book.home, others + now)
+            return len(others) != len(known)
+
+        replaced = self._alone(do)
+        ring(self.address)
+        return replaced
+
+    def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
+        self._alone(lambda book: book.keep_secrets(job_id, secrets))
+
+    def secrets(self, job_id: str) -> dict[str, str]:
+        return self._alone(lambda book: book.secrets().of(job_id))
+
+    # -- what is wrong ---------------------------------------------------------------------------------------------
+
     def problems(self) -> list[Problem]:
         return self._read(lambda book: book.problems_told(), lambda view: view.problems())
 
@@ -155,8 +195,9 @@ class FilesStore:
         return watch.wait(timeout)
 
     def due_in(self) -> float | None:
-        due_ms = self._alone(lambda book: book.index.due_in_ms(self.clock.now()))
-        return None if due_ms is None else due_ms / 1000
+        moment = self.clock.now()
+        due_ms = self._alone(lambda book: book.index.due_in_ms(moment))
+        return soonest(None if due_ms is None else due_ms / 1000, seconds_until_lifted(self.pauses(), moment))
 
     def close(self) -> None:
         self._notice_fork()
@@ -247,7 +288,8 @@ def _register(book: Book, draft: Job) -> Registration:
         return Registration(job=book.load(known), created=False)
     if book.records.exists(draft.job_id):
         raise AlreadyRegistered(job=draft.job_id)
-    change = acts.register(draft, book.applied.next_number, book.clock.now())
+    needed = checked_needed(draft, book.needed(draft), book.directory.path, book.newest) if draft.after else {}
+    change = acts.register(draft, book.applied.next_number, book.clock.now(), needed)
     book.commit([Step(before=None, change=change)])
     return Registration(job=change.job, created=True)
 
@@ -255,17 +297,26 @@ def _register(book: Book, draft: Job) -> Registration:
 def _claim(book: Book, request: Request) -> Job | None:
     moment = book.clock.now()
     book.settle(moment)
-    while (job_id := book.index.first_pending(request.label)) is not None:
+    skipped = passed_over(read_pauses(book.home), request.label, moment)
+    if skipped is None:
+        return None
+    while (job_id := _candidate(book, request, skipped)) is not None:
         try:
             job = book.load(job_id)
         except (BadRecord, UnknownJob):
             continue  # noted by load, so it is not the first any more
-        if not claimable(job, request.label):
+        if not claimable(job, request.label) or job.agent in skipped:
             continue  # somebody else's edit, which load has taken over
-        change: Change = acts.claim(job, moment, owner=request.owner, lease_seconds=request.lease_seconds)
+        change = claimed(job, request, moment)
         book.commit([Step(before=job, change=change)])
         return change.job
     return None
+
+
+def _candidate(book: Book, request: Request, skipped: frozenset[str]) -> str | None:
+    if request.job_id is None:
+        return book.index.first_pending(request.label, skipped)
+    return request.job_id if book.index.is_free(request.job_id) else None
 
 
 def _entry(entry: Json, cursor: str) -> Entry:

@@ -19,7 +19,8 @@ pytest.register_assert_rewrite(
     *(
         f"mam.testing.{name}"
         for name in (
-            "tasks", "conformance.base", "conformance.claims", "conformance.durability", "conformance.fences",
+            "tasks", "conformance.base", "conformance.claims", "conformance.dependencies",
+            "conformance.durability", "conformance.exclusive", "conformance.fences", "conformance.pauses",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.time",
         )
@@ -27,11 +28,14 @@ pytest.register_assert_rewrite(
 )  # fmt: skip
 
 from mam.testing.conformance.claims import Claims  # noqa: E402 - after the assertions are made to speak
+from mam.testing.conformance.dependencies import Dependencies  # noqa: E402
 from mam.testing.conformance.durability import Durability  # noqa: E402
+from mam.testing.conformance.exclusive import Exclusive  # noqa: E402
 from mam.testing.conformance.fences import Fences  # noqa: E402
 from mam.testing.conformance.foreign import ForeignWrites  # noqa: E402
 from mam.testing.conformance.journal import Journals  # noqa: E402
 from mam.testing.conformance.lifecycle import Lifecycle  # noqa: E402
+from mam.testing.conformance.pauses import Pauses  # noqa: E402
 from mam.testing.conformance.races import Races  # noqa: E402
 from mam.testing.conformance.registration import Registrations  # noqa: E402
 from mam.testing.conformance.sequence import Sequences  # noqa: E402
@@ -40,7 +44,9 @@ from mam.testing.conformance.time import Time  # noqa: E402
 __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 
-class InProcessConformance(Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Races):
+class InProcessConformance(
+    Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Races
+):
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
     shared_by_processes = False

@@ -1,0 +1,76 @@
+"""A pause: nobody claims jobs of an agent, of a label, or any at all, until it is lifted or its time is over."""
+
+from __future__ import annotations
+
+from mam.clock import Moment, iso_milli, parse_time
+from mam.errors import BadInput
+from mam.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mam.jobs.record import Job, Json
+
+
+class Pause(Frozen):
+    """Of all jobs that have this agent and this label; None stands for any. One of each kind is kept."""
+
+    agent: str | None = None
+    label: str | None = None
+    until: str | None = None
+    """None: until somebody resumes."""
+    reason: str | None = None
+    made_at: str = ""
+
+    def concerns(self, agent: str, label: str) -> bool:
+        return self.agent in (None, agent) and self.label in (None, label)
+
+    def left_ms(self, moment: Moment) -> int | None:
+        """How long it still holds; None when only a person ends it."""
+        return None if self.until is None else parse_time(self.until) - moment.wall_ms
+
+    def holds(self, moment: Moment) -> bool:
+        left = self.left_ms(moment)
+        return left is None or left > 0
+
+    @property
+    def whom(self) -> str:
+        """For sentences: `agent codex`, `label tmux:a`, `everything`."""
+        named = [f"agent {self.agent}"] if self.agent is not None else []
+        named += [f"label {self.label}"] if self.label is not None else []
+        return " and ".join(named) or "everything"
+
+
+def pause_of(fields: Json) -> Pause:
+    """A pause as a store keeps it."""
+    return Pause(**{name: fields[name] for name in Pause.field_names if name in fields})
+
+
+def draft_pause(agent: str | None, label: str | None, until_ms: int | None, reason: str | None, now: Moment) -> Pause:
+    if until_ms is not None and until_ms <= now.wall_ms:
+        raise BadInput(why="the end of that pause has passed already")
+    return Pause(
+        agent=agent,
+        label=label,
+        until=None if until_ms is None else iso_milli(until_ms),
+        reason=reason,
+        made_at=now.second,
+    )
+
+
+def passed_over(pauses: Iterable[Pause], label: str, moment: Moment) -> frozenset[str] | None:
+    """The agents whose jobs a claim for this label passes over; None when it may take nothing at all."""
+    held = [one.agent for one in pauses if one.label in (None, label) and one.holds(moment)]
+    return None if None in held else frozenset(agent for agent in held if agent is not None)
+
+
+def holding(pauses: Iterable[Pause], job: Job, moment: Moment) -> Pause | None:
+    """The pause that keeps this job from being claimed, if any; one without an end before one that ends."""
+    found = [one for one in pauses if one.concerns(job.agent, job.agent_session) and one.holds(moment)]
+    return min(found, key=lambda one: (one.until is not None, one.until or ""), default=None)
+
+
+def seconds_until_lifted(pauses: Iterable[Pause], moment: Moment) -> float | None:
+    times = [left for one in pauses if one.holds(moment) and (left := one.left_ms(moment)) is not None]
+    return min(times) / 1000 if times else None

@@ -1,0 +1,68 @@
+"""What a worker says about the job it holds: that its agent runs, that it has gone quiet, and how it ended.
+
+The agent's own word is kept in `said` and moves nothing (mam.jobs.acts); these acts are the worker's, who has looked.
+"""
+
+from __future__ import annotations
+
+from mam.clock import Moment
+from mam.frozen import Frozen
+from mam.jobs import acts
+from mam.jobs.change import Change, Telling, published, unchanged
+from mam.jobs.record import Job
+from mam.jobs.status import COMPLETED, ERROR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Json
+
+
+class Ending(Frozen):
+    """How an attempt ended, as the worker found it."""
+
+    run: Json
+    """What the process took and how it went."""
+    checks: Json | None = None
+    result: str | None = None
+    reason: str | None = None
+    """Why it failed; None when it did what was expected."""
+    retryable: bool = False
+
+
+def started(job: Job, moment: Moment, *, attempt: int, run: Json) -> Change:
+    """The agent runs. From here on there is something to watch, and subscribers are told."""
+    acts.check_fence(job, attempt)
+    return published(unchanged(job.replace(run=run, checks=None)), "started", f"attempt {attempt}", moment)
+
+
+def quiet(job: Job, moment: Moment, *, attempt: int, seconds: int) -> Change:
+    """Nothing was heard for longer than it should be. Unlike other events this is no sign of life."""
+    acts.check_fence(job, attempt)
+    return published(unchanged(job), "progress", f"quiet for {seconds} s", moment, {"quiet": True})
+
+
+def finish(job: Job, moment: Moment, *, attempt: int, ending: Ending, delay_seconds: float) -> Change:
+    """The attempt is over, and this is what becomes of the job."""
+    acts.check_fence(job, attempt)
+    own = job.replace(supervised=False, run=ending.run, checks=ending.checks)
+    told = _told(job)
+    if ending.reason is None:
+        checked = bool(ending.checks)
+        return acts.complete(own, moment, attempt=attempt, result=ending.result, checked=checked, told=told)
+    own = own.replace(result=ending.result)
+    if not ending.retryable:
+        return acts.fail(own, moment, attempt=attempt, reason=ending.reason, told=told)
+    return acts.fail_retryable(own, moment, attempt=attempt, reason=ending.reason, delay_seconds=delay_seconds)
+
+
+def hand_back(job: Job, moment: Moment, *, attempt: int, run: Json | None) -> Change:
+    """The worker has to go before the work is done; that costs the job nothing."""
+    return acts.release(job if run is None else job.replace(run=run), moment, attempt=attempt)
+
+
+def _told(job: Job) -> Telling | None:
+    """The agent's own words for the terminal event, if it had any."""
+    said = job.said or {}
+    if said.get("status") not in (COMPLETED, ERROR) or not ("detail" in said or "data" in said):
+        return None
+    return Telling(detail=said.get("detail", ""), data=said.get("data", {}))

@@ -1,0 +1,49 @@
+"""Small files beside the data that are read and replaced as a whole: secrets, pauses."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.writing import to_bytes, write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def read_whole(path: str) -> Any:
+    """What the file holds, None when there is none. One that nobody can read is put aside, so that what comes now is
+    not lost with it."""
+    try:
+        with open(path, "rb") as file:
+            return json.loads(file.read())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        os.replace(path, f"{path}.damaged")
+        return None
+
+
+def replace_whole(path: str, value: object) -> None:
+    """Durable when it returns; a reader sees the old one or the new one."""
+    temporary = f"{path}.{os.urandom(6).hex()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        write_all(descriptor, to_bytes(value))
+        os.fsync(descriptor)
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    finally:
+        os.close(descriptor)
+    sync_directory(os.path.dirname(path))
+
+
+def sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,56 @@
+-- What stands between a job and its claim, in SQLite's words; PostgreSQL has its own of the same names.
+-- `root` is the first job of a chain of retries, NULL for a job that retries none.
+
+-- name: holder
+SELECT job_id FROM job WHERE exclusive = :key AND status = 'running' LIMIT 1
+
+-- name: block key
+-- Only the heads are free, one for each label, so this touches few rows however many wait for the key.
+UPDATE job SET blocked = 1 WHERE exclusive = :key AND status = 'pending' AND blocked = 0
+
+-- name: free heads
+WITH RECURSIVE labels (label) AS (
+    SELECT min(label) FROM job WHERE exclusive = :key AND status = 'pending' AND blocked < 2
+    UNION ALL
+    SELECT (SELECT min(job.label) FROM job
+            WHERE exclusive = :key AND status = 'pending' AND blocked < 2 AND job.label > labels.label)
+    FROM labels WHERE labels.label IS NOT NULL
+)
+UPDATE job SET blocked = 0 WHERE job_id IN (
+    SELECT (SELECT job_id FROM job
+            WHERE exclusive = :key AND status = 'pending' AND blocked < 2 AND job.label = labels.label
+            ORDER BY priority DESC, number LIMIT 1)
+    FROM labels WHERE labels.label IS NOT NULL
+)
+
+-- name: newest
+SELECT job_id FROM job
+WHERE root = coalesce((SELECT root FROM job WHERE job_id = :job_id), :job_id)
+ORDER BY number DESC LIMIT 1
+
+-- name: needs
+INSERT OR IGNORE INTO dependency (needs, number, job_id)
+VALUES (coalesce((SELECT root FROM job WHERE job_id = :needs), :needs), :number, :job_id)
+
+-- name: needs no more
+DELETE FROM dependency WHERE job_id = :job_id
+
+-- name: ended
+-- Nobody is looked at here: who ends a job does not pay for those that come after it.
+INSERT INTO unsettled (root, ended, upto)
+SELECT found.root, :job_id, 0 FROM (SELECT coalesce(:root, :job_id) AS root) AS found
+WHERE EXISTS (SELECT 1 FROM dependency WHERE needs = found.root)
+ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
+
+-- name: unsettled
+SELECT root, ended, upto FROM unsettled ORDER BY root LIMIT 1
+
+-- name: dependents
+-- Oldest first, as claims would take them.
+SELECT number, job_id FROM dependency WHERE needs = :root AND number > :upto ORDER BY number LIMIT :limit
+
+-- name: settled upto
+UPDATE unsettled SET upto = :upto WHERE root = :root AND ended = :ended
+
+-- name: settled
+DELETE FROM unsettled WHERE root = :root AND ended = :ended

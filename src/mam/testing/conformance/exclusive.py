@@ -1,0 +1,141 @@
+"""At most one job of a key runs at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.errors import Refused
+from mam.jobs.status import Status
+from mam.registry import Registry
+from mam.stores.port import Query
+from mam.testing import tasks
+from mam.testing.conformance.base import StoreCase, check_journal, everything, picked, registered
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+    from mam.testing.clock import FakeClock
+    from mam.testing.races import Crew
+
+
+class Exclusive(StoreCase):
+    def test_the_second_of_a_key_is_passed_over_while_the_first_runs(self, registry: Registry, store: Store) -> None:
+        first, second = registered(registry, 2, exclusive="gpu")
+        (free,) = registered(registry)
+
+        assert [picked(registry) for _ in range(3)] == [first, free, None]
+        assert store.holder("gpu") == first
+        registry.complete(first)
+        assert store.holder("gpu") is None
+        assert picked(registry) == second
+
+    @pytest.mark.parametrize("way", ["complete", "fail", "cancel", "release", "retry later", "lost"])
+    def test_the_key_is_free_again_whichever_way_its_holder_goes(
+        self, registry: Registry, store: Store, clock: FakeClock, way: str
+    ) -> None:
+        first, second = registered(registry, 2, exclusive="gpu")
+        assert picked(registry) == first
+        if way == "lost":
+            clock.advance(3601)
+        else:
+            {
+                "complete": registry.complete,
+                "fail": lambda job: registry.fail(job, reason="broken"),
+                "cancel": registry.cancel,
+                "release": registry.release,
+                "retry later": lambda job: registry.fail(job, reason="flaky", retryable=True),
+            }[way](first)
+
+        assert picked(registry) == (first if way in ("release", "lost") else second)
+        assert picked(registry) is None
+        check_journal(store)
+
+    def test_a_key_counts_across_labels(self, registry: Registry) -> None:
+        (mine,) = registered(registry, exclusive="gpu")
+        (other,) = registered(registry, exclusive="gpu", label="other")
+        assert picked(registry, "other") == other
+        assert picked(registry) is None
+
+        registry.complete(other)
+
+        assert picked(registry) == mine
+
+    def test_each_key_is_its_own(self, registry: Registry) -> None:
+        first, _second = registered(registry, 2, exclusive="gpu")
+        (other,) = registered(registry, exclusive="GPU")
+
+        assert [picked(registry) for _ in range(3)] == [first, other, None]
+
+    def test_the_order_of_a_key_is_the_order_of_claims(self, registry: Registry) -> None:
+        normal = registered(registry, 3, exclusive="gpu")
+        (urgent,) = registered(registry, exclusive="gpu", priority=9)
+        order = []
+        while (job_id := picked(registry)) is not None:
+            order.append(job_id)
+            registry.complete(job_id)
+
+        assert order == [urgent, *normal]
+
+    @pytest.mark.parametrize("way", ["set", "publish"])
+    def test_nobody_can_make_a_second_one_run_by_hand(self, registry: Registry, store: Store, way: str) -> None:
+        first, second = registered(registry, 2, exclusive="gpu")
+        assert picked(registry) == first
+        before = everything(store)
+
+        ways = {
+            "set": lambda: registry.set_status(second, Status.RUNNING),
+            "publish": lambda: registry.publish(second, event="started"),
+        }
+        with pytest.raises(Refused, match=first):
+            ways[way]()
+
+        assert everything(store) == before
+
+    def test_what_was_done_by_hand_may_be_said_to_be_done(self, registry: Registry) -> None:
+        first, second = registered(registry, 2, exclusive="gpu")
+        assert picked(registry) == first
+
+        assert registry.complete(second).status is Status.COMPLETED
+
+    def test_it_says_who_holds_its_key(self, registry: Registry) -> None:
+        first, second = registered(registry, 2, exclusive="gpu")
+        assert picked(registry) == first
+
+        assert f"Job {first} runs under the same exclusive key 'gpu'" in " ".join(registry.explain(second)[1])
+        assert "exclusive" not in " ".join(registry.explain(first)[1])
+
+    def test_a_key_that_waits_for_its_start_time_or_for_another_holds_nobody(
+        self, registry: Registry, clock: FakeClock
+    ) -> None:
+        (later,) = registered(registry, exclusive="gpu", due_ms=clock.now().wall_ms + 60_000)
+        (now,) = registered(registry, exclusive="gpu")
+        assert picked(registry) == now
+        clock.advance(61)
+        assert picked(registry) is None
+
+        registry.complete(now)
+
+        assert picked(registry) == later
+
+    def test_many_claimers_never_run_two_of_one_key(self, live: Store, crew: Crew) -> None:
+        jobs = [job for key in ("a", "b") for job in registered(Registry(live), 20, exclusive=key)]
+
+        claimed = crew.race([tasks.finish_all] * 4)
+
+        assert sorted(job for done in claimed for job in done) == sorted(jobs)
+        assert {job.status for job in live.select(Query())} == {Status.COMPLETED}
+        assert most_running_at_once(live) == {"a": 1, "b": 1}
+
+
+def most_running_at_once(store: Store) -> dict[str, int]:
+    """For each key the highest number of jobs that the journal shows running together."""
+    keys = {job.job_id: str(job.exclusive) for job in store.select(Query())}
+    running: dict[str, set[str]] = {key: set() for key in keys.values()}
+    most = dict.fromkeys(running, 0)
+    for entry in store.entries(None):
+        here = running[keys[entry.job_id]]
+        if "status" in (entry.fields or {}):
+            (here.add if entry.fields["status"] == "running" else here.discard)(entry.job_id)  # type: ignore[index]
+        most[keys[entry.job_id]] = max(most[keys[entry.job_id]], len(here))
+    return most

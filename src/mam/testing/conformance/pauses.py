@@ -1,0 +1,104 @@
+"""What a pause holds back, and for how long; and secrets, which are kept beside the records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.jobs.pause import Pause, draft_pause
+from mam.testing.conformance.base import StoreCase, everything, picked, registered
+from mam.testing.tasks import LABEL
+
+if TYPE_CHECKING:
+    from mam.registry import Registry
+    from mam.stores.port import Store
+    from mam.testing.clock import FakeClock
+
+
+class Pauses(StoreCase):
+    @pytest.mark.parametrize(
+        "pause",
+        [Pause(), Pause(agent="claude-code"), Pause(label=LABEL), Pause(agent="claude-code", label=LABEL)],
+        ids=["everything", "agent", "label", "both"],
+    )
+    def test_nothing_that_is_paused_is_claimed_until_it_is_resumed(self, registry: Registry, pause: Pause) -> None:
+        (job_id,) = registered(registry)
+        registry.pause(pause)
+        assert picked(registry) is None
+        assert "paused" in " ".join(registry.explain(job_id)[1])
+
+        assert registry.resume(pause.agent, pause.label)
+
+        assert picked(registry) == job_id
+        assert not registry.resume(pause.agent, pause.label)
+
+    @pytest.mark.parametrize(
+        "pause", [Pause(agent="codex"), Pause(label="tmux:other"), Pause(agent="codex", label=LABEL)]
+    )
+    def test_a_pause_of_others_holds_nothing_back(self, registry: Registry, pause: Pause) -> None:
+        (job_id,) = registered(registry)
+        registry.pause(pause)
+
+        assert picked(registry) == job_id
+
+    def test_jobs_of_an_agent_that_is_paused_are_passed_over(self, registry: Registry) -> None:
+        registered(registry, 30, agent="codex", priority=5)
+        (low,) = registered(registry, agent="shell", priority=-5)
+        (other,) = registered(registry, agent="human")
+        (mine,) = registered(registry, priority=1)
+        registry.pause(Pause(agent="codex"))
+
+        assert [picked(registry) for _ in range(4)] == [mine, other, low, None]
+
+    def test_a_pause_ends_by_itself(self, registry: Registry, store: Store, clock: FakeClock) -> None:
+        (job_id,) = registered(registry)
+        now = clock.now()
+        registry.pause(draft_pause("claude-code", None, now.wall_ms + 60_000, "usage limit", now))
+        assert picked(registry) is None
+        assert store.due_in() == pytest.approx(60)
+        said = " ".join(registry.explain(job_id)[1])
+        assert "usage limit" in said
+        assert "in 1 min" in said
+
+        clock.advance(61)
+
+        assert store.due_in() is None
+        assert picked(registry) == job_id
+
+    def test_the_later_pause_of_the_same_kind_counts(self, registry: Registry, store: Store, clock: FakeClock) -> None:
+        registered(registry)
+        now = clock.now()
+        registry.pause(draft_pause(None, LABEL, now.wall_ms + 60_000, None, now))
+        registry.pause(draft_pause(None, LABEL, None, "for good", now))
+        clock.advance(61)
+
+        assert picked(registry) is None
+        assert [(one.label, one.until, one.reason) for one in store.pauses()] == [(LABEL, None, "for good")]
+
+    def test_pauses_are_no_part_of_any_job(self, registry: Registry, store: Store) -> None:
+        registered(registry)
+        before = everything(store)
+
+        registry.pause(Pause(agent="claude-code"))
+        registry.resume("claude-code", None)
+
+        assert everything(store) == before
+
+    def test_what_runs_goes_on(self, registry: Registry) -> None:
+        (job_id,) = registered(registry)
+        job = registry.pick(LABEL, owner="worker")
+        assert job is not None
+        registry.pause(Pause())
+
+        assert registry.heartbeat(job_id, attempt=job.attempt).status == "running"
+        assert registry.complete(job_id, attempt=job.attempt).status == "completed"
+
+    def test_secrets_are_kept_by_job_and_by_name(self, store: Store) -> None:
+        store.keep_secrets("one", {"auth_token": "a"})
+        store.keep_secrets("two", {"auth_token": "b"})
+        store.keep_secrets("one", {"broker_password": "c"})
+
+        assert store.secrets("one") == {"auth_token": "a", "broker_password": "c"}
+        assert store.secrets("two") == {"auth_token": "b"}
+        assert store.secrets("three") == {}
