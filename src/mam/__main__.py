@@ -14,9 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-FIRST_VERBS = ("register", "list", "get", "pick", "complete", "fail", "wait", "result", "logs")
-MORE_VERBS = ("status", "heartbeat", "release", "cancel", "retry", "publish", "explain", "where", "init")
+FIRST_VERBS = ("run", "register", "list", "get", "worker", "pick", "complete", "fail", "wait", "result", "output", "logs")
+MORE_VERBS = ("status", "heartbeat", "release", "cancel", "retry", "pause", "resume", "publish", "explain", "where", "init")
 VERBS = FIRST_VERBS + MORE_VERBS
+MODULES = {"output": "show_output"}
+"""Verbs whose module has another name."""
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -51,7 +53,7 @@ def run(argv: list[str]) -> int:
 
 
 def load(verb: str) -> ModuleType:
-    module: ModuleType = __import__(f"mam.cli.{verb}", fromlist=["run"])
+    module: ModuleType = __import__(f"mam.cli.{MODULES.get(verb, verb)}", fromlist=["run"])
     return module
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
-    from mam.jobs.supervised import Ending
     from mam.stores.port import Act, Registration, Store
 
     class Shadow(Protocol):
@@ -193,42 +192,6 @@ class Registry:
             look=_look_at_artifacts if event == "completed" else None,
         )  # fmt: skip
 
-    # -- what a worker says --------------------------------------------------------------------------------------
-
-    def started(self, job_id: str, *, attempt: int, run: dict[str, Any]) -> Job:
-        """The agent runs."""
-        from mam.jobs import supervised
-
-        return self._change(
-            job_id, "started", lambda found, now: supervised.started(found, now, attempt=attempt, run=run)
-        )
-
-    def quiet(self, job_id: str, *, attempt: int, seconds: int) -> Job:
-        from mam.jobs import supervised
-
-        return self._change(
-            job_id, "quiet", lambda found, now: supervised.quiet(found, now, attempt=attempt, seconds=seconds)
-        )
-
-    def finish(self, job_id: str, *, attempt: int, ending: Ending) -> Job:
-        """The attempt is over, as its worker found it."""
-        from mam.jobs import supervised
-
-        chance = self.store.clock.chance()
-        return self._change(
-            job_id, "finish",
-            lambda found, now: supervised.finish(
-                found, now, attempt=attempt, ending=ending, delay_seconds=backoff_seconds(found.retries, chance)
-            ),
-        )  # fmt: skip
-
-    def hand_back(self, job_id: str, *, attempt: int, run: dict[str, Any] | None = None) -> Job:
-        from mam.jobs import supervised
-
-        return self._change(
-            job_id, "hand back", lambda found, now: supervised.hand_back(found, now, attempt=attempt, run=run)
-        )
-
     # -- what anyone may say -------------------------------------------------------------------------------------
 
     def cancel(self, job: str, *, attempt: int | None = None, reason: str | None = None) -> Job:
@@ -308,6 +271,10 @@ class Registry:
             return act(found, now)
 
         return self._change(job, verb, fenced, look)
+
+    def act(self, job_id: str, verb: str, act: Act) -> Job:
+        """Any pure act on one job; `verb` names it in the audit log when it is refused."""
+        return self._change(job_id, verb, act)
 
     def _change(self, job: str, verb: str, act: Act, look: Callable[[Job], None] | None = None) -> Job:
         """One act on one job. `look` is for what takes long, so it happens before the store is locked."""

@@ -43,9 +43,22 @@ def run(options: Options) -> int:
         _table(registry, jobs, _most(options.limit, ROWS_SHOWN))
     else:
         _lines(jobs, _most(options.limit, 0))
+    _say_pauses(registry)
     for found in registry.store.problems():
         say(f"{found.file}: {found.problem}")
     return 0
+
+
+def _say_pauses(registry: Registry) -> None:
+    """So that nobody wonders why nothing is picked."""
+    pauses = registry.store.pauses()
+    if pauses:
+        from mam.cli.pause import sentence, undo
+
+        now = registry.store.clock.now()
+        for pause in pauses:
+            if pause.holds(now):
+                say(f"{sentence(pause)}; `{undo(pause)}` lifts it")
 
 
 def _most(limit: int | None, default: int) -> int | None:
@@ -59,7 +72,7 @@ def _table(registry: Registry, jobs: Iterator[Job], most: int | None) -> None:
     if shown:
         from mam.cli.table import put_jobs
 
-        put_jobs(shown, registry.store.clock.now())
+        put_jobs(shown, registry.store.clock.now(), registry.store.pauses())
         _say_more(jobs)
     else:
         say("no job matches; `mam register PROMPT --agent A` hands one out")

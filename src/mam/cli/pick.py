@@ -18,6 +18,7 @@ from mam.errors import BadInput, NothingToPick
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
+    from mam.registry import Registry
 
 
 def add_arguments(parser: Parser) -> None:
@@ -35,12 +36,19 @@ def run(options: Options) -> int:
     owner = options.owner if options.owner is not None else _owner()
     job = registry.pick(options.agent_session, owner=owner, lease_seconds=options.lease, wait=options.wait)
     if job is None:
-        raise NothingToPick(label=options.agent_session)
+        raise NothingToPick(label=options.agent_session, why=_paused(registry, options.agent_session))
     if options.export:
         put(f"MAM_JOB_ID={job.job_id} MAM_ATTEMPT={job.attempt}")
     else:
         put_job(job, as_json=options.json, line=job.job_id)
     return 0
+
+
+def _paused(registry: Registry, label: str) -> str:
+    """What a person who knows that there are jobs would ask next."""
+    now = registry.store.clock.now()
+    held = [pause for pause in registry.store.pauses() if pause.label in (None, label) and pause.holds(now)]
+    return f" ({held[0].whom} is paused; `mam pause --list` shows it)" if held else ""
 
 
 def _owner() -> str:

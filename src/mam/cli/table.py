@@ -9,6 +9,7 @@ from rich.text import Text
 from mam.cli.text import first_line, one_line
 from mam.cli.times import age
 from mam.clock import parse_time
+from mam.jobs.pause import holding
 from mam.jobs.rules import ID_PREFIX_SHOWN
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import stalled
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mam.clock import Moment
+    from mam.jobs.pause import Pause
     from mam.jobs.record import Job
 
 SHORT = ("JOB", "STATUS", "AGENT", "LABEL", "AGE")
@@ -35,10 +37,10 @@ LOOKS = {
 }
 
 
-def put_jobs(jobs: Sequence[Job], now: Moment) -> None:
+def put_jobs(jobs: Sequence[Job], now: Moment, pauses: Sequence[Pause] = ()) -> None:
     """Short columns as wide as they need to be, the prompt in what is left of the line."""
     console = Console(highlight=False)
-    rows = [_cells(job, now) for job in jobs]
+    rows = [_cells(job, now, pauses) for job in jobs]
     widths = {name: max(len(name), *(row[name].cell_len for row in rows)) for name in SHORT}
     wanted = min(PROMPT_LEAST, max(row["PROMPT"].cell_len for row in rows))
     for name in DISPENSABLE:
@@ -58,19 +60,21 @@ def _left(console: Console, widths: dict[str, int]) -> int:
     return console.width - sum(width + 2 for width in widths.values())
 
 
-def _cells(job: Job, now: Moment) -> dict[str, Text]:
+def _cells(job: Job, now: Moment, pauses: Sequence[Pause]) -> dict[str, Text]:
     names = [Text(one_line(name)) for name in (job.agent, job.agent_session)]
     for name in names:
         name.truncate(NAME_MOST, overflow="ellipsis")
     old = age(now.wall_ms - parse_time(job.created_at))
-    short = (Text(job.job_id[:ID_PREFIX_SHOWN]), status_text(job, now), *names, Text(old))
+    short = (Text(job.job_id[:ID_PREFIX_SHOWN]), status_text(job, now, pauses), *names, Text(old))
     return {**dict(zip(SHORT, short, strict=True)), "PROMPT": Text(first_line(job.prompt))}
 
 
-def status_text(job: Job, now: Moment) -> Text:
+def status_text(job: Job, now: Moment, pauses: Sequence[Pause] = ()) -> Text:
     """Icon, word and colour, so that none of them is needed alone."""
     icon, colour = LOOKS[job.status]
     if stalled(job, now):
         return Text("▶ running (stalled)", style="bold red")
+    if job.status is PENDING and holding(pauses, job, now) is not None:
+        return Text("○ pending (paused)", style="dim cyan")
     unchecked = " (unchecked)" if job.status is COMPLETED and not job.checked else ""
     return Text(f"{icon} {job.status}{unchecked}", style=colour)

@@ -31,12 +31,12 @@ def lease_seconds(text: str) -> float:
     return seconds
 
 
-def when(text: str, now_ms: int) -> int:
-    """A start time for `--at`: an ISO 8601 time with a zone, or a duration from now (`+2h`, `90s`)."""
+def when(text: str, now_ms: int, option: str = "--at") -> int:
+    """A time to come: an ISO 8601 time with a zone, or a duration from now (`+2h`, `90s`)."""
     ahead = _seconds(text.removeprefix("+"))
     if ahead is not None:
         return now_ms + round(duration(text.removeprefix("+")) * 1000)
-    return _moment("--at", text, "+2h for in two hours")
+    return _moment(option, text, "+2h for in two hours")
 
 
 def since(text: str, now_ms: int) -> str:

@@ -53,14 +53,17 @@ def claim(job: Job, moment: Moment, *, owner: str, lease_seconds: float | None, 
     return _claimed(unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised)
 
 
-def heartbeat(job: Job, moment: Moment, *, attempt: int | None, lease_seconds: float | None) -> Change:
-    """The holder is alive: its lease starts anew."""
+def heartbeat(
+    job: Job, moment: Moment, *, attempt: int | None, lease_seconds: float | None, heard: bool = True
+) -> Change:
+    """The holder is alive: its lease starts anew. A worker that has not `heard` its agent renews all the same."""
     check_fence(job, attempt)
     if job.status is not RUNNING:
         raise Refused(why=f"Job {job.job_id} is {job.status}; only a running job has a lease to renew.")
     lease = lease_of(_renewal_seconds(job, lease_seconds), moment)
     said = line("renewed", moment, job, attempt=job.attempt, unfenced=_unfenced(attempt))
-    return Change(job=touched(job, moment, lease=lease, heard_at=moment.second), lines=(said,))
+    signs = {"heard_at": moment.second} if heard else {}
+    return Change(job=touched(job, moment, lease=lease, **signs), lines=(said,))
 
 
 def complete(

@@ -95,6 +95,8 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
     left = left_ms(job, moment)
     when = "" if left is None else f" at {job.due_at}, {_in(left)}"
     said = [f"It waits for {what}{when}."]
+    if job.waiting_for == "place" and job.reason:
+        said.append(job.reason)
     if job.waiting_for == "retry":
         said.append(f"Retry {job.retries} of {job.max_retries}, after: {job.reason}.")
     if is_due(job, moment):

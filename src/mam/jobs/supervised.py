@@ -5,12 +5,12 @@ The agent's own word is kept in `said` and moves nothing (mam.jobs.acts); these 
 
 from __future__ import annotations
 
-from mam.clock import Moment
+from mam.clock import Moment, iso_milli
 from mam.frozen import Frozen
 from mam.jobs import acts
-from mam.jobs.change import Change, Telling, published, unchanged
+from mam.jobs.change import Change, Telling, moved, published, unchanged
 from mam.jobs.record import Job
-from mam.jobs.status import COMPLETED, ERROR
+from mam.jobs.status import COMPLETED, ERROR, WAITING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,12 +47,21 @@ def finish(job: Job, moment: Moment, *, attempt: int, ending: Ending, delay_seco
     own = job.replace(supervised=False, run=ending.run, checks=ending.checks)
     told = _told(job)
     if ending.reason is None:
-        checked = bool(ending.checks)
+        checked = bool(ending.checks and (ending.checks.get("artifacts") or ending.checks.get("script")))
         return acts.complete(own, moment, attempt=attempt, result=ending.result, checked=checked, told=told)
     own = own.replace(result=ending.result)
     if not ending.retryable:
         return acts.fail(own, moment, attempt=attempt, reason=ending.reason, told=told)
     return acts.fail_retryable(own, moment, attempt=attempt, reason=ending.reason, delay_seconds=delay_seconds)
+
+
+def postpone(job: Job, moment: Moment, *, attempt: int, reason: str, seconds: float) -> Change:
+    """This worker does not have the job's directory; another may, or it may come. That costs no retry."""
+    acts.check_fence(job, attempt)
+    due_at = iso_milli(moment.wall_ms + round(seconds * 1000))
+    return moved(
+        unchanged(job), WAITING, moment, by="worker", owner=None, reason=reason, waiting_for="place", due_at=due_at
+    )
 
 
 def hand_back(job: Job, moment: Moment, *, attempt: int, run: Json | None) -> Change:

@@ -1,0 +1,39 @@
+"""An agent's output on a person's terminal: text and colours pass, everything else that could act on it does not.
+
+A sequence may be cut in two between chunks, so what is not yet complete is kept for the next one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_SEQUENCE = re.compile(
+    r"\x1b\[([0-?]*)[ -/]*([@-~])"  # control sequences, of which `m` sets colours
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c)"  # titles, clipboard, device controls
+    r"|\x1b[ -/]*[0-~]",
+    re.DOTALL,
+)
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_](?:(?!\x07|\x1b\\|\x9c).)*|[ -/]*)?\Z", re.DOTALL)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_KEPT_LIMIT = 4096
+RESET = "\x1b[0m"
+
+
+class Tamer:
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._kept = ""
+
+    def tame(self, chunk: bytes) -> bytes:
+        text = self._kept + self._decoder.decode(chunk)
+        cut = _UNFINISHED.search(text)
+        self._kept = "" if cut is None or len(text) - cut.start() > _KEPT_LIMIT else text[cut.start() :]
+        whole = text[: len(text) - len(self._kept)]
+        parts, end = [], 0
+        for found in _SEQUENCE.finditer(whole):
+            parts.append(_CONTROLS.sub("\ufffd", whole[end : found.start()]))
+            parts.append(found.group() if found.group(2) == "m" else "")
+            end = found.end()
+        parts.append(_CONTROLS.sub("\ufffd", whole[end:]))
+        return "".join(parts).encode(errors="replace")

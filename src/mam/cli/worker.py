@@ -1,0 +1,124 @@
+"""Take jobs and run them: claim, run, watch, check, finish, take the next.
+
+SIGTERM ends what runs and hands it back. Ctrl-C lets what runs finish and takes nothing new; a second one hands it
+back. Killed with -9 it loses nothing: its agents end, and its jobs come back when their leases run out.
+
+  mam worker -s shell --concurrency 4
+  mam worker -s tmux:claude -s nightly --drain
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from mam.cli.options import number
+from mam.cli.output import say
+from mam.cli.times import duration, lease_seconds
+from mam.errors import BadInput, NothingToPick
+from mam.jobs.rules import check_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from mam.cli.parser import Options, Parser
+    from mam.config import Config
+    from mam.work.worker import Worker
+
+CONCURRENCY_MOST = 1000
+STOPPED = 0
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--agent-session", "-s", action="append", default=[], metavar="LABEL",
+                        help="whose jobs; repeat it for more, they take turns")  # fmt: skip
+    parser.add_argument("--agent", metavar="DEFAULT", help="the label if none is given, and who runs unnamed old jobs")
+    parser.add_argument("--concurrency", type=number, metavar="N", default=1, help="jobs at a time (default 1)")
+    parser.add_argument("--once", action="store_true", help="one job, or exit 3 if there is none")
+    parser.add_argument("--drain", action="store_true", help="end when there is nothing to claim")
+    parser.add_argument("--job", metavar="JOB", help="only this job, once")
+    parser.add_argument("--lease", type=lease_seconds, metavar="S", default=60.0,
+                        help="how long a claim is believed without a renewal (default 60)")  # fmt: skip
+    parser.add_argument("--grace", type=duration, metavar="S", default=5.0,
+                        help="between SIGTERM and SIGKILL for an agent that is ended (default 5)")  # fmt: skip
+    parser.add_argument("--owner", metavar="O", help="who holds the claims; default: user@host:process")
+
+
+def run(options: Options) -> int:
+    from mam.config import load_config
+    from mam.work.opening import open_worker
+    from mam.work.worker import Orders
+    from mam.workspace import locate
+
+    config = load_config()
+    located = locate(options.store, options.registry_dir, config)
+    if not 1 <= options.concurrency <= CONCURRENCY_MOST:
+        raise BadInput(why=f"--concurrency takes a number between 1 and {CONCURRENCY_MOST}")
+    job_id, labels = _whose(options, config)
+    alone = options.once or job_id is not None
+    orders = Orders(
+        labels=labels,
+        owner=options.owner if options.owner is not None else _owner(),
+        concurrency=options.concurrency,
+        job_id=job_id,
+        most=1 if alone else None,
+        drain=options.drain or alone,
+    )
+    settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent}
+    worker, crew = open_worker(located, config, orders, say=say, show=_show, **settings)
+    _obey_signals(worker)
+    if not alone:
+        say(f"working for {', '.join(labels)} in {located.shown}, {options.concurrency} at a time")
+    try:
+        worker.run()
+    finally:
+        crew.close()
+    if options.once and not worker.taken:
+        raise NothingToPick(label=", ".join(labels), why="")
+    return STOPPED
+
+
+def _whose(options: Options, config: Config) -> tuple[str | None, tuple[str, ...]]:
+    if options.job is not None:
+        from mam.cli.options import registry_of
+
+        job = registry_of(options).get(options.job)
+        return job.job_id, (job.agent_session,)
+    agent = options.agent if options.agent is not None else config.default_agent
+    labels = options.agent_session or ([agent] if agent is not None else [])
+    if not labels:
+        raise BadInput(why="whose jobs? Give a label: `mam worker -s LABEL`; `mam list` shows the labels")
+    return None, tuple(dict.fromkeys(check_name("label", label) for label in labels))
+
+
+def _owner() -> str:
+    from pwd import getpwuid
+
+    try:
+        user = getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        user = str(os.geteuid())
+    return f"{user}@{os.uname().nodename}:{os.getpid()}"
+
+
+def _show(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    sys.stdout.flush()
+
+
+def _obey_signals(worker: Worker) -> None:
+    asked: list[int] = []
+
+    def finish(_number: int, _frame: FrameType | None) -> None:
+        asked.append(_number)
+        if len(asked) > 1:
+            worker.hand_back()
+        else:
+            say("finishing what runs; once more hands it back")
+            worker.stop()
+
+    signal.signal(signal.SIGINT, finish)
+    for number_ in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number_, lambda _number, _frame: worker.hand_back())

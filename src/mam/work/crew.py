@@ -1,0 +1,75 @@
+"""What all attempts of one worker share: the registry, the guardian, the doors, and a voice."""
+
+from __future__ import annotations
+
+import os
+
+from mam.work.adapters import adapter_of
+from mam.work.door import Doors
+from mam.work.environment import agent_environment
+from mam.work.runner import Guardian
+from mam.work.watching import GRACE_SECONDS, LEASE_SECONDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.config import Config
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+    from mam.work.adapters.port import Adapter
+
+UNNAMED_AGENT = "unknown"
+"""What an old record that names no agent is read as."""
+
+
+class Crew:
+    def __init__(
+        self,
+        registry: Registry,
+        config: Config,
+        work_directory: str,
+        *,
+        logs_dir: str | None = None,
+        default_agent: str | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        grace_seconds: float = GRACE_SECONDS,
+        say: Callable[[str], None] = lambda _words: None,
+        show: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self.registry = registry
+        self.work_directory = work_directory
+        self.workdirs = config.workdirs
+        self.lease_seconds = lease_seconds
+        self.grace_seconds = grace_seconds
+        self.guardian = Guardian()
+        self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth)
+        self._config = config
+        self._default_agent = default_agent
+        self._complained = ""
+        self._say = say
+        self._show = show
+
+    def adapter(self, job: Job) -> Adapter:
+        unnamed = job.agent == UNNAMED_AGENT and self._default_agent is not None
+        return adapter_of(self._default_agent if unnamed and self._default_agent else job.agent, self._config)
+
+    def environment(self, job: Job) -> dict[str, str]:
+        return agent_environment(os.environ, job)
+
+    def say(self, job: Job, words: str) -> None:
+        self._say(f"{job.job_id[:8]} attempt {job.attempt}: {words}")
+
+    def complain(self, words: str) -> None:
+        """Once for each trouble: a store that is away for an hour is not worth a thousand lines."""
+        if words != self._complained:
+            self._complained = words
+            self._say(words)
+
+    def show(self, text: str) -> None:
+        """The brief of a job that a person shall do."""
+        self._show(text)
+
+    def close(self) -> None:
+        self.doors.close()
+        self.guardian.close()

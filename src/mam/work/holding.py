@@ -1,0 +1,61 @@
+"""A worker's hold on one job under one attempt: everything that it writes is fenced by both."""
+
+from __future__ import annotations
+
+from mam.jobs import acts, supervised
+from mam.jobs.sweep import backoff_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Job, Json
+    from mam.jobs.supervised import Ending
+    from mam.registry import Registry
+
+
+class Holding:
+    def __init__(self, registry: Registry, job: Job) -> None:
+        self._registry = registry
+        self._job_id = job.job_id
+        self._attempt = job.attempt
+
+    def look(self) -> Job:
+        return self._registry.store.get(self._job_id)
+
+    def renew(self, lease_seconds: float, *, heard: bool) -> Job:
+        """`heard` says whether the agent gave a sign; the worker's own breath is none."""
+        return self._registry.act(
+            self._job_id, "renew",
+            lambda job, now: acts.heartbeat(
+                job, now, attempt=self._attempt, lease_seconds=lease_seconds, heard=heard
+            ),
+        )  # fmt: skip
+
+    def started(self, run: Json) -> Job:
+        return self._registry.act(
+            self._job_id, "started", lambda job, now: supervised.started(job, now, attempt=self._attempt, run=run)
+        )
+
+    def quiet(self, seconds: int) -> Job:
+        return self._registry.act(
+            self._job_id, "quiet", lambda job, now: supervised.quiet(job, now, attempt=self._attempt, seconds=seconds)
+        )
+
+    def finish(self, ending: Ending) -> Job:
+        chance = self._registry.store.clock.chance()
+        return self._registry.act(
+            self._job_id, "finish",
+            lambda job, now: supervised.finish(
+                job, now, attempt=self._attempt, ending=ending, delay_seconds=backoff_seconds(job.retries, chance)
+            ),
+        )  # fmt: skip
+
+    def postpone(self, reason: str, seconds: float) -> Job:
+        return self._registry.act(
+            self._job_id, "postpone",
+            lambda job, now: supervised.postpone(job, now, attempt=self._attempt, reason=reason, seconds=seconds),
+        )  # fmt: skip
+
+    def hand_back(self, run: Json | None = None) -> Job:
+        return self._registry.act(
+            self._job_id, "hand back", lambda job, now: supervised.hand_back(job, now, attempt=self._attempt, run=run)
+        )

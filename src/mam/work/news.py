@@ -1,0 +1,65 @@
+"""One thread that follows the journal for the whole worker: it wakes whoever sleeps, and copies the audit log.
+
+The audit log is written here and not after each act, since nobody who waits for a job has to wait for its shadow.
+"""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+from mam.errors import MamError
+from mam.registry import NAP_SECONDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.registry import Shadow
+    from mam.stores.port import Store
+
+
+class News:
+    """`changed` is told the ids of jobs that changed; an empty set means that there may be something to claim."""
+
+    def __init__(
+        self, store: Store, shadow: Shadow | None, changed: Callable[[set[str]], None], hungry: Callable[[], bool]
+    ) -> None:
+        self._store = store
+        self._shadow = shadow
+        self._changed = changed
+        self._hungry = hungry
+        """Whether what time decides matters to anybody here; a worker with its hands full leaves it to others."""
+        self._stopped = Event()
+        self._thread = Thread(target=self._follow, name="mam-news", daemon=True)
+
+    def start(self) -> None:
+        self._cursor = self._store.end()
+        self._thread.start()
+
+    def stop(self, timeout: float = 2.0) -> None:
+        """It may be asleep; the process does not wait long for it."""
+        self._stopped.set()
+        self._thread.join(timeout)
+
+    def _follow(self) -> None:
+        self._copy()
+        while not self._stopped.is_set():
+            try:
+                self._turn()
+            except MamError:
+                self._stopped.wait(1.0)  # the store is away; those who write will say so
+
+    def _turn(self) -> None:
+        due = self._store.due_in() if self._hungry() else None
+        self._store.wait(self._cursor, NAP_SECONDS if due is None else min(NAP_SECONDS, due + 0.001))
+        ids = set()
+        for entry in self._store.entries(self._cursor):
+            self._cursor = entry.cursor
+            ids.add(entry.job_id)
+        self._changed(ids)
+        if ids:
+            self._copy()
+
+    def _copy(self) -> None:
+        if self._shadow is not None:
+            self._shadow.follow(self._store)

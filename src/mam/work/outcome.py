@@ -1,0 +1,81 @@
+"""What became of an attempt: what its process did, what its agent said and what was found, made one ending.
+
+Pure, so that every combination can be tried: exit codes mislead, agents say that they are done when they are not, and a
+process that was stopped did not fail by itself.
+"""
+
+from __future__ import annotations
+
+from mam.jobs.status import ERROR
+from mam.jobs.supervised import Ending
+from mam.work.adapters.port import EXIT, SAID
+from mam.work.messages import Ended, Failed, Lost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from mam.jobs.record import Json
+    from mam.work.messages import LastMessage
+
+RESULT_LIMIT = 64 * 1024
+
+
+def run_facts(begun: Json, last: LastMessage | None) -> Json:
+    """The `run` of the record: how the process began, and what it took."""
+    match last:
+        case Ended():
+            took = {
+                "exit_code": last.exit_code,
+                "signal": last.signal,
+                "cpu_seconds": round(last.user_seconds + last.system_seconds, 3),
+                "memory_bytes": last.peak_memory_bytes,
+                "wall_seconds": round(last.wall_seconds, 3),
+                "output_bytes": last.stdout_bytes + last.stderr_bytes,
+            }
+            lost = {"output_lost_bytes": last.lost_bytes} if last.lost_bytes else {}
+            left = {} if last.is_tree_gone else {"left": "some of its processes could not be ended"}
+            return {**begun, **took, **lost, **left}
+        case Lost():
+            return {**begun, "left": last.left} if last.left else begun
+        case _:
+            return begun
+
+
+def failure(last: LastMessage | None, said: Json | None, success: str, retry_codes: Collection[int]) -> Ending | None:
+    """Why the attempt failed before anybody looked at its work; None when there is work to look at."""
+    said = said or {}
+    if said.get("status") == ERROR:
+        return _failed(
+            str(said.get("reason") or "the agent said that it failed"), retryable=bool(said.get("retryable"))
+        )
+    match last:
+        case Failed():
+            return _failed(last.reason)
+        case Lost():
+            return _failed(last.reason, retryable=True)
+        case Ended() if last.signal is not None:
+            return _failed(f"ended by signal {last.signal}{_although(said)}")
+        case Ended() if last.exit_code and success == EXIT:
+            code = last.exit_code
+            return _failed(f"exit code {code}{_although(said)}", retryable=code in retry_codes)
+    if success == SAID and not said:
+        return _failed("it ended without saying that it was done")
+    return None
+
+
+def result_of(last: LastMessage | None, said: Json | None) -> str | None:
+    """The agent's own answer, else the end of what it printed."""
+    if said and isinstance(said.get("result"), str):
+        return str(said["result"])
+    if isinstance(last, Ended) and last.stdout_tail.strip():
+        return last.stdout_tail.strip().replace("\0", "\ufffd")[-RESULT_LIMIT:]
+    return None
+
+
+def _failed(reason: str, *, retryable: bool = False) -> Ending:
+    return Ending(run={}, reason=reason, retryable=retryable)
+
+
+def _although(said: Json) -> str:
+    return ", although it said that it was done" if said else ""

@@ -1,0 +1,178 @@
+"""The worker: claims, hands each job to an attempt in a thread of its own, takes the next.
+
+It holds no state that matters: killed at any moment, its agents are ended by their keepers, its jobs come back by their
+leases, and what was written is in the store.
+"""
+
+from __future__ import annotations
+
+import time
+from threading import Condition, Thread
+
+from mam.errors import MamError, StoreUnavailable, UnknownJob
+from mam.frozen import Frozen
+from mam.stores.port import Request
+from mam.work.attempt import Attempt
+from mam.work.news import News
+from mam.work.watching import STOPPING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Job
+    from mam.registry import Shadow
+    from mam.work.crew import Crew
+
+_AWAY_SECONDS = 1.0
+
+
+class Orders(Frozen):
+    """What a worker is to do."""
+
+    labels: tuple[str, ...]
+    owner: str
+    concurrency: int = 1
+    job_id: str | None = None
+    """Only this one."""
+    most: int | None = None
+    """Jobs to take before it is done; None for no end."""
+    drain: bool = False
+    """Whether it is done when there is nothing to claim."""
+
+
+class Worker:
+    def __init__(self, crew: Crew, orders: Orders, shadow: Shadow | None = None) -> None:
+        self._crew = crew
+        self._orders = orders
+        self._changed = Condition()
+        self._look = True
+        """Whether something may be claimable that was not when it last looked."""
+        self._attempts: dict[str, Attempt] = {}
+        self._taken = 0
+        self._stopping = self._handing_back = False
+        self._turn = 0
+        self._news = News(crew.registry.store, shadow, self._on_news, lambda: bool(self._free()))
+
+    @property
+    def taken(self) -> int:
+        return self._taken
+
+    def run(self) -> None:
+        """Until it is done, or told to stop; then until the last attempt has ended."""
+        self._news.start()
+        try:
+            while not self._is_done():
+                self._fill()
+                self._rest()
+            self._wait_for_all()
+        finally:
+            self._news.stop()
+
+    def stop(self) -> None:
+        """No more claims; what runs is finished. Safe in a signal handler's thread."""
+        self._stopping = True
+        self._wake()
+
+    def hand_back(self) -> None:
+        """What runs is ended and goes back to the registry."""
+        self._stopping = self._handing_back = True
+        self._wake()
+
+    # -- claiming --------------------------------------------------------------------------------------------------
+
+    def _free(self) -> int:
+        if self._stopping:
+            return 0
+        left = self._orders.concurrency - len(self._attempts)
+        return left if self._orders.most is None else min(left, self._orders.most - self._taken)
+
+    def _is_done(self) -> bool:
+        if self._stopping or (self._orders.most is not None and self._taken >= self._orders.most):
+            return True
+        return self._orders.drain and not self._look and not self._attempts
+
+    def _fill(self) -> None:
+        while self._look and self._free() > 0:
+            self._look = False
+            try:
+                job = self._claim()
+            except StoreUnavailable as away:
+                self._say_away(away)
+                continue
+            if job is not None:
+                self._look = True
+                self._begin(job)
+
+    def _claim(self) -> Job | None:
+        """Labels take turns, so that a long queue of one does not starve the others."""
+        labels = self._orders.labels
+        for step in range(len(labels)):
+            label = labels[(self._turn + step) % len(labels)]
+            job = self._crew.registry.claim(
+                Request(
+                    label=label,
+                    owner=self._orders.owner,
+                    lease_seconds=self._crew.lease_seconds,
+                    supervised=True,
+                    job_id=self._orders.job_id,
+                )
+            )
+            if job is not None:
+                self._turn += step + 1
+                return job
+        return None
+
+    def _begin(self, job: Job) -> None:
+        attempt = Attempt(self._crew, job)
+        self._taken += 1
+        self._attempts[job.job_id] = attempt
+        self._crew.say(job, f"claimed ({job.agent})")
+        Thread(target=self._serve, args=(attempt,), name=f"mam-{job.job_id[:8]}", daemon=True).start()
+
+    def _serve(self, attempt: Attempt) -> None:
+        attempt.run()
+        with self._changed:
+            del self._attempts[attempt.job.job_id]
+            self._look = True
+            self._changed.notify_all()
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    def _rest(self) -> None:
+        with self._changed:
+            if not self._stopping and not (self._look and self._free() > 0) and not self._is_done():
+                self._changed.wait()
+
+    def _wait_for_all(self) -> None:
+        while self._attempts:
+            if self._handing_back:
+                for attempt in list(self._attempts.values()):
+                    attempt.watching.stop(STOPPING)
+            with self._changed:
+                if self._attempts:
+                    self._changed.wait(1.0)
+
+    def _wake(self) -> None:
+        """Without the lock when it is taken: a signal may have interrupted the very thread that holds it."""
+        if self._changed.acquire(blocking=False):
+            self._changed.notify_all()
+            self._changed.release()
+
+    def _on_news(self, job_ids: set[str]) -> None:
+        for attempt in list(self._attempts.values()):
+            if attempt.job.job_id in job_ids:
+                attempt.watching.news(self._looked_at(attempt.job.job_id))
+        with self._changed:
+            self._look = True
+            self._changed.notify_all()
+
+    def _looked_at(self, job_id: str) -> Job | None:
+        try:
+            return self._crew.registry.store.get(job_id)
+        except UnknownJob:
+            return None
+
+    def _say_away(self, away: MamError) -> None:
+        """The store is away: it is asked again and again, and what runs goes on."""
+        self._crew.complain(str(away))
+        time.sleep(_AWAY_SECONDS)
+        self._look = True
