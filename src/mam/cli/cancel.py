@@ -1,23 +1,29 @@
 """Call jobs off, whoever holds them; prints each id.
 
-Filters find jobs that have not ended.
+Filters find jobs that have not ended. With --tree the jobs that they handed out are called off too.
 """
 
 from __future__ import annotations
 
 from mam.cli.options import add_attempt, registry_of
 from mam.cli.several import add_jobs, check_choice, chosen, for_each, single_attempt
+from mam.errors import MamError
 from mam.jobs.status import PENDING, RUNNING, WAITING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mam.cli.parser import Options, Parser
+    from mam.jobs.record import Job
+    from mam.registry import Registry
 
 
 def add_arguments(parser: Parser) -> None:
     add_jobs(parser)
     add_attempt(parser)
     parser.add_argument("--reason", metavar="TEXT", help="why")
+    parser.add_argument("--tree", action="store_true", help="and all jobs that were registered from inside them")
 
 
 def run(options: Options) -> int:
@@ -25,6 +31,29 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     jobs = chosen(options, registry, {PENDING, WAITING, RUNNING})
     attempt = single_attempt(options, jobs)
-    return for_each(
-        jobs, lambda job: registry.cancel(job, attempt=attempt, reason=options.reason), as_json=options.json
-    )
+
+    def cancel(job: str) -> Job:
+        return registry.cancel(job, attempt=attempt if job in jobs else None, reason=options.reason)
+
+    return for_each(_trees(registry, jobs) if options.tree and jobs else jobs, cancel, as_json=options.json)
+
+
+def _trees(registry: Registry, jobs: list[str]) -> Iterator[str]:
+    """Each job, and when it is called off all below it: who has lost its claim hands out nothing new.
+
+    It is looked again until nothing is found, since a child may have handed out another before its own turn came.
+    """
+    from mam.work.children import open_below
+
+    done: set[str] = set()
+    for job in jobs:
+        try:
+            root = registry.get(job)
+        except MamError:
+            yield job  # whoever calls it off says what is wrong with it
+            continue
+        if not root.status.ended:
+            yield job
+        while found := [job_id for job_id in open_below(registry, root.job_id) if job_id not in done]:
+            done.update(found)
+            yield from (job_id for job_id in found if not registry.get(job_id).status.ended)

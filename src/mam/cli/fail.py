@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from mam.cli.options import add_attempt, add_job, own_attempt, own_job, registry_of
 from mam.cli.output import put_job, say
-from mam.jobs.status import WAITING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     attempt = own_attempt(options, registry, name)
     job = registry.fail(name, reason=options.reason, attempt=attempt, retryable=options.retryable)
-    if job.status is WAITING:
+    if job.status == "waiting":
         say(f"retry {job.retries} of {job.max_retries} may begin at {job.due_at}")
     put_job(job, as_json=options.json, line=job.status)
     return 0

@@ -6,11 +6,11 @@ The log is a copy that outlives the registry, so this also works for jobs and st
 from __future__ import annotations
 
 from mam.audit.log import iter_lines, list_jobs, read_meta, read_status
-from mam.cli.options import add_job, number, one_job
+from mam.cli.options import add_job, at_door, door_of, number, one_job
 from mam.cli.output import put, put_json_array, put_json_line, say
 from mam.cli.text import first_line
 from mam.cli.timeline import told
-from mam.errors import BadInput, MamError
+from mam.errors import BadInput, MamError, StoreUnavailable
 from mam.registry import only_match
 from mam.workspace import catch_up_log, locate
 
@@ -30,22 +30,36 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    from mam.config import load_config
-
-    config = load_config()
-    found = locate(options.store, options.registry_dir, config)
-    _catch_up(found, config)
-    if options.list:
-        return _list(found.logs_dir, as_json=options.json)
     if options.tail is not None and options.tail < 0:
         raise BadInput(why="--tail takes the number of lines to show")
-    lines = list(iter_lines(found.logs_dir, _resolved(found.logs_dir, one_job(options))))
+    lines = None if options.list else _lines_at_door(options)
+    if lines is None:
+        from mam.config import load_config
+
+        config = load_config()
+        found = locate(options.store, options.registry_dir, config)
+        _catch_up(found, config)
+        if options.list:
+            return _list(found.logs_dir, as_json=options.json)
+        lines = list(iter_lines(found.logs_dir, _resolved(found.logs_dir, one_job(options))))
     for line in lines if options.tail is None else lines[max(0, len(lines) - options.tail) :]:
         if options.json:
             put_json_line(line)
         else:
             put(told(line))
     return 0
+
+
+def _lines_at_door(options: Options) -> list[dict[str, Any]] | None:
+    """The lines from the worker that runs this process, if it knows the job; None to look for the log here."""
+    if not at_door(options):
+        return None
+    from mam.door import NotHere
+
+    try:
+        return list(door_of(options).logs(one_job(options)))
+    except (NotHere, StoreUnavailable):
+        return None
 
 
 def _catch_up(found: Located, config: Config) -> None:

@@ -6,13 +6,15 @@ import os
 
 from mam.cli.output import say
 from mam.cli.parser import Parser
-from mam.errors import BadInput
+from mam.errors import BadInput, StoreMissing, StoreUnavailable, UnknownJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Any
 
     from mam.cli.parser import Options
+    from mam.door import DoorRegistry
     from mam.registry import Registry
 
 
@@ -35,6 +37,57 @@ def number(text: str) -> int:
 
 
 def registry_of(options: Options, *, create: bool = False) -> Registry:
+    """The registry that the options mean: a worker's door for what runs inside a job, else the store's."""
+    if not at_door(options):
+        return _stored(options, create=create)
+    try:
+        return door_of(options)
+    except StoreUnavailable as gone:
+        return _instead_of_door(options, gone)
+
+
+def at_door(options: Options) -> bool:
+    """Whether this process was started by a worker that listens to it, and no other store was asked for."""
+    named = options.store is not None or options.registry_dir is not None
+    return bool(os.environ.get("MAM_SOCKET") and os.environ.get("MAM_JOB_ID")) and not named
+
+
+def door_of(options: Options) -> DoorRegistry:
+    from mam.door import DoorRegistry
+
+    return DoorRegistry(os.environ["MAM_SOCKET"], lambda: _stored(options), whole=options.json)
+
+
+def descent(registry: Registry) -> dict[str, Any]:
+    """What a job that is registered inside another one says about its parent. A door says that itself."""
+    own = os.environ.get("MAM_JOB_ID")
+    if not own:
+        return {}
+    from mam.config import load_config
+    from mam.door import DoorRegistry
+    from mam.work.children import kinship
+
+    if isinstance(registry, DoorRegistry):
+        return {}
+    try:
+        parent = registry.get(own)
+    except UnknownJob:
+        say(f"the job of this process, {own[:80]}, is not in this store; the new one is not its child")
+        return {}
+    return kinship(parent, load_config().max_depth)
+
+
+def _instead_of_door(options: Options, gone: StoreUnavailable) -> Registry:
+    """The worker is gone; its store may know what became of the job. None is made: the job would not be in it."""
+    try:
+        registry = _stored(options)
+    except StoreMissing:
+        raise gone from None
+    say(f"{gone} Using the store {registry.store.address}")
+    return registry
+
+
+def _stored(options: Options, *, create: bool = False) -> Registry:
     from mam.config import load_config
     from mam.workspace import open_registry
 

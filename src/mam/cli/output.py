@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from mam.cli.text import json_safe, one_line
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,12 +15,12 @@ if TYPE_CHECKING:
 def say(message: str) -> None:
     """One line of talk."""
     if sys.stderr is not None:
-        sys.stderr.write(f"mam: {one_line(message)}\n")
+        sys.stderr.write(f"mam: {_one_line(message)}\n")
 
 
 def put(*columns: str) -> None:
     """One line of data; columns are separated by tabs, which no column contains."""
-    sys.stdout.write("\t".join(map(one_line, columns)) + "\n")
+    sys.stdout.write("\t".join(map(_one_line, columns)) + "\n")
 
 
 def put_exactly(text: str) -> None:
@@ -56,6 +54,8 @@ def put_json_array(values: Iterable[Any]) -> None:
 def encoded(value: Any, indent: int | None = None) -> str:
     import json
 
+    from mam.cli.text import json_safe
+
     return json_safe(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
@@ -70,3 +70,11 @@ def put_job(job: Job, *, as_json: bool, line: str) -> None:
 def person_reads() -> bool:
     """Whether stdout is a terminal, so that tables and colours help."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _one_line(text: str) -> str:
+    if text.isprintable():
+        return text
+    from mam.cli.text import one_line  # what it needs costs half of an interpreter's start, and few lines need it
+
+    return one_line(text)

@@ -34,6 +34,8 @@ class Parser(Group):
         self.verb = verb
         self.document = document
         self.usage: str | None = None
+        self.takes_command = False
+        """Whether what stands behind -- is somebody else's command line, to be left as it is."""
         self.groups: list[Group] = []
 
     def add_argument_group(self, title: str) -> Group:
@@ -42,6 +44,15 @@ class Parser(Group):
         return group
 
     def read(self, arguments: list[str]) -> Options:
+        command = None
+        if self.takes_command and "--" in arguments:
+            cut = arguments.index("--")
+            arguments, command = arguments[:cut], arguments[cut + 1 :]
+        options = self._read(arguments)
+        options.command = command
+        return options
+
+    def _read(self, arguments: list[str]) -> Options:
         plain = _Plain(self)
         if plain.take(arguments):
             return plain.options

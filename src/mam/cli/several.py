@@ -74,7 +74,7 @@ def _filtered(options: Options) -> bool:
     return bool(options.status) or options.agent_session is not None or options.since is not None
 
 
-def for_each(jobs: list[str], act: Callable[[str], Job], *, as_json: bool) -> int:
+def for_each(jobs: Iterable[str], act: Callable[[str], Job], *, as_json: bool) -> int:
     """One after the other; a failure is told and the rest goes on. The exit code is that of the first failure."""
     if not jobs:
         say("no job matches")

@@ -10,6 +10,7 @@ Filters choose what `mam list` shows with them. In a pipe one line is printed fo
 
 from __future__ import annotations
 
+import os
 import sys
 
 from mam.cli.options import registry_of
@@ -18,7 +19,8 @@ from mam.cli.progress import Bar, Lines
 from mam.cli.several import add_jobs, check_choice, chosen
 from mam.cli.times import duration
 from mam.errors import MamError
-from mam.jobs.status import CANCELLED, ERROR, Status
+from mam.jobs.rules import ID_PREFIX_SHOWN
+from mam.jobs.status import CANCELLED, ERROR, PENDING, WAITING, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def run(options: Options) -> int:
     if not jobs:
         say("no job matches")
     ids, missed = _resolved(registry, jobs)
+    _warn_of_standstill(registry, ids)
     latest: dict[str, Job] = {}
     try:
         _follow(registry, ids, options, latest)
@@ -73,6 +76,29 @@ def _resolved(registry: Registry, jobs: list[str]) -> tuple[list[str], int]:
             say(str(error))
             missed = missed or error.exit_code
     return list(ids), missed
+
+
+def _warn_of_standstill(registry: Registry, ids: list[str]) -> None:
+    """A job that waits for a job of its own label holds the worker that would have to do that one."""
+    own = os.environ.get("MAM_JOB_ID")
+    if not own:
+        return
+    try:
+        label = registry.get(own).agent_session
+        stuck = [job_id for job_id in ids if _needs_worker(registry.get(job_id), label)]
+    except MamError:
+        return  # advice only; what is wrong with a job is said by those who wait for it
+    if stuck:
+        whom = (
+            f"{stuck[0][:ID_PREFIX_SHOWN]} and {len(stuck) - 1} more are"
+            if stuck[1:]
+            else f"{stuck[0][:ID_PREFIX_SHOWN]} is"
+        )
+        say(f"{whom} for {label}, as this job is: if no other worker serves that label, this waits for ever")
+
+
+def _needs_worker(job: Job, label: str) -> bool:
+    return job.agent_session == label and job.status in (PENDING, WAITING)
 
 
 def _progress(total: int) -> Lines:

@@ -38,7 +38,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--concurrency", type=number, metavar="N", default=1, help="jobs at a time (default 1)")
     parser.add_argument("--once", action="store_true", help="one job, or exit 3 if there is none")
     parser.add_argument("--drain", action="store_true", help="end when there is nothing to claim")
-    parser.add_argument("--job", metavar="JOB", help="only this job, once")
+    parser.add_argument("--job", metavar="JOB", help="only this job, until it has ended")
     parser.add_argument("--lease", type=lease_seconds, metavar="S", default=60.0,
                         help="how long a claim is believed without a renewal (default 60)")  # fmt: skip
     parser.add_argument("--grace", type=duration, metavar="S", default=5.0,
@@ -63,8 +63,8 @@ def run(options: Options) -> int:
         owner=options.owner if options.owner is not None else _owner(),
         concurrency=options.concurrency,
         job_id=job_id,
-        most=1 if alone else None,
-        drain=options.drain or alone,
+        most=1 if options.once else None,
+        drain=options.drain or options.once,
     )
     settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent}
     worker, crew = open_worker(located, config, orders, say=say, show=_show, **settings)

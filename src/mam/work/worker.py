@@ -32,7 +32,7 @@ class Orders(Frozen):
     owner: str
     concurrency: int = 1
     job_id: str | None = None
-    """Only this one."""
+    """Only this one, until it has ended."""
     most: int | None = None
     """Jobs to take before it is done; None for no end."""
     drain: bool = False
@@ -88,6 +88,9 @@ class Worker:
     def _is_done(self) -> bool:
         if self._stopping or (self._orders.most is not None and self._taken >= self._orders.most):
             return True
+        if self._orders.job_id is not None and not self._attempts:
+            job = self._looked_at(self._orders.job_id)
+            return job is None or job.status.ended
         return self._orders.drain and not self._look and not self._attempts
 
     def _fill(self) -> None:

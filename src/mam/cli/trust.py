@@ -1,0 +1,132 @@
+"""Let a project's .mam/config.toml count in full, or no longer; prints its path.
+
+A project may bring settings that name commands or places. They count only when you have trusted exactly what the file
+says now; when it changes, it must be trusted again. What it would do is said on stderr.
+
+  mam trust                 # the nearest .mam/config.toml upward from here
+  mam trust --revoke
+  mam trust --list
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.output import encoded, put, put_json, put_json_array, say
+from mam.clock import SystemClock
+from mam.errors import BadInput, MamError, Refused
+from mam.project import HARMLESS, NAME, canonical, find_project_file, read_project_file
+from mam.trust import revoke, trust, trusted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from mam.cli.parser import Options, Parser
+    from mam.config import Values
+    from mam.project import ProjectFile
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "word", nargs="?", metavar="FILE", help="the file, or the project it is in; default: the nearest"
+    )
+    parser.add_argument("--revoke", action="store_true", help="trust it no longer")
+    parser.add_argument("--list", action="store_true", help="what is trusted: path, hash, and whether it still holds")
+
+
+def run(options: Options) -> int:
+    if options.list:
+        if options.revoke or options.word is not None:
+            raise BadInput(why="--list stands alone")
+        return _list(as_json=options.json)
+    if options.revoke:
+        return _revoke(_path(options.word), as_json=options.json)
+    found = _found(options.word)
+    before = trusted().get(found.path, {}).get("sha256")
+    changed = before is not None and before != found.digest
+    values = found.values
+    for sentence in effects(values):
+        say(sentence)
+    if changed:
+        say("it had been trusted before, and has changed since")
+    trust(found.path, found.digest, SystemClock().now().second)
+    if options.json:
+        put_json({"file": found.path, "sha256": found.digest, "changed": changed, "settings": sorted(values)})
+    else:
+        put(found.path)
+    return 0
+
+
+def effects(values: Values) -> Iterator[str]:
+    """What a file does, one sentence for each thing that an untrusted one may not do, and one for the rest."""
+    for name, value in values.items():
+        if name == "commands":
+            yield from (f"it runs {encoded(table['argv'])} for the agent {agent}" for agent, table in value.items())
+            yield from (
+                f"it gives the agent {agent} the variables {', '.join(table['env'])}"
+                for agent, table in value.items()
+                if table.get("env")
+            )
+        elif name not in HARMLESS:
+            yield f"it sets {name} to {encoded(value)}"
+    rest = [name for name in values if name in HARMLESS]
+    if rest:
+        yield f"it sets {', '.join(rest)}, which needs no trust"
+    if not values:
+        yield "it sets nothing"
+
+
+def _found(word: str | None) -> ProjectFile:
+    if word is None:
+        found = find_project_file()
+        if found is None:
+            raise Refused(why=f"there is no {NAME} of yours upward from here")
+        return found
+    path = _path(word)
+    found = read_project_file(path)
+    if found is None:
+        raise Refused(why=f"{path} is not a file of yours")
+    return found
+
+
+def _path(word: str | None) -> str:
+    if word is None:
+        found = find_project_file()
+        if found is not None:
+            return found.path
+        word = "."
+    path = os.path.join(word, NAME) if os.path.isdir(word) else word
+    if not os.path.abspath(path).endswith(f"/{NAME}"):
+        raise BadInput(why=f"{word[:200]} is not a project's {NAME}, and no other file needs trust")
+    return canonical(path)
+
+
+def _revoke(path: str, *, as_json: bool) -> int:
+    if not revoke(path):
+        raise Refused(why=f"{path} was not trusted")
+    if as_json:
+        put_json({"file": path, "trusted": False})
+    else:
+        put(path)
+    return 0
+
+
+def _list(*, as_json: bool) -> int:
+    rows = [_row(path, entry) for path, entry in sorted(trusted().items())]
+    if as_json:
+        put_json_array(rows)
+        return 0
+    for row in rows:
+        put(row["file"], row["sha256"], row["state"])
+    return 0
+
+
+def _row(path: str, entry: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = read_project_file(path)
+        state = "missing" if found is None else "trusted" if found.digest == entry["sha256"] else "changed"
+    except (MamError, OSError):
+        state = "missing"
+    return {"file": path, "sha256": str(entry["sha256"]), "trusted_at": entry.get("trusted_at"), "state": state}

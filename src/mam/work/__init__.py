@@ -1,0 +1,1 @@
+"""The worker: it claims, runs an agent, watches, checks and finishes."""

@@ -1,0 +1,20 @@
+"""`human`: nothing is started. The worker shows the brief and waits for `mam complete`."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Job
+    from mam.work.adapters.port import Adapter
+    from mam.work.places import Place
+
+
+class HumanAdapter:
+    name = "human"
+
+    def launch(self, _job: Job, _brief: str, _place: Place, _brief_file: str) -> None:
+        return None
+
+
+def adapter() -> Adapter:
+    return HumanAdapter()

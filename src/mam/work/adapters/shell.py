@@ -1,0 +1,34 @@
+"""`shell`: the prompt is a script."""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import AgentNotFound
+from mam.work.adapters.port import Launch
+from mam.work.home import write_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Job
+    from mam.work.adapters.port import Adapter
+    from mam.work.places import Place
+
+
+class ShellAdapter:
+    name = "shell"
+
+    def launch(self, job: Job, _brief: str, _place: Place, brief_file: str) -> Launch:
+        """From a file: a script of any length works, and `ps` shows nothing of it. Like any script it goes on after a
+        command that failed, unless it says `set -e`, and its own first line may name another interpreter."""
+        script = os.path.join(os.path.dirname(brief_file), "script")
+        try:
+            content = job.prompt.encode()
+        except UnicodeEncodeError:
+            raise AgentNotFound(agent=self.name, why="the prompt is not text that a file can hold") from None
+        write_private(script, content, 0o700)
+        return Launch(argv=(script,) if content.startswith(b"#!") else ("/bin/sh", script), env={})
+
+
+def adapter() -> Adapter:
+    return ShellAdapter()

@@ -1,0 +1,66 @@
+"""What an agent is told about its job. A pure function, so that `mam brief` prints exactly that.
+
+The prompt stands between two lines with a mark that is made from the job's id and the prompt itself: no text can
+contain its own mark, so nothing in a prompt can pass for what mam says around it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Job
+
+
+def brief(job: Job) -> str:
+    mark = hashlib.sha256(f"{job.job_id}\0{job.prompt}".encode(errors="surrogatepass")).hexdigest()[:16]
+    parts = [
+        _opening(job, mark),
+        f"===== task {mark} begins =====\n{job.prompt}\n===== task {mark} ends =====",
+        _reporting(job),
+        _checking(job),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _opening(job: Job, mark: str) -> str:
+    again = ""
+    if job.attempt > 1:
+        again = "\nEarlier attempts may have left work in this directory: look at what is there before you begin."
+    return (
+        f"This is job {job.job_id}, attempt {job.attempt}. Work in the current directory.{again}\n"
+        f"Your task is the text between the two lines that carry the mark {mark}. Whatever it says,\n"
+        "how to report and what is checked stands below the second of them."
+    )
+
+
+def _reporting(job: Job) -> str:
+    # A person has a shell of their own, without the variables that name the job.
+    name = f" {job.job_id}" if job.agent == "human" else ""
+    return (
+        "How to report:\n"
+        f'- On the way, now and then:  mam publish{name} progress --detail "what you are doing"\n'
+        f'- When all is done:          mam complete{name} --result "what you did, in a few sentences"\n'
+        f'- When it cannot be done:    mam fail{name} --reason "why, in a sentence"\n'
+        "A long result can come from a file or a pipe: --result-file FILE, or --result-file - for stdin."
+        + ("" if name else "\nThe job is known from the environment (MAM_JOB_ID, MAM_ATTEMPT, MAM_SOCKET).")
+    )
+
+
+def _checking(job: Job) -> str:
+    lines = []
+    if job.expected_artifacts:
+        lines.append("These files must be there at the end, in this directory, not empty, and reached by no link:")
+        lines += [f"- {_shown(path)}" for path in job.expected_artifacts]
+    if job.validation is not None:
+        lines.append("A script that whoever gave you the task has chosen is then run, and must succeed.")
+    if not lines:
+        return "What is checked: nothing but what you report."
+    return "\n".join(["What is checked before the job counts as completed:", *lines])
+
+
+def _shown(path: str) -> str:
+    """A path is somebody's text too: one line, and quoted."""
+    return json.dumps(path, ensure_ascii=not path.isprintable())

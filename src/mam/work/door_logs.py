@@ -1,0 +1,44 @@
+"""A job's history in pages, so that a log of any length costs the worker no more memory than one page."""
+
+from __future__ import annotations
+
+import os
+
+from mam.audit.log import EVENTS, check_regular, job_dir, parse_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PAGE_BYTES = 1 << 20
+LINE_LIMIT = 1 << 24
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def read_page(logs_dir: str, job_id: str, place: int) -> tuple[list[dict[str, Any]], int]:
+    """The lines from a place on, as many as a page holds, and the place behind them: at the end it is the same."""
+    try:
+        data = _read(logs_dir, job_id, place)
+    except OSError:
+        return [], place
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = [line for line in map(parse_line, whole.split(b"\n")) if line is not None]
+    return lines, place + len(whole)
+
+
+def _read(logs_dir: str, job_id: str, place: int) -> bytes:
+    folder = os.open(job_dir(logs_dir, job_id), _FOLDER)
+    try:
+        file = os.open(EVENTS, _FILE, dir_fd=folder)
+    finally:
+        os.close(folder)
+    try:
+        check_regular(file, EVENTS)
+        data = os.pread(file, PAGE_BYTES, place)
+        if b"\n" not in data:  # a line longer than a page, or one that somebody is still writing
+            data = os.pread(file, LINE_LIMIT, place)
+    finally:
+        os.close(file)
+    return data

@@ -1,0 +1,83 @@
+"""What an agent inherits: the worker's environment without mam's secrets, and the names of its own job.
+
+Everything else stays, since agents need their own keys and settings; which of those are worth hiding only the user
+knows.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mam.jobs.record import Job
+
+_SECRETS = ("MQTT_PASSWORD", "MQTT_USERNAME", "PGPASSWORD")
+_SECRET_WORDS = ("TOKEN", "PASSWORD", "PASSPHRASE", "SECRET", "KEY", "CREDENTIALS")
+_OF_ANOTHER_JOB = ("MAM_JOB_ID", "MAM_ATTEMPT", "MAM_SOCKET")
+
+
+def agent_environment(environ: Mapping[str, str], job: Job) -> dict[str, str]:
+    """Without MAM_SOCKET, which is for the worker to add: a worker that runs inside a job must not pass on the door
+    of that job."""
+    kept = without_secrets(environ)
+    for name in _OF_ANOTHER_JOB:
+        kept.pop(name, None)
+    return {**kept, "MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": str(job.attempt)}
+
+
+def script_environment(environ: Mapping[str, str], job: Job) -> dict[str, str]:
+    """For what looks at an agent's work: nothing that the agent or its repository could have had a say in."""
+    kept = {name: environ[name] for name in ("HOME", "LANG") if name in environ}
+    return {**kept, "PATH": absolute_path(environ), "MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": str(job.attempt)}
+
+
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not _is_secret(name, value)}
+
+
+def absolute_path(environ: Mapping[str, str]) -> str:
+    """PATH without places that depend on where one stands: a repository that brings its own `git` is not obeyed."""
+    places = environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(place for place in places if os.path.isabs(place))
+
+
+def find_program(name: str, environ: Mapping[str, str]) -> str | None:
+    """The program of that name, or of that absolute path; None when there is none that can be run."""
+    if "/" in name:
+        return name if os.path.isabs(name) and _can_run(name) else None
+    for place in absolute_path(environ).split(os.pathsep):
+        path = os.path.join(place, name)
+        if place and _can_run(path):
+            return path
+    return None
+
+
+def _can_run(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if name in _SECRETS:
+        return True
+    if not name.startswith("MAM_"):
+        return False
+    return name.rpartition("_")[2] in _SECRET_WORDS or (name == "MAM_STORE" and _has_password(value))
+
+
+def _has_password(address: str) -> bool:
+    """In doubt there is one: `user:password@host`, or `password=` among the parameters in any spelling."""
+    scheme, colon, rest = address.partition("://")
+    if not colon or scheme == "sqlite":
+        return False
+    login, at, _ = rest.rpartition("@")
+    return bool(at and ":" in login) or "password" in _unquoted(rest).lower()
+
+
+def _unquoted(text: str) -> str:
+    """`p%61ssword=` is a parameter like any other to PostgreSQL."""
+    from urllib.parse import unquote
+
+    return unquote(text)

@@ -1,0 +1,120 @@
+"""One guardian for each worker: a small process that forks a keeper for every run, and outlives a killed worker.
+
+It has imported what a keeper needs, so that a run costs a fork and not the start of an interpreter. A request is one
+byte with descriptors; what is to be run goes over the keeper's own wire. When a keeper is killed, what it kept falls to
+the guardian and is ended. The guardian ends when the worker's end of the socket is closed and nobody is left to keep.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from mam.work.ending import Ending
+from mam.work.keeper import keep
+from mam.work.kernel import inherit_orphans
+from mam.work.processes import identify
+from mam.work.trees import finder
+from mam.work.wakes import Wakes
+from mam.work.wire import Wire
+
+_MOST_DESCRIPTORS = 3
+_ORPHAN_GRACE = 2.0
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Guardian:
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._is_open = True
+        self._wakes = Wakes(signal.SIGCHLD)
+        self._keepers: set[int] = set()
+        self._childless = True
+        self._ending: Ending | None = None
+
+    def serve(self) -> None:
+        while self._is_open or not self._childless:
+            self._wait()
+            self._reap()
+            self._look_after_orphans()
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(self._wakes, select.POLLIN)
+        if self._is_open:
+            poll.register(self._requests, select.POLLIN)
+        patience = None
+        if self._ending is not None:
+            patience = max(0.0, self._ending.wakes_at() - time.monotonic()) * 1000 + 1
+        ready = {descriptor for descriptor, _ in poll.poll(patience)}
+        self._wakes.heard()
+        if self._requests.fileno() in ready:
+            self._take_request()
+
+    def _take_request(self) -> None:
+        try:
+            request, descriptors, _, _ = socket.recv_fds(self._requests, 1, _MOST_DESCRIPTORS)
+        except OSError:
+            request, descriptors = b"", []
+        if not request:
+            self._is_open = False
+            return
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        try:
+            self._fork(descriptors)
+        except OSError as error:
+            reason = f"no keeper for the run: {os.strerror(error.errno or 0)}"
+            Wire(descriptors[0]).send({"kind": "failed", "reason": reason})
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _fork(self, descriptors: list[int]) -> None:
+        pid = os.fork()
+        if pid:
+            self._keepers.add(pid)
+            self._childless = False
+            return
+        try:
+            self._wakes.close()
+            self._requests.close()
+            keep(descriptors)
+        finally:
+            os._exit(0)  # never back into the guardian's loop; whatever went wrong shows as the end of the wire
+
+    def _reap(self) -> None:
+        try:
+            while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+                self._keepers.discard(pid)
+        except ChildProcessError:
+            self._childless = True
+
+    def _look_after_orphans(self) -> None:
+        """Children that are not keepers have lost theirs."""
+        if self._keepers.issuperset(finder()(os.getpid())):
+            self._ending = None
+            return
+        if self._ending is None:
+            self._ending = Ending(_ORPHAN_GRACE, "the keeper was killed")
+        self._ending.step(self._reap, self._keepers)
+
+
+def main() -> None:
+    """Ignores what a terminal or a service manager sends to everybody: its work is over when the worker's is."""
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    inherit_orphans("mam-guardian")
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    requests.set_inheritable(False)
+    identify(os.getpid())  # so that no keeper has to find out which boot this is
+    gc.freeze()  # what is imported by now is shared with every keeper, and stays so
+    Guardian(requests).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""The keeper of one run: it starts the agent, moves its output, watches it, and leaves nobody behind.
+
+It is forked from the guardian, one for each run, and has one thread and one loop. Whoever in the agent's tree loses
+its parent becomes the keeper's child, so the run is over when, and only when, the kernel says that the keeper has no
+child left. When the worker is gone, which shows as the end of the wire, the tree is ended too: the claim will pass to
+somebody else, and two must not work on one job.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import sys
+import time
+
+from mam.work.ending import Ending
+from mam.work.kernel import inherit_orphans
+from mam.work.output import OutputLog
+from mam.work.processes import identify
+from mam.work.pumps import Pump, Tee
+from mam.work.spawning import CannotStart, spawn
+from mam.work.trees import end_group
+from mam.work.wakes import Wakes
+from mam.work.wire import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_PLAN_SECONDS = 30.0
+_REPORT_SECONDS = 1.0
+_WORKER_GONE_GRACE = 3.0
+_LINGER_SECONDS = 0.2  # what the agent leaves may just be finishing: a `tee` that writes its last line
+_LEFTOVER_GRACE = 1.0
+_GIVE_UP_SECONDS = 5.0
+_ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def keep(descriptors: Sequence[int]) -> None:
+    """The whole life of a keeper. The descriptors: the wire to the worker, then stdin and tee, if the plan has them."""
+    inherit_orphans("mam-keeper")
+    wakes = Wakes(signal.SIGCHLD, *_ASKED)
+    wire = Wire(descriptors[0])
+    orders = _first_orders(wire)
+    if not orders:
+        return  # the worker went away before it said what to do
+    plan, *orders = orders
+    wire.send({"kind": "ready"})
+    rest = list(descriptors[1:])
+    stdin = rest.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
+    tee = Tee(rest.pop(0), plan["tee_patience"]) if plan["tee"] else None
+    keeper = Keeper(wire, wakes, OutputLog(plan["log_directory"], plan["log_limit"]), tee)
+    if wire.is_open and keeper.start(plan, stdin):
+        for order in orders:
+            keeper.obey(order)
+        keeper.watch()
+    keeper.say_goodbye()
+
+
+def _first_orders(wire: Wire) -> list[dict[str, Any]]:
+    poll = select.poll()
+    poll.register(wire, select.POLLIN)
+    ends = time.monotonic() + _PLAN_SECONDS
+    while wire.is_open and (left := ends - time.monotonic()) > 0:
+        poll.poll(left * 1000)
+        if orders := wire.receive():
+            return orders
+    return []
+
+
+class Keeper:
+    def __init__(self, wire: Wire, wakes: Wakes, log: OutputLog, tee: Tee | None) -> None:
+        self._wire = wire
+        self._wakes = wakes
+        self._log = log
+        self._tee = tee
+        self._pumps: list[Pump] = []
+        self._agent = 0
+        self._status: int | None = None
+        self._childless = False
+        self._ending: Ending | None = None
+        self._linger_until: float | None = None
+        self._hold_until: float | None = None
+        self._reported = (time.monotonic(), 0)
+        self._started = 0.0
+        self._ended = 0.0
+        self._told = False
+
+    def start(self, plan: dict[str, Any], stdin: int) -> bool:
+        out, out_end = os.pipe()
+        err, err_end = os.pipe()
+        self._pumps = [Pump(out, self._log, self._tee), Pump(err, self._log)]
+        self._started = time.monotonic()
+        try:
+            self._agent = spawn(plan["argv"], plan["env"], plan["cwd"], (stdin, out_end, err_end))
+        except CannotStart as failure:
+            self._wire.send({"kind": "failed", "reason": str(failure)})
+            return False
+        finally:
+            for descriptor in (stdin, out_end, err_end):
+                os.close(descriptor)
+        agent, keeper = identify(self._agent), identify(os.getpid())
+        self._wire.send({"kind": "started", "agent": agent and agent.to_json(), "keeper": keeper and keeper.to_json()})
+        return True
+
+    def watch(self) -> None:
+        """Until the tree is gone, or until it cannot be ended and the worker has been told so."""
+        while not self._childless:
+            self._wait()
+            self._reap()
+            self._look_at_the_clock()
+            if self._ending is not None and not self._childless:
+                self._ending.step(self._reap)
+        self._tell_end()
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(self._wakes, select.POLLIN)
+        if self._wire.is_open:
+            poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
+        for pump in self._pumps:
+            if pump.wants_more():
+                poll.register(pump, select.POLLIN)
+        if self._tee is not None and self._tee.waits_until() is not None:
+            poll.register(self._tee, select.POLLOUT)
+        ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
+        if self._wakes.fileno() in ready and set(_ASKED).intersection(self._wakes.heard()):
+            self.end(_WORKER_GONE_GRACE, "the keeper was told to end")
+        if self._wire.fileno() in ready:
+            self._listen()
+        for pump in self._pumps:
+            if pump.fileno() in ready:
+                pump.move()
+        if self._tee is not None and self._tee.waits_until() is not None:
+            self._tee.flush()
+
+    def _patience(self) -> float | None:
+        """Milliseconds until something is due; None when nothing is."""
+        due = [self._hold_until, self._linger_until, self._report_due()]
+        if self._ending is not None:
+            due.append(self._ending.wakes_at())
+        if self._tee is not None:
+            due.append(self._tee.waits_until())
+        times = [moment for moment in due if moment is not None]
+        # Rounded up: waking a moment too early would only mean going to sleep again.
+        return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
+
+    def _listen(self) -> None:
+        self._wire.flush()
+        for order in self._wire.receive():
+            self.obey(order)
+        if not self._wire.is_open:
+            self.end(_WORKER_GONE_GRACE, "the worker is gone")
+
+    def obey(self, order: dict[str, Any]) -> None:
+        match order:
+            case {"order": "stop", "grace": grace, "why": why}:
+                self.end(float(grace), str(why))
+            case {"order": "hold", "seconds": seconds}:
+                self._hold_until = None if seconds is None else time.monotonic() + float(seconds)
+
+    def end(self, grace: float, why: str) -> None:
+        self._hold_until = self._linger_until = None
+        if self._ending is None:
+            self._ending = Ending(grace, why)
+        else:
+            self._ending.hasten(grace)
+
+    def _reap(self) -> None:
+        try:
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == self._agent and self._status is None:
+                    self._status, self._ended = ended[1], time.monotonic()
+                    if sys.platform != "linux":
+                        end_group(self._agent)  # orphans do not come to the keeper there, and this much can be done
+        except ChildProcessError:
+            self._childless = True
+
+    def _look_at_the_clock(self) -> None:
+        now = time.monotonic()
+        if self._hold_until is not None and now >= self._hold_until:
+            self.end(_WORKER_GONE_GRACE, "the worker did not renew in time")
+        if self._status is not None and self._ending is None and not self._childless:
+            if self._linger_until is None:
+                self._linger_until = now + _LINGER_SECONDS
+            elif now >= self._linger_until:
+                self.end(_LEFTOVER_GRACE, "the agent ended and left processes behind")
+        due = self._report_due()
+        if due is not None and now >= due:
+            self._report(now)
+        if self._ending is not None and self._ending.forced_at and now > self._ending.forced_at + _GIVE_UP_SECONDS:
+            self._tell_end()
+
+    def _report_due(self) -> float | None:
+        when, count = self._reported
+        return when + _REPORT_SECONDS if count != self._count() and not self._told else None
+
+    def _count(self) -> int:
+        return sum(pump.count for pump in self._pumps)
+
+    def _report(self, now: float) -> None:
+        """A sign of life. A worker that does not read is not sent more of them."""
+        self._reported = (now, self._count())
+        if self._wire.is_open and not self._wire.has_more():
+            self._wire.send({"kind": "output", "stdout": self._pumps[0].count, "stderr": self._pumps[1].count})
+
+    def _tell_end(self) -> None:
+        if self._told:
+            return
+        self._told = True
+        if self._childless:
+            for pump in self._pumps:
+                pump.drain()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        status, ending = self._status, self._ending
+        self._wire.send(
+            {
+                "kind": "ended",
+                "exit_code": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
+                "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
+                "user_seconds": used.ru_utime,
+                "system_seconds": used.ru_stime,
+                "peak_memory_bytes": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+                "wall_seconds": (self._ended or time.monotonic()) - self._started,
+                "stdout_bytes": self._pumps[0].count,
+                "stderr_bytes": self._pumps[1].count,
+                "stdout_tail": self._pumps[0].tail.text(),
+                "lost_bytes": self._log.lost,
+                "log_problem": self._log.problem,
+                "tree_ended_because": ending.why if ending is not None else None,
+                "is_tree_gone": self._childless,
+            }
+        )
+
+    def say_goodbye(self) -> None:
+        """The last words, for as long as somebody listens and has not taken them yet."""
+        self._log.close()
+        while self._wire.has_more() or (self._tee is not None and self._tee.waits_until() is not None):
+            poll = select.poll()
+            if self._wire.is_open:
+                poll.register(self._wire, select.POLLIN | select.POLLOUT if self._wire.has_more() else select.POLLIN)
+            if self._tee is not None and (until := self._tee.waits_until()) is not None:
+                poll.register(self._tee, select.POLLOUT)
+                poll.poll(max(0.0, until - time.monotonic()) * 1000 + 1)
+                self._tee.flush()
+            else:
+                poll.poll()
+            self._wire.flush()
+            self._wire.receive()

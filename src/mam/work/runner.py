@@ -1,0 +1,346 @@
+"""The worker's side of a run: a guardian that is started once, and one `Run` for each agent.
+
+Several threads may share a guardian; a run belongs to one thread, except that anybody may call `stop`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from collections import deque
+
+from mam.frozen import Frozen
+from mam.work.messages import Ended, Failed, Lost, Started, from_wire
+from mam.work.output import LIMIT
+from mam.work.wire import Wire
+from mam.writing import write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from typing import Any, Self
+
+    from mam.work.messages import LastMessage, Message
+
+_READY_SECONDS = 30.0
+_DEAD_SECONDS = 5.0
+_OVERDUE_SECONDS = 10.0
+_TRIES = 3
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
+
+
+class Plan(Frozen):
+    """What to run."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    """All of it: the agent gets no other variable."""
+    cwd: str
+    stdin: bytes | None = None
+    """None is /dev/null."""
+    tee: bool = False
+    """Whether the agent's stdout also comes to the worker, through `Run.tee`."""
+    tee_patience: float = 60.0
+    """For how many seconds the worker may take nothing before it is cut off; the agent waits that long with it."""
+    log_limit: int = LIMIT
+
+
+class Run:
+    """One run of one agent. Closing it before its last message ends the agent."""
+
+    def __init__(self, wire: Wire | None, tee: int | None = None) -> None:
+        self._wire = wire
+        self._lock = threading.Lock()
+        """Orders may come from several threads, and none may be written to a descriptor that has just been closed."""
+        self._waiting: deque[Message] = deque()
+        self._is_ready = False
+        self._overdue_at: float | None = None
+        self.tee = tee
+        """The agent's stdout, to be read until it ends; whoever asked for it must read it. Fewer bytes than
+        `Ended.stdout_bytes` mean that this worker took nothing for too long and was cut off."""
+        self.started: Started | None = None
+        self.ended: LastMessage | None = None
+
+    def fileno(self) -> int:
+        """Readable when something new has come; -1 after the last message. Whoever sleeps on it calls `wait(0)` until
+        that gives None first, since messages that came together have been taken in together."""
+        return -1 if self._wire is None else self._wire.fileno()
+
+    def is_open(self) -> bool:
+        """Whether there may be more to hear."""
+        return self._wire is not None and self._wire.is_open
+
+    def wait(self, timeout: float | None = None) -> Message | None:
+        """The next message; None when the time is up, or when the last one has been given.
+
+        When a keeper has not ended its tree long after it was told to, it is done from here, and the answer is `Lost`.
+        """
+        ends = None if timeout is None else time.monotonic() + timeout
+        while not self._waiting and self._wire is not None:
+            if self._poll(_earlier(ends, self._overdue_at)):
+                self._listen()
+            elif self._overdue_at is not None and time.monotonic() >= self._overdue_at:
+                self._add(self._end_what_is_left("the keeper of the run does not answer"))
+            elif ends is not None and time.monotonic() >= ends:
+                return None
+        return self._waiting.popleft() if self._waiting else None
+
+    def messages(self) -> Iterator[Message]:
+        """Until the last one."""
+        while (message := self.wait()) is not None:
+            yield message
+
+    def stop(self, grace: float, why: str) -> None:
+        """SIGTERM for the whole tree, SIGKILL after `grace` seconds; it is gone within one more.
+
+        A keeper that does not do so (an agent can stop it with a signal) is passed over: see `wait`.
+        """
+        overdue = time.monotonic() + max(0.0, grace) + _OVERDUE_SECONDS
+        self._overdue_at = overdue if self._overdue_at is None else min(overdue, self._overdue_at)
+        self._order({"order": "stop", "grace": grace, "why": why})
+
+    def hold(self, seconds: float | None) -> None:
+        """The tree is ended unless this is called again in time: the way in which a worker that hangs, or is stopped
+        by a signal, loses its agent before it loses its claim. None takes it back."""
+        self._order({"order": "hold", "seconds": seconds})
+
+    def close(self) -> None:
+        self._close_wire()
+        if self.tee is not None:
+            os.close(self.tee)
+            self.tee = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def hand_over(self, plan: Plan, log_directory: str) -> bool:
+        """The plan to the keeper. False when the keeper went away, or never came, before it started anything."""
+        self._order(
+            {
+                "argv": plan.argv,
+                "env": plan.env,
+                "cwd": os.path.abspath(plan.cwd),
+                "stdin": plan.stdin is not None,
+                "tee": plan.tee,
+                "tee_patience": plan.tee_patience,
+                "log_directory": os.path.abspath(log_directory),
+                "log_limit": plan.log_limit,
+            }
+        )
+        ends = time.monotonic() + _READY_SECONDS
+        while not self._is_ready and self.is_open() and self._poll(ends):
+            self._listen()
+        return self._is_ready
+
+    def fail(self, reason: str) -> Run:
+        self._add(Failed(reason=reason))
+        return self
+
+    def _poll(self, ends: float | None) -> bool:
+        while True:
+            with self._lock:
+                if self._wire is None:
+                    return False
+                poll = select.poll()
+                poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
+            found = poll.poll(None if ends is None else max(0.0, ends - time.monotonic()) * 1000)
+            self._flush()
+            if not found or found[0][1] != select.POLLOUT:
+                return bool(found)
+
+    def _flush(self) -> None:
+        with self._lock:
+            if self._wire is not None:
+                self._wire.flush()
+
+    def _order(self, order: dict[str, Any]) -> None:
+        with self._lock:
+            if self._wire is not None:
+                self._wire.send(order)
+
+    def _listen(self) -> None:
+        wire = self._wire
+        if wire is None:
+            return
+        for value in wire.receive():
+            self._is_ready = True
+            if value["kind"] != "ready":
+                self._add(from_wire(value))
+        if not wire.is_open and self._is_ready and self.ended is None:
+            self._add(self._end_what_is_left("the keeper of the run was killed"))
+
+    def _add(self, message: Message) -> None:
+        self._waiting.append(message)
+        if isinstance(message, Started):
+            self.started = message
+        elif isinstance(message, Ended | Failed | Lost):
+            self.ended = message
+            self._close_wire()
+
+    def _close_wire(self) -> None:
+        with self._lock:
+            if self._wire is not None:
+                self._wire.close()
+                self._wire = None
+
+    def _end_what_is_left(self, reason: str) -> Lost:
+        """The guardian does the same when a keeper has died, unless it is gone too."""
+        from mam.work.takeover import end_earlier
+
+        left = None if self.started is None else end_earlier(self.started.to_json())
+        return Lost(reason=reason, left=left)
+
+
+class Guardian:
+    """The worker's hold on its guardian process, which is started when it is first needed, and again when it died."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def start(self, plan: Plan, log_directory: str) -> Run:
+        """Never raises for what the system or the plan lacks: the run then has one message, `Failed`."""
+        try:
+            for _ in range(_TRIES):
+                if (run := self._try(plan, log_directory)) is not None:
+                    return run
+        except OSError as error:
+            return Run(None).fail(f"the run could not be started: {os.strerror(error.errno or 0)}")
+        return Run(None).fail("the guardian process does not answer")
+
+    def close(self, timeout: float = 10.0) -> None:
+        """It ends as soon as its last run has; that long is waited for it."""
+        with self._lock:
+            self._forget(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def _try(self, plan: Plan, log_directory: str) -> Run | None:
+        """None when guardian or keeper went away before anything was started, so that it may be tried again."""
+        ours, theirs = socket.socketpair()
+        run = Run(Wire(ours.detach()))
+        given = [theirs.detach()]
+        try:
+            if plan.stdin is not None:
+                given.append(_readable(plan.stdin))
+            if plan.tee:
+                run.tee, tee_end = os.pipe()
+                given.append(tee_end)
+            asked = self._request(given)
+        except BaseException:
+            run.close()
+            raise
+        finally:
+            for descriptor in given:
+                os.close(descriptor)
+        if run.hand_over(plan, log_directory):
+            return run
+        if run.is_open():
+            self._end_stuck(asked)
+        run.close()
+        return None
+
+    def _request(self, given: list[int]) -> subprocess.Popen[bytes]:
+        """One keeper, please. A guardian that has died is noticed here and replaced."""
+        with self._lock:
+            if self._requests is not None and self._process is not None:
+                try:
+                    socket.send_fds(self._requests, [b"k"], given)
+                    return self._process
+                except OSError:
+                    self._forget(_DEAD_SECONDS)
+            self._process, self._requests = _start_guardian()
+            socket.send_fds(self._requests, [b"k"], given)
+            return self._process
+
+    def _end_stuck(self, asked: subprocess.Popen[bytes]) -> None:
+        """A guardian that lives and does not answer is of no use. The keepers it has forked go on without it."""
+        with self._lock:
+            if self._process is asked:
+                asked.kill()
+                self._forget(_DEAD_SECONDS)
+
+    def _forget(self, timeout: float) -> None:
+        requests, self._requests = self._requests, None
+        process, self._process = self._process, None
+        if requests is not None:
+            requests.close()
+        if process is not None:
+            _wait_for(process, timeout)
+
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    return min(one, other) if one is not None and other is not None else one if other is None else other
+
+
+def _start_guardian() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """In a session of its own, out of reach of the terminal; it holds no file, directory or secret of the worker.
+
+    mam is found by PYTHONPATH alone (-S), and never in the working directory (-P).
+    """
+    import subprocess
+
+    import mam
+
+    env = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    env["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(mam.__file__)))
+    env["PYTHONUTF8"] = "1"
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-S", "-m", "mam.work.guardian", str(theirs.fileno())],
+            env=env,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+        )
+    ours.settimeout(_READY_SECONDS)
+    return process, ours
+
+
+def _wait_for(process: subprocess.Popen[bytes], timeout: float) -> None:
+    """A guardian that still has runs to keep is waited for in the background, so that it does not stay a zombie."""
+    import subprocess
+
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        threading.Thread(target=process.wait, name="mam-guardian", daemon=True).start()
+
+
+def _readable(data: bytes) -> int:
+    """A descriptor from which the agent can read all of this, however late, and nobody has to feed it."""
+    if sys.platform == "linux":
+        writer = os.memfd_create("mam-stdin")
+    else:
+        import tempfile
+
+        writer, path = tempfile.mkstemp(prefix="mam-")
+        os.unlink(path)
+    try:
+        write_all(writer, data)
+        os.lseek(writer, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(writer)
+        raise
+    return writer

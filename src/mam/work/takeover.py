@@ -1,0 +1,178 @@
+"""Before a job is run again: what is left of an earlier attempt on this host is ended.
+
+Only what can be told apart from everything else is touched: same boot, same pid, same start time. What could not be
+done is said in one sentence, for the record.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from mam.clock import boot_id
+from mam.work.processes import Entry, ProcessId, is_alive, look, named, pid_namespace, send, table
+from mam.work.trees import walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+KEEPER_SECONDS = 5.0
+"""A keeper that is told to end gives its tree three seconds, and needs less than one more."""
+_GRACE_SECONDS = 2.0
+_FORCE_SECONDS = 5.0
+
+
+def end_earlier(process: dict[str, Any], *, host: str | None = None) -> str | None:
+    """Ends the run that a record describes (`Started.to_json()`, and the `host` it was on if known).
+
+    None when all of it is gone; else what could not be done. Takes at most about twelve seconds, and a moment when
+    there is nothing to do.
+    """
+    known = [found for name in ("keeper", "agent") if (found := ProcessId.from_json(process.get(name))) is not None]
+    if not known:
+        return "the processes of the earlier attempt are not known, so they could not be ended"
+    if (elsewhere := _elsewhere(known[0], process.get("host"), host or os.uname().nodename)) is not None:
+        return elsewhere or None
+    if any(_is_above_me(one) for one in known):
+        return "this worker runs inside the earlier attempt, which was therefore not ended"
+    return _end_here(ProcessId.from_json(process.get("keeper")), ProcessId.from_json(process.get("agent")))
+
+
+def _elsewhere(process: ProcessId, its_host: object, this_host: str) -> str | None:
+    """None when it is a process of this machine and boot; else what to say, which is nothing after a restart."""
+    if process.boot_id == boot_id():
+        if process.namespace in (0, pid_namespace()):
+            return None
+        return "the earlier attempt ran in another container of this machine and could not be ended from here"
+    if its_host == this_host:
+        return ""
+    where = f"on {its_host}" if isinstance(its_host, str) and its_host else "on another host, or before a restart"
+    return f"the earlier attempt ran {where} and could not be ended from here"
+
+
+def _is_above_me(process: ProcessId) -> bool:
+    pid = os.getpid()
+    while pid > 1 and (entry := look(pid)) is not None:
+        if named(entry) == process:
+            return True
+        pid = entry.parent
+    return False
+
+
+def _end_here(keeper: ProcessId | None, agent: ProcessId | None) -> str | None:
+    if keeper is not None and send(keeper, signal.SIGTERM):
+        # The keeper knows its tree better than anybody who looks at it from outside.
+        _await([keeper], KEEPER_SECONDS)
+    roots = [one for one in (keeper, agent) if one is not None and is_alive(one)]
+    if roots:
+        _tell(_members(roots, agent, lambda one: send(one, signal.SIGTERM)), signal.SIGCONT)
+        _await(roots, _GRACE_SECONDS)
+        left = _force(roots, agent)
+        if left:
+            return f"of the earlier attempt {_pids(left)} could not be ended"
+    strangers = [] if agent is None else _session_of_the_dead(agent)
+    if strangers:
+        return f"{_pids(strangers)} may be left of the earlier attempt, which cannot be told for certain"
+    return None
+
+
+def _force(roots: list[ProcessId], agent: ProcessId | None) -> list[ProcessId]:
+    """Stopped first, so that nobody forks away, then killed; again until a look finds nobody. Those who remain."""
+    found: list[ProcessId] = []
+    ends = time.monotonic() + _FORCE_SECONDS
+    while time.monotonic() < ends:
+        fresh = _members(roots, agent, lambda one: send(one, signal.SIGSTOP))
+        found += [one for one in fresh if one not in found]
+        if again := [one for one in _members(roots, agent, lambda one: send(one, signal.SIGSTOP)) if one not in found]:
+            found += again
+            continue
+        _tell(found, signal.SIGKILL)
+        _await(found, 0.5)
+        found = [one for one in found if is_alive(one)]
+        roots = [one for one in roots if is_alive(one)]
+        if not found:
+            return []
+    return [one for one in found if is_alive(one)]
+
+
+def _members(roots: list[ProcessId], agent: ProcessId | None, tell: Callable[[ProcessId], object]) -> list[ProcessId]:
+    """The roots, everything below them, and the agent's session while the agent lives and so proves that it is it.
+
+    Each is told before the look at its children.
+    """
+    found: dict[int, ProcessId] = {}
+
+    def take(entry: Entry | None) -> None:
+        if entry is not None and not entry.dead and entry.pid not in found:
+            found[entry.pid] = named(entry)
+            tell(found[entry.pid])
+
+    def take_all(top: Entry) -> None:
+        if top.pid not in found:
+            take(top)
+            walk(top.pid, lambda pid, _parent: take(look(pid)))
+
+    for root in roots:
+        entry = look(root.pid)
+        if entry is not None and named(entry) == root:
+            take_all(entry)
+    if agent is not None and is_alive(agent):
+        for entry in table():
+            if entry.session == agent.pid:
+                take_all(entry)
+    return list(found.values())
+
+
+def _tell(processes: list[ProcessId], number: int) -> None:
+    for process in processes:
+        send(process, number)
+
+
+def _await(processes: list[ProcessId], seconds: float) -> None:
+    """Until all have ended, or the time is up."""
+    ends = time.monotonic() + seconds
+    for process in processes:
+        while is_alive(process) and (left := ends - time.monotonic()) > 0:
+            _await_one(process, left)
+
+
+def _await_one(process: ProcessId, seconds: float) -> None:
+    if not hasattr(os, "pidfd_open"):
+        time.sleep(min(seconds, 0.05))
+        return
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except OSError:
+        return
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(seconds * 1000)
+    finally:
+        os.close(descriptor)
+
+
+def _session_of_the_dead(agent: ProcessId) -> list[ProcessId]:
+    """Processes in a session that has the agent's number, when the agent is gone.
+
+    They are most likely its own, but a number alone proves nothing, so they are named and not touched.
+    """
+    entry = look(agent.pid)
+    if entry is not None and named(entry) != agent:
+        return []  # the number belongs to somebody else now, which the kernel allows only when the session is empty
+    return [
+        named(other)
+        for other in table()
+        if other.session == agent.pid and not other.dead and other.start_time >= agent.start_time
+    ]
+
+
+def _pids(processes: list[ProcessId]) -> str:
+    """At most a handful by number."""
+    shown = ", ".join(str(process.pid) for process in processes[:5])
+    more = len(processes) - 5
+    return f"process{'es' if len(processes) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,212 @@
+"""Looking at what an agent left: first the files that were promised, then the user's own script.
+
+The script is run by what it says, not by where it lies: it is read once, must have the hash that it had when it was
+trusted, and what is run is a private copy of exactly those bytes. An agent that can write to the script's path can
+thus stop a job from being accepted, and never get one accepted.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import time
+
+from mam.artifacts import Unfit, digest_of
+from mam.errors import BadInput
+from mam.work.environment import script_environment
+from mam.work.home import remove_tree, write_private
+from mam.work.messages import Ended, Failed
+from mam.work.output import length, read
+from mam.work.runner import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mam.jobs.record import Job, Json
+    from mam.work.messages import LastMessage
+    from mam.work.runner import Guardian, Run
+
+DEFAULT_SECONDS = 300
+SCRIPT_LIMIT = 8 << 20
+OUTPUT_LIMIT = 64 << 10
+_LOG_LIMIT = 1 << 20
+_GRACE_SECONDS = 2.0
+_BUSY_TRIES = 10
+
+
+def trusted_validation(path: str, timeout_sec: int | None = None) -> Json:
+    """What a job's record keeps of a script that its user names: to name it is to trust what it says now."""
+    path = os.path.abspath(path)
+    try:
+        digest = hashlib.sha256(_content(path)).hexdigest()
+    except Unfit as unfit:
+        raise BadInput(why=f"the validation script {path} {unfit}") from None
+    limit = {} if timeout_sec is None else {"timeout_sec": timeout_sec}
+    return {"script": path, "sha256": digest, **limit}
+
+
+def check(
+    job: Job,
+    place_path: str,
+    guardian: Guardian,
+    private_directory: str,
+    *,
+    environ: Mapping[str, str] | None = None,
+    on_run: Callable[[Run], None] | None = None,
+) -> Json:
+    """The `checks` of a job's record; `problem` is None when all is as promised.
+
+    `private_directory` is the attempt's own and outside of the agent's workspace. `on_run` is told of the script's run,
+    so that the worker can hold or stop it.
+    """
+    checks: Json = {"artifacts": [], "script": None, "problem": _moved(place_path)}
+    if checks["problem"] is None:
+        checks["artifacts"], checks["problem"] = _look_at_artifacts(job, place_path)
+    if checks["problem"] is None and job.validation is not None:
+        script = _Script(job, place_path, guardian, private_directory)
+        try:
+            content = _trusted_content(job.validation)
+            checks["script"], checks["problem"] = script.run(content, environ or os.environ, on_run)
+        except Unfit as unfit:
+            checks["problem"] = f"the validation script {unfit}"
+        except OSError as error:
+            checks["problem"] = f"the validation script could not be run: {error.strerror}"
+    return checks
+
+
+def _moved(place_path: str) -> str | None:
+    """An agent can put a link in the place of its own directory, and everything behind it would pass for its work."""
+    return None if os.path.realpath(place_path) == place_path else f"the workspace {place_path} has become a link"
+
+
+def _look_at_artifacts(job: Job, place_path: str) -> tuple[list[Json], str | None]:
+    found: list[Json] = []
+    for artifact in job.expected_artifacts:
+        # An absolute path, which only an old record can hold, must lie in the workspace too.
+        relative = artifact.removeprefix(f"{place_path}/")
+        try:
+            size, digest = digest_of(place_path, relative)
+        except Unfit as unfit:
+            return found, f"{artifact} {unfit}"
+        found.append({"path": artifact, "size": size, "sha256": digest})
+    return found, None
+
+
+def _trusted_content(validation: Json) -> bytes:
+    path, digest = validation.get("script"), validation.get("sha256")
+    if not isinstance(path, str) or not isinstance(digest, str) or not os.path.isabs(path):
+        raise Unfit("is not named by path and hash")
+    content = _content(path, f"{path} ")
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise Unfit(
+            f"{path} has changed since it was trusted, and was not run; `mam retry` does not help, register anew"
+        )
+    return content
+
+
+def _content(path: str, named: str = "") -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise Unfit(f"{named}cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise Unfit(f"{path!a} is not the name of a file") from None
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Unfit(f"{named}is not a regular file")
+        content = file.read(SCRIPT_LIMIT + 1)
+    if not content or len(content) > SCRIPT_LIMIT:
+        raise Unfit(f"{named}is empty" if not content else f"{named}has more than {SCRIPT_LIMIT:,} bytes")
+    return content
+
+
+class _Script:
+    """One run of a script's private copy."""
+
+    def __init__(self, job: Job, place_path: str, guardian: Guardian, private_directory: str) -> None:
+        self._job = job
+        self._place_path = place_path
+        self._guardian = guardian
+        self._copy = os.path.join(private_directory, "validation")
+        self._log = os.path.join(private_directory, "validation-output")
+        self._seconds = _seconds(job)
+
+    def run(
+        self, content: bytes, environ: Mapping[str, str], on_run: Callable[[Run], None] | None
+    ) -> tuple[Json, str | None]:
+        plan = Plan(
+            argv=(self._copy,) if _is_program(content) else ("/bin/sh", self._copy),
+            env=script_environment(environ, self._job),
+            cwd=self._place_path,
+            log_limit=_LOG_LIMIT,
+        )
+        self._clear()
+        started = time.monotonic()
+        try:
+            write_private(self._copy, content, 0o700)
+            last, late = self._run(plan, on_run)
+            facts: Json = {
+                "exit_code": last.exit_code if isinstance(last, Ended) else None,
+                "seconds": round(time.monotonic() - started, 3),
+                "output": self._output(),
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
+        finally:
+            self._clear()
+        return facts, self._problem(last, late)
+
+    def _run(self, plan: Plan, on_run: Callable[[Run], None] | None) -> tuple[LastMessage | None, bool]:
+        for _ in range(_BUSY_TRIES):
+            with self._guardian.start(plan, self._log) as run:
+                if on_run is not None:
+                    on_run(run)
+                late = self._follow(run)
+            # Somebody in this worker was forking just while the copy was written, and still has it open for a moment.
+            if not (isinstance(run.ended, Failed) and os.strerror(errno.ETXTBSY) in run.ended.reason):
+                break
+            time.sleep(0.01)
+        return run.ended, late
+
+    def _follow(self, run: Run) -> bool:
+        """Until its end; whether it had to be ended for taking too long."""
+        ends, late = time.monotonic() + self._seconds, False
+        while run.ended is None and run.is_open():
+            run.wait(None if late else max(0.0, ends - time.monotonic()))
+            if not late and run.ended is None and time.monotonic() >= ends:
+                late = True
+                run.stop(_GRACE_SECONDS, "the validation script took too long")
+        return late
+
+    def _problem(self, last: LastMessage | None, late: bool) -> str | None:
+        if late:
+            return f"the validation script was not done within {self._seconds} s"
+        if not isinstance(last, Ended):
+            return f"the validation script could not be run: {'it was stopped' if last is None else last.reason}"
+        if last.signal is not None:
+            return f"the validation script was ended by signal {last.signal}"
+        return None if last.exit_code == 0 else f"the validation script ended with {last.exit_code}"
+
+    def _output(self) -> str:
+        """The end of it. A NUL is text to Python and not to a database."""
+        parts = b"".join(read(self._log, max(0, length(self._log) - OUTPUT_LIMIT)))
+        return parts[-OUTPUT_LIMIT:].decode(errors="replace").replace("\0", "\ufffd")
+
+    def _clear(self) -> None:
+        try:
+            os.unlink(self._copy)
+        except FileNotFoundError:
+            pass
+        remove_tree(self._log)
+
+
+def _is_program(content: bytes) -> bool:
+    """Whether the system can run it as it is; a script without a first line that says how is the shell's."""
+    return content.startswith(b"#!") or b"\0" in content[:1024]
+
+
+def _seconds(job: Job) -> int:
+    asked = (job.validation or {}).get("timeout_sec", DEFAULT_SECONDS)
+    return asked if type(asked) is int and 0 < asked <= 86_400 else DEFAULT_SECONDS

@@ -1,0 +1,42 @@
+"""Signals as something to poll: the handler does nothing, and the number arrives as a byte in a pipe."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+class Wakes:
+    """Made anew after a fork: the pipe of the parent is not the child's."""
+
+    def __init__(self, *numbers: signal.Signals) -> None:
+        self._end, self._sending_end = os.pipe()
+        os.set_blocking(self._end, False)
+        os.set_blocking(self._sending_end, False)
+        signal.set_wakeup_fd(self._sending_end, warn_on_full_buffer=False)
+        for number in numbers:
+            signal.signal(number, _nothing)
+
+    def fileno(self) -> int:
+        return self._end
+
+    def close(self) -> None:
+        """For the child of a fork, which has its own."""
+        signal.set_wakeup_fd(-1)
+        os.close(self._end)
+        os.close(self._sending_end)
+
+    def heard(self) -> bytes:
+        """The numbers of the signals that came; several of one kind may have become one."""
+        try:
+            return os.read(self._end, 1 << 12)
+        except BlockingIOError:
+            return b""
+
+
+def _nothing(_number: int, _frame: FrameType | None) -> None:
+    pass
