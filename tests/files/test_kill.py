@@ -25,6 +25,7 @@ def prepared(place: Place) -> tuple[str, str]:
     registry.publish(running, event="started", attempt=1)
     pending = registry.register(prompt="waits", agent="codex").job.job_id
     registry.register(prompt="later", agent="codex", due_ms=place.clock.now().wall_ms + 1000)
+    registry.register(prompt="then", agent="codex", after=[pending], exclusive="e")
     registry.store.close()
     place.clock.advance(2)
     return running, pending
@@ -43,6 +44,10 @@ VERBS: dict[str, Callable[[str, str], Verb]] = {
         lambda registry: registry.fail(running, reason="r", attempt=1, retryable=True)
     ),
     "release": lambda running, pending: lambda registry: registry.release(running, attempt=1),
+    "register after another": lambda running, pending: (
+        lambda registry: registry.register(prompt="new", agent="codex", after=[running], exclusive="e")
+    ),
+    "sweep": lambda running, pending: lambda registry: registry.sweep(),
     "cancel": lambda running, pending: lambda registry: registry.cancel(pending),
 }
 

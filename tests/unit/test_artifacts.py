@@ -34,7 +34,7 @@ def workdir(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-@pytest.mark.parametrize("artifact", ["out/report.md", "./out/report.md", "out//report.md", "out/deep/empty"])
+@pytest.mark.parametrize("artifact", ["out/report.md", "./out/report.md", "out//report.md"])
 def test_a_file_that_is_there_will_do(workdir: Path, artifact: str) -> None:
     _check(workdir, artifact)
 
@@ -56,6 +56,16 @@ def test_what_is_not_a_file_is_missing(workdir: Path, artifact: str) -> None:
 @pytest.mark.parametrize("artifact", ["../secret.txt", "out/../../secret.txt", "..", "out/../out/report.md"])
 def test_nothing_is_looked_for_above_the_directory(workdir: Path, artifact: str) -> None:
     assert "inside the job's directory" in _missing(workdir, artifact)
+
+
+def test_an_empty_file_is_nothing(workdir: Path) -> None:
+    assert "is empty" in _missing(workdir, "out/deep/empty")
+
+
+def test_a_second_name_of_a_file_is_a_file(workdir: Path) -> None:
+    (workdir / "same.md").hardlink_to(workdir / "out/report.md")
+
+    _check(workdir, "same.md")
 
 
 def test_a_link_is_not_a_file(workdir: Path) -> None:

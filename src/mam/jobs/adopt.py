@@ -7,7 +7,7 @@ back, and a status that may not follow is refused while everything else of the w
 from __future__ import annotations
 
 from mam.clock import Moment, iso_second, parse_time
-from mam.errors import MamError
+from mam.errors import MamError, Refused
 from mam.frozen import Frozen
 from mam.jobs import acts
 from mam.jobs.change import Change, line, marked, touched
@@ -61,8 +61,9 @@ def _settled_in(job: Job) -> Job:
     return job if job.created_at == created_at else job.replace(created_at=created_at)
 
 
-def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment) -> Adoption:
-    """A record that mam knew as `before` and that now says `found`; `given` names the fields the file holds."""
+def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment, rival: str | None = None) -> Adoption:
+    """A record that mam knew as `before` and that now says `found`; `given` names the fields the file holds, `rival`
+    the job that runs under its exclusive key."""
     taken = {name: getattr(found, name) for name in _taken(before, found, given)}
     unknown = {**before.unknown, **found.unknown}
     if unknown != before.unknown:
@@ -75,7 +76,7 @@ def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment) 
         change = change.then(touched(job, moment, **taken), said)
     if found.last_seq > job.last_seq:
         change = marked(change, "imported", found.last_seq, moment)
-    return _with_status(change, found, moment)
+    return _with_status(change, found, moment, rival)
 
 
 def _taken(before: Job, found: Job, given: frozenset[str]) -> list[str]:
@@ -94,11 +95,13 @@ def _restored(before: Job, found: Job, given: frozenset[str]) -> list[str]:
     ]
 
 
-def _with_status(change: Change, found: Job, moment: Moment) -> Adoption:
+def _with_status(change: Change, found: Job, moment: Moment, rival: str | None) -> Adoption:
     job = change.job
     if found.status is job.status:
         return Adoption(change=change)
     try:
+        if found.status is RUNNING and rival is not None:
+            raise Refused(why=f"Job {rival} runs under its exclusive key {job.exclusive!r}.")
         step = acts.set_status(job, moment, to=found.status, attempt=None)
     except MamError as error:
         said = line("refused", moment, job, **{"from": job.status, "to": found.status}, by=FOREIGN, why=str(error))

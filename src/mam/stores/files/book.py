@@ -18,7 +18,7 @@ from mam.errors import BadRecord, StoreUnavailable, UnknownJob
 from mam.frozen import Frozen
 from mam.jobs.change import Change
 from mam.jobs.record import parse_job
-from mam.jobs.status import PENDING, RUNNING
+from mam.jobs.status import RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import changed_fields, event_of
 from mam.stores.files.directory import Directory, make_directories
@@ -126,7 +126,7 @@ class Book:
         self._remember_secrets(found)
         same = row.state["prompt"] == digest(found.job.prompt)
         before = parse_job({**row.state, "prompt": found.job.prompt if same else ""}, self.directory.path)
-        adoption = adopt_known(before, self.without_rival(before, found.job), found.given, self.clock.now())
+        adoption = adopt_known(before, found.job, found.given, self.clock.now(), self.rival(before))
         if adoption.change.lines:
             self.commit([Step(before=before, change=adoption.change)])
         else:
@@ -136,17 +136,12 @@ class Book:
             self.quietly(lambda: self.index.note_problem(f"{before.job_id}.json", complaint, MENDED))
         return adoption.change.job
 
-    def without_rival(self, before: Job | None, found: Job) -> Job:
-        """A foreign write cannot make a second job run under an exclusive key."""
-        exclusive = found.exclusive if before is None else before.exclusive
-        if exclusive is None or found.status is not RUNNING or (before is not None and before.status is RUNNING):
-            return found
-        holder = self.index.gate.holder(exclusive)
-        if holder in (None, found.job_id):
-            return found
-        problem = f"it says running, but job {holder} runs under its key {exclusive!r}"
-        self.note_problem(f"{found.job_id}.json", problem, MENDED)
-        return found.replace(status=PENDING if before is None else before.status)
+    def rival(self, job: Job) -> str | None:
+        """Another job that runs under this one's exclusive key: no foreign write can make a second one run."""
+        if job.exclusive is None or job.status is RUNNING:
+            return None
+        holder = self.index.gate.holder(job.exclusive)
+        return None if holder == job.job_id else holder
 
     # -- what others left ------------------------------------------------------------------------------------------
 

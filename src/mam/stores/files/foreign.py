@@ -9,12 +9,14 @@ from mam.clock import parse_time
 from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.rules import is_job_id
+from mam.jobs.status import PENDING, RUNNING
 from mam.stores.files.book import MENDED, Book, Step
 from mam.stores.files.directory import UNKNOWN
 from mam.stores.files.records import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.jobs.record import Job
     from mam.stores.files.index import Stamp
     from mam.stores.files.records import Found
 
@@ -100,11 +102,17 @@ def _adopt(book: Book, strangers: list[Found]) -> None:
     moment = book.clock.now()
     steps = []
     for place, found in enumerate(strangers):
-        change = adopt_new(book.without_rival(None, found.job), book.applied.next_number + place, moment)
+        change = adopt_new(_without_rival(book, found.job), book.applied.next_number + place, moment)
         # A record that needs nothing but a number keeps its file as it is; the number is in the journal.
         untouched = change.job.replace(number=found.job.number) == found.job
         steps.append(Step(before=found.job, change=change, stamp=found.stamp if untouched else None))
     book.commit(steps)
+
+
+def _without_rival(book: Book, job: Job) -> Job:
+    """A copy of a running job under the key of the one that runs may wait for its turn."""
+    waiting = job.replace(status=PENDING)
+    return waiting if job.status is RUNNING and book.rival(waiting) is not None else job
 
 
 def _reload(book: Book, job_id: str) -> None:

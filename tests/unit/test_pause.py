@@ -1,0 +1,61 @@
+"""Pauses: whom they concern, and until when."""
+
+from __future__ import annotations
+
+import pytest
+
+from mam.errors import BadInput
+from mam.jobs.pause import Pause, draft_pause, holding, passed_over, pause_of, seconds_until_lifted
+from tests.unit.jobs import NOW, later, pending
+
+
+@pytest.mark.parametrize(
+    ("pause", "held", "whom"),
+    [
+        (Pause(), True, "everything"),
+        (Pause(agent="codex"), True, "agent codex"),
+        (Pause(label="nightly"), True, "label nightly"),
+        (Pause(agent="codex", label="nightly"), True, "agent codex and label nightly"),
+        (Pause(agent="shell"), False, "agent shell"),
+        (Pause(label="codex"), False, "label codex"),
+        (Pause(agent="codex", label="other"), False, "agent codex and label other"),
+    ],
+)
+def test_whom_a_pause_concerns(pause: Pause, held: bool, whom: str) -> None:
+    job = pending(agent="codex", label="nightly")
+
+    assert (holding([pause], job, NOW) is pause) is held
+    assert pause.whom == whom
+    assert pause_of(pause.as_dict()) == pause
+
+
+def test_what_a_claim_passes_over() -> None:
+    pauses = [Pause(agent="codex"), Pause(agent="shell", label="a"), Pause(label="b")]
+
+    assert passed_over([], "a", NOW) == frozenset()
+    assert passed_over(pauses, "a", NOW) == {"codex", "shell"}
+    assert passed_over(pauses, "c", NOW) == {"codex"}
+    assert passed_over(pauses, "b", NOW) is None
+    assert passed_over([*pauses, Pause()], "c", NOW) is None
+
+
+def test_a_pause_holds_until_its_end_and_not_at_it() -> None:
+    pause = draft_pause("codex", None, NOW.wall_ms + 1000, None, NOW)
+
+    assert pause.holds(later(0.999))
+    assert not pause.holds(later(1))
+    assert seconds_until_lifted([pause, Pause()], later(0.25)) == 0.75
+    assert seconds_until_lifted([pause, Pause()], later(2)) is None
+
+
+def test_the_pause_that_is_told_is_the_one_that_ends_last() -> None:
+    soon = draft_pause("codex", None, NOW.wall_ms + 1000, None, NOW)
+    job = pending(agent="codex")
+
+    assert holding([soon, Pause()], job, NOW) == Pause()
+    assert holding([soon], job, NOW) == soon
+
+
+def test_a_pause_that_is_over_before_it_begins_is_refused() -> None:
+    with pytest.raises(BadInput, match="has passed"):
+        draft_pause(None, None, NOW.wall_ms, None, NOW)

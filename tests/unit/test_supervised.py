@@ -1,0 +1,144 @@
+"""What a worker says, and what its agent says meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mam.errors import ClaimLost
+from mam.jobs import acts, supervised
+from mam.jobs.change import Change
+from mam.jobs.record import Job
+from mam.jobs.status import Status
+from mam.jobs.supervised import Ending
+from mam.jobs.sweep import stalled
+from tests.unit.jobs import NOW, later, pending
+
+RUN = {"attempt": 1, "host": "box"}
+
+
+def held() -> Job:
+    return acts.claim(pending(), NOW, owner="worker", lease_seconds=60, supervised=True).job
+
+
+def finish(job: Job, **ending: object) -> Change:
+    facts = {"run": RUN, **ending}
+    return supervised.finish(job, NOW, attempt=1, ending=Ending(**facts), delay_seconds=10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("say", "said"),
+    [
+        (
+            lambda job: acts.complete(job, NOW, attempt=1, result="done", checked=True),
+            {"status": "completed", "result": "done"},
+        ),
+        (lambda job: acts.fail(job, NOW, attempt=1, reason="no"), {"status": "error", "reason": "no"}),
+        (
+            lambda job: acts.fail_retryable(job, NOW, attempt=1, reason="no", delay_seconds=1),
+            {"status": "error", "reason": "no", "retryable": True},
+        ),
+        (
+            lambda job: acts.publish(job, NOW, event="completed", detail="well", data={"n": 1}, attempt=1),
+            {"status": "completed", "detail": "well", "data": {"n": 1}},
+        ),
+        (
+            lambda job: acts.publish(job, NOW, event="error", detail="bad", data={}, attempt=None),
+            {"status": "error", "reason": "bad", "detail": "bad"},
+        ),
+        (lambda job: acts.set_status(job, NOW, to=Status.COMPLETED, attempt=None), {"status": "completed"}),
+    ],
+)
+def test_the_agents_word_is_kept_and_moves_nothing(say: Callable[[Job], Change], said: dict[str, object]) -> None:
+    change = say(held())
+
+    assert change.job.status is Status.RUNNING
+    assert change.job.said == {"at": NOW.second, **said}
+    assert [line["event"] for line in change.lines] == ["said"]
+    assert change.job.last_seq == 0
+
+
+def test_without_a_worker_the_word_is_the_deed() -> None:
+    job = acts.claim(pending(), NOW, owner="me", lease_seconds=60).job
+
+    assert acts.complete(job, NOW, attempt=1, result=None, checked=False).job.status is Status.COMPLETED
+
+
+def test_the_worker_ends_the_job_with_what_it_found() -> None:
+    said = acts.complete(held(), NOW, attempt=1, result="mine", checked=True).job
+
+    job = finish(said, result="mine", checks={"artifacts": [{"path": "a"}], "script": None, "problem": None}).job
+
+    assert (job.status, job.checked, job.result, job.run, job.supervised) == (
+        Status.COMPLETED, True, "mine", RUN, False,
+    )  # fmt: skip
+    assert (job.said or {})["status"] == "completed"
+
+
+def test_what_had_nothing_to_be_checked_is_unchecked() -> None:
+    assert finish(held()).job.checked is False
+    assert finish(held(), checks={"artifacts": [], "script": None, "problem": None}).job.checked is False
+
+
+def test_a_claim_that_was_not_true_ends_in_error() -> None:
+    said = acts.complete(held(), NOW, attempt=1, result="mine", checked=True).job
+
+    change = finish(said, reason="out.txt is missing", checks={"artifacts": [], "problem": "out.txt is missing"})
+
+    assert (change.job.status, change.job.reason) == (Status.ERROR, "out.txt is missing")
+    assert change.lines[-1]["payload"]["event"] == "error"
+
+
+def test_a_retryable_end_waits_for_its_next_try() -> None:
+    job = finish(held(), reason="flaky", retryable=True).job
+
+    assert (job.status, job.waiting_for, job.retries, job.supervised) == (Status.WAITING, "retry", 1, False)
+
+
+def test_only_the_attempt_that_holds_it_may_speak() -> None:
+    job = held()
+    for act in (
+        lambda: supervised.started(job, NOW, attempt=2, run=RUN),
+        lambda: supervised.quiet(job, NOW, attempt=2, seconds=1),
+        lambda: supervised.finish(job, NOW, attempt=2, ending=Ending(run=RUN), delay_seconds=1),
+        lambda: supervised.postpone(job, NOW, attempt=2, reason="r", seconds=1),
+        lambda: supervised.hand_back(job, NOW, attempt=2, run=None),
+    ):
+        with pytest.raises(ClaimLost):
+            act()
+
+
+def test_going_quiet_is_told_and_is_no_sign_of_life() -> None:
+    job = held().replace(idle_timeout_sec=60)
+
+    told = supervised.quiet(job, later(61), attempt=1, seconds=60)
+
+    assert told.lines[-1]["payload"]["data"] == {"quiet": True}
+    assert stalled(told.job, later(61))
+
+
+def test_a_renewal_by_the_worker_alone_is_no_sign_of_its_agent() -> None:
+    job = held().replace(idle_timeout_sec=60)
+
+    breath = acts.heartbeat(job, later(61), attempt=1, lease_seconds=60, heard=False).job
+    sign = acts.heartbeat(job, later(61), attempt=1, lease_seconds=60, heard=True).job
+
+    assert (stalled(breath, later(61)), stalled(sign, later(61))) == (True, False)
+    assert breath.lease == sign.lease
+
+
+def test_a_place_that_is_not_here_is_waited_for_without_a_retry() -> None:
+    job = supervised.postpone(held(), NOW, attempt=1, reason="no such path", seconds=60).job
+
+    assert (job.status, job.waiting_for, job.retries, job.losses) == (Status.WAITING, "place", 0, 0)
+
+
+def test_every_way_out_ends_the_supervision() -> None:
+    job = held()
+    for after in (
+        acts.release(job, NOW, attempt=1).job,
+        acts.cancel(job, NOW, attempt=None, reason=None).job,
+        supervised.hand_back(job, NOW, attempt=1, run=RUN).job,
+    ):
+        assert after.supervised is False
