@@ -86,7 +86,7 @@ def test_a_missing_artifact_refuses_completion_until_it_is_there(mam: Mam) -> No
     job = claimed(mam, "--artifact", "report.md")
     mam("complete", job).failed(1, "report.md")
     assert mam.status(job) == "running"
-    (mam.here / "report.md").touch()
+    (mam.here / "report.md").write_text("done")
     assert mam("complete", job).line == "completed"
     assert mam.record(job)["checked"] is True
 

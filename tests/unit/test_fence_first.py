@@ -36,14 +36,14 @@ def test_a_lost_claim_is_told_before_a_missing_artifact(registry: Registry, tmp_
         registry.complete(job_id, attempt=2)
     with pytest.raises(ArtifactMissing, match=r"made\.md"):
         registry.publish(job_id, event="completed", attempt=2)
-    (tmp_path / "made.md").touch()
+    (tmp_path / "made.md").write_text("done")
     done = registry.complete(job_id, attempt=2)
     assert (done.status, done.checked) == (Status.COMPLETED, True)
 
 
 def test_a_repeated_completion_does_not_look_again(registry: Registry, tmp_path: Path) -> None:
     job_id = taken_over(registry, tmp_path)
-    (tmp_path / "made.md").touch()
+    (tmp_path / "made.md").write_text("done")
     registry.complete(job_id, attempt=2)
     (tmp_path / "made.md").unlink()
     assert registry.complete(job_id, attempt=2).status is Status.COMPLETED

@@ -33,8 +33,8 @@ def test_what_a_claim_passes_over() -> None:
     pauses = [Pause(agent="codex"), Pause(agent="shell", label="a"), Pause(label="b")]
 
     assert passed_over([], "a", NOW) == frozenset()
-    assert passed_over(pauses, "a", NOW) == {"codex", "shell"}
-    assert passed_over(pauses, "c", NOW) == {"codex"}
+    assert passed_over(pauses, "a", NOW) == frozenset({"codex", "shell"})
+    assert passed_over(pauses, "c", NOW) == frozenset({"codex"})
     assert passed_over(pauses, "b", NOW) is None
     assert passed_over([*pauses, Pause()], "c", NOW) is None
 

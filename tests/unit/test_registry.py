@@ -231,7 +231,7 @@ def test_a_job_is_complete_when_its_artifacts_are_there(registry: Registry, tmp_
         finish()
     assert registry.get(job.job_id) == job
 
-    (tmp_path / "report.md").touch()
+    (tmp_path / "report.md").write_text("done")
     done = finish()
     assert (done.status, done.checked) == ("completed", True)
 

@@ -98,13 +98,14 @@ def test_a_retryable_end_waits_for_its_next_try() -> None:
 
 def test_only_the_attempt_that_holds_it_may_speak() -> None:
     job = held()
-    for act in (
+    acts_of_another: list[Callable[[], Change]] = [
         lambda: supervised.started(job, NOW, attempt=2, run=RUN),
         lambda: supervised.quiet(job, NOW, attempt=2, seconds=1),
         lambda: supervised.finish(job, NOW, attempt=2, ending=Ending(run=RUN), delay_seconds=1),
         lambda: supervised.postpone(job, NOW, attempt=2, reason="r", seconds=1),
         lambda: supervised.hand_back(job, NOW, attempt=2, run=None),
-    ):
+    ]
+    for act in acts_of_another:
         with pytest.raises(ClaimLost):
             act()
 
