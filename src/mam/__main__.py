@@ -14,8 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-FIRST_VERBS = ("run", "register", "list", "get", "worker", "pick", "complete", "fail", "wait", "result", "output", "logs")
-MORE_VERBS = ("status", "heartbeat", "release", "cancel", "retry", "pause", "resume", "publish", "explain", "where", "init")
+FIRST_VERBS = ("run", "register", "worker", "list", "get", "wait", "result", "output", "logs")
+MORE_VERBS = (
+    "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume", "publish",
+    "explain", "brief", "workspaces", "trust", "where", "init",
+)  # fmt: skip
 VERBS = FIRST_VERBS + MORE_VERBS
 MODULES = {"output": "show_output"}
 """Verbs whose module has another name."""

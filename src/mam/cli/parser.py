@@ -44,12 +44,11 @@ class Parser(Group):
         return group
 
     def read(self, arguments: list[str]) -> Options:
-        command = None
-        if self.takes_command and "--" in arguments:
-            cut = arguments.index("--")
-            arguments, command = arguments[:cut], arguments[cut + 1 :]
-        options = self._read(arguments)
-        options.command = command
+        if not self.takes_command:
+            return self._read(arguments)
+        cut = arguments.index("--") if "--" in arguments else None
+        options = self._read(arguments[:cut])
+        options.command = None if cut is None else arguments[cut + 1 :]
         return options
 
     def _read(self, arguments: list[str]) -> Options:
