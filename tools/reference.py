@@ -19,8 +19,10 @@ from pathlib import Path
 from mam import config, errors
 from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
+from mam.config_tables import COMMAND_KEYS
 from mam.events.event import EVENTS
 from mam.jobs import status
+from mam.project import HARMLESS
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 98
@@ -41,9 +43,11 @@ ENVIRONMENT = {
     "`fail` and `release`.",
     "MAM_ATTEMPT": "Its attempt. Stands in for `--attempt` where the job is the one of MAM_JOB_ID, and counts nowhere "
     "else.",
+    "MAM_SOCKET": "The door of the worker that runs this process: its own job's verbs go through it, without a store.",
     "MAM_DEFAULT_AGENT": "Wins over `default_agent`.",
     "MAM_REQUIRE_ATTEMPT": "Wins over `require_attempt`; 1 or 0.",
     "MAM_LOCK_WAIT_SECONDS": "Wins over `lock_wait_seconds`.",
+    "MAM_ON_IDLE": "Wins over `on_idle`; show or stop.",
     "MAM_CONFIG": "The user's file. It must be there when it is named.",
     "PGHOST": "As for every PostgreSQL program: the server, when the address names none; PGPASSWORD likewise.",
     "PGHOSTADDR": "The same, by number.",
@@ -51,6 +55,21 @@ ENVIRONMENT = {
     "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
     "XDG_CONFIG_HOME": "The user's file is `mam/config.toml` in it; `~/.config` if unset.",
     "XDG_CACHE_HOME": "What was read from that file is kept in `mam/config.json` in it; `~/.cache` if unset.",
+    "XDG_RUNTIME_DIR": "The sockets of a worker's doors are in `mam` in it; a private temporary directory if unset.",
+    "XDG_STATE_HOME": "`mam/trusted.json` in it says which project files are trusted, `mam/work` is where jobs have "
+    "their fresh directories and worktrees; `~/.local/state` if unset.",
+}
+
+COMMAND_SENTENCES = {
+    "argv": "The program and its arguments. `{prompt}` is the job's prompt; `{brief}` is what the agent is told (`mam "
+    'brief`): the text, or with `prompt = "file"` the path of a file that holds it; `{job_id}` and `{workdir}` are '
+    "what they say.",
+    "prompt": "How the agent is told: by `argument` (the default; the last one, if `argv` has no place for it), by "
+    "`stdin`, or by a `file`.",
+    "success": "What counts as done, before artifacts and validation are looked at: `exit` code 0 (the default), only "
+    "what the agent `said` with `mam complete`, or the `artifacts` alone.",
+    "env": "Variables that are added to its environment.",
+    "retry_codes": "Exit codes after which it is tried again.",
 }
 
 EVENT_SENTENCES = {
@@ -70,6 +89,8 @@ LINE_SENTENCES = {
     "reserved": "A sequence number that an old script took without an event.",
     "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam saw it.",
     "adopted": "Another program changed the record: which `fields` were taken over, which were `restored`.",
+    "said": "What the agent said about its end (`status`) while a worker held the claim; the worker looks first.",
+    "settled": "All that it comes after has ended; now it waits for its start time.",
     "refused": "A write that came too late (`verb`, `why`), or a status another program wrote that may not follow.",
     "removed": "Another program removed the record.",
     "received": "What a subscriber heard. Nothing in this version writes it but `append_event` of the old helpers.",
@@ -161,15 +182,28 @@ def _settings() -> str:
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, sentence in docstrings_of(config.Config).items():
         default = getattr(config.Config(), name)
-        shown = {None: "none", True: "`true`", False: "`false`"}.get(default, f"`{default}`")
+        words: dict[object, str] = {None: "none", True: "`true`", False: "`false`"}
+        shown = "none" if default == {} else words.get(default, f"`{default}`")
         rows.append(f"| `{name}` | {shown} | {sentence} |")
     return (
         "## Settings\n\nA flag wins over the environment, which wins over the user's file, which wins over the\n"
-        "default. The user's file is `~/.config/mam/config.toml`. An unknown name in it is an error, so that a typo\n"
-        "is never silent.\n\n"
+        "project's file, which wins over the default. The user's file is `~/.config/mam/config.toml`, the project's\n"
+        "the nearest `.mam/config.toml` upward. An unknown name is an error, so that a typo is never silent.\n\n"
         "```toml\n"
-        'default_agent = "claude-code"\nrequire_attempt = true\n'
-        "```\n\n" + "\n".join(rows) + "\n"
+        'default_agent = "claude-code"\nrequire_attempt = true\n\n'
+        '[workdirs]\n"/home/me/src" = "~/work"\n\n'
+        '[commands.my-agent]\nargv = ["my-agent", "--task-file", "{brief}"]\nprompt = "file"\n'
+        "```\n\n" + "\n".join(rows) + "\n\n" + _commands()
+    )
+
+
+def _commands() -> str:
+    _same_names("commands", set(COMMAND_SENTENCES), set(COMMAND_KEYS))
+    harmless = ", ".join(f"`{name}`" for name in HARMLESS)
+    return (
+        f"Of a project's file that is not trusted only {harmless} count. `mam trust` lets the\n"
+        "rest count too, for as long as the file says the same.\n\n"
+        "An agent of your own is a table `[commands.NAME]`:\n\n" + _table("key", COMMAND_SENTENCES)
     )
 
 

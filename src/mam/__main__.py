@@ -14,10 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-FIRST_VERBS = ("run", "register", "worker", "list", "get", "wait", "result", "output", "logs")
+FIRST_VERBS = ("run", "register", "worker", "watch", "list", "get", "wait", "result", "output", "logs")
 MORE_VERBS = (
     "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume", "publish",
-    "explain", "brief", "workspaces", "trust", "where", "init",
+    "subscribe", "relay", "hook", "broker", "explain", "brief", "workspaces", "trust", "where", "init", "demo",
 )  # fmt: skip
 VERBS = FIRST_VERBS + MORE_VERBS
 MODULES = {"output": "show_output"}

@@ -1,4 +1,7 @@
-"""Done is checked: the files a job promised are there, inside its directory, and are files."""
+"""Done is checked: the files a job promised are there, inside its directory, are files, and have something in them.
+
+A file with a second name (a hard link) is a file: build tools make them, and what is in it is in the workspace.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +12,96 @@ from mam.errors import ArtifactMissing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from mam.jobs.record import Job
+
+    Found = TypeVar("Found")
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_CHUNK = 1 << 20
+DIGEST_LIMIT = 1 << 28
+
+
+class Unfit(Exception):
+    """What is wrong with an artifact, to be read behind its name."""
 
 
 def check_artifacts(job: Job) -> None:
     """Raises ArtifactMissing for the first artifact that is not a regular file reached without a link."""
     for artifact in job.expected_artifacts:
-        problem = _problem(job.workdir or os.getcwd(), artifact)
-        if problem:
-            raise ArtifactMissing(job=job.job_id, artifact=artifact, problem=problem)
+        # Only an old record can hold an absolute path; registration refuses it.
+        root = "/" if artifact.startswith("/") else job.workdir or os.getcwd()
+        try:
+            size_of(root, artifact.lstrip("/"))
+        except Unfit as unfit:
+            raise ArtifactMissing(job=job.job_id, artifact=artifact, problem=str(unfit)) from None
 
 
-def _problem(workdir: str, artifact: str) -> str | None:
+def size_of(directory: str, artifact: str) -> int:
+    """Unfit says why it will not do."""
+    return _reached(directory, artifact, _look)
+
+
+def digest_of(directory: str, artifact: str) -> tuple[int, str | None]:
+    """Its size and its SHA-256, both of the same file; no SHA-256 for one that would take seconds to read."""
+    return _reached(directory, artifact, _digest)
+
+
+def _reached(directory: str, artifact: str, look: Callable[[int, str], Found]) -> Found:
     """Walks down from the directory one name at a time, so that no link can lead the look elsewhere."""
-    if artifact.startswith("/"):
-        # Only an old record can hold one; registration refuses it.
-        workdir, artifact = "/", artifact.lstrip("/")
     names = [name for name in artifact.split("/") if name not in ("", ".")]
-    if ".." in names or not names:
-        return "is not a path inside the job's directory"
+    if ".." in names or not names or artifact.startswith("/"):
+        raise Unfit("is not a path inside the job's directory")
     try:
-        directory = os.open(workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        parent = os.open(directory, _FOLDER)
     except OSError as error:
-        return f"cannot be looked for in {workdir}: {error.strerror}"
+        raise Unfit(f"cannot be looked for in {directory}: {error.strerror}") from None
     except ValueError:
-        return f"cannot be looked for in {workdir!a}, which no directory can be called"
+        raise Unfit(f"cannot be looked for in {directory!a}, which no directory can be called") from None
     try:
         for name in names[:-1]:
-            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
-            os.close(directory)
-            directory = below
-        found = os.stat(names[-1], dir_fd=directory, follow_symlinks=False)
+            below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+            os.close(parent)
+            parent = below
+        return look(parent, names[-1])
     except FileNotFoundError:
-        return f"is not there (looked in {workdir})"
+        raise Unfit(f"is not there (looked in {directory})") from None
     except OSError as error:
-        return f"cannot be reached: {error.strerror}"
+        raise Unfit(f"cannot be reached: {error.strerror}") from None
     except ValueError:
-        return "is not a name that a file can have"
+        raise Unfit("is not a name that a file can have") from None
     finally:
-        os.close(directory)
+        os.close(parent)
+
+
+def _look(parent: int, name: str) -> int:
+    return _size(os.stat(name, dir_fd=parent, follow_symlinks=False))
+
+
+def _size(found: os.stat_result) -> int:
     if stat.S_ISLNK(found.st_mode):
-        return "is a link, not a file"
-    return None if stat.S_ISREG(found.st_mode) else "is not a regular file"
+        raise Unfit("is a link, not a file")
+    if not stat.S_ISREG(found.st_mode):
+        raise Unfit("is not a regular file")
+    if not found.st_size:
+        raise Unfit("is empty")
+    return found.st_size
+
+
+def _digest(parent: int, name: str) -> tuple[int, str | None]:
+    import hashlib
+
+    _look(parent, name)
+    # The name may have become something else since: what was opened is looked at again, and a pipe is not waited for.
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        size, digest = _size(os.fstat(descriptor)), hashlib.sha256()
+        if size > DIGEST_LIMIT:
+            return size, None
+        for offset in range(0, size, _CHUNK):  # and no further, however it grows
+            digest.update(os.pread(descriptor, min(_CHUNK, size - offset), offset))
+        return size, digest.hexdigest()
+    finally:
+        os.close(descriptor)

@@ -1,7 +1,6 @@
-"""Settings: flag > environment > the user's file > default. Unknown keys are errors, so that a typo is never silent.
+"""Settings: flag > environment > the user's file > the project's file > default.
 
-Reading TOML costs most of an interpreter's start, so what was parsed is kept as JSON in the user's cache and used for
-as long as the file is the same file. A cache that cannot be read or written is never an error.
+The project's file is somebody else's word until `mam trust` has been told otherwise (see project.py).
 """
 
 from __future__ import annotations
@@ -27,21 +26,30 @@ class Config(Frozen):
     """Whether a write to a running job must name its attempt."""
     lock_wait_seconds: float = 10.0
     """How long to wait for a store that somebody else has locked."""
+    max_depth: int = 3
+    """How deep jobs may register jobs below them; 0 is not at all."""
+    on_idle: str = "show"
+    """What a worker does about a silent agent: `show` it, or `stop` it."""
+    workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
+    """Where the directories of other hosts are on this one: the beginning of a path there, and its place here."""
+    commands: dict[str, Values] = {}  # noqa: RUF012
+    """The user's own agents by name: `argv`, `prompt`, `success`, `env`, `retry_codes`."""
 
 
-_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "store": ((str,), "a text"),
-    "default_agent": ((str,), "a text"),
-    "require_attempt": ((bool,), "true or false"),
-    "lock_wait_seconds": ((int, float), "a number"),
-}
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_TABLES = ("workdirs", "commands")
 
 
 def load_config() -> Config:
-    """The user's settings with the environment over them. MAM_STORE stays out: the workspace says why it won."""
-    file = config_file()
-    return Config(**{**_from_file(file), **_from_environment()})
+    """The settings that count here. MAM_STORE stays out: the workspace says why it won."""
+    from mam.project import project_values
+
+    user, project = _from_user(), project_values()
+    merged = {**project, **user, **_from_environment()}
+    for table in _TABLES:
+        if table in project and table in user:
+            merged[table] = {**project[table], **user[table]}
+    return Config(**merged)
 
 
 def config_file() -> str:
@@ -52,7 +60,8 @@ def config_file() -> str:
     return os.path.join(base, "mam", "config.toml")
 
 
-def _from_file(file: str) -> Values:
+def _from_user() -> Values:
+    file = config_file()
     try:
         found = os.stat(file)
     except (FileNotFoundError, NotADirectoryError):
@@ -61,48 +70,18 @@ def _from_file(file: str) -> Values:
         return {}
     except OSError as error:
         raise BadConfig(file=file, problem=error.strerror) from None
+    from mam.config_file import read_values
+
     key = [file, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-    cached = _read_cache(key)
-    if cached is not None:
-        return cached
-    values = _checked(_parsed(file), file)
-    _write_cache(key, values)
-    return values
+    return read_values("config.json", key, file, lambda: _content(file))
 
 
-def _parsed(file: str) -> Values:
-    import tomllib
-
+def _content(file: str) -> bytes:
     try:
         with open(file, "rb") as opened:
-            return tomllib.load(opened)
+            return opened.read()
     except OSError as error:
         raise BadConfig(file=file, problem=error.strerror) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfig(file=file, problem=f"not valid TOML: {error}") from None
-
-
-def _checked(values: Values, file: str) -> Values:
-    for name, value in values.items():
-        if name not in _KINDS:
-            raise BadConfig(file=file, problem=f"{name!r} is not a setting{_nearest(name)}")
-        kinds, wanted = _KINDS[name]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise BadConfig(file=file, problem=f"{name} must be {wanted}")
-    wait = values.get("lock_wait_seconds", 0)
-    if not 0 <= wait <= 3600:
-        raise BadConfig(file=file, problem="lock_wait_seconds must be between 0 and 3600")
-    store = values.get("store", "/")
-    if not (store.startswith(("/", "~")) or "://" in store):
-        raise BadConfig(file=file, problem="store must be an absolute path, since this file counts everywhere")
-    return values
-
-
-def _nearest(name: str) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, _KINDS, n=1, cutoff=0.5)
-    return f" (did you mean {found[0]}?)" if found else f"; there are {', '.join(_KINDS)}"
 
 
 def _from_environment() -> Values:
@@ -118,6 +97,11 @@ def _from_environment() -> Values:
     wait = os.environ.get("MAM_LOCK_WAIT_SECONDS")
     if wait:
         values["lock_wait_seconds"] = _wait_seconds(wait)
+    idle = os.environ.get("MAM_ON_IDLE")
+    if idle:
+        if idle not in ("show", "stop"):
+            raise BadInput(why="MAM_ON_IDLE must be show or stop")
+        values["on_idle"] = idle
     return values
 
 
@@ -129,38 +113,3 @@ def _wait_seconds(text: str) -> float:
     if not 0 <= seconds <= 3600:
         raise BadInput(why="MAM_LOCK_WAIT_SECONDS must be a number of seconds between 0 and 3600")
     return seconds
-
-
-def _cache_file() -> str:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "mam", "config.json")
-
-
-def _read_cache(key: list[object]) -> Values | None:
-    import json
-
-    try:
-        with open(_cache_file(), "rb") as file:
-            if os.fstat(file.fileno()).st_uid != os.geteuid():
-                return None
-            cached = json.loads(file.read())
-        if cached["key"] != key:
-            return None
-        return _checked(cached["values"], "cache")
-    except Exception:
-        return None
-
-
-def _write_cache(key: list[object], values: Values) -> None:
-    import json
-
-    file = _cache_file()
-    temporary = f"{file}.{os.getpid()}.tmp"
-    try:
-        os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as opened:
-            opened.write(json.dumps({"key": key, "values": values}))
-        os.replace(temporary, file)
-    except (OSError, ValueError):
-        return

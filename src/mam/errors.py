@@ -71,7 +71,7 @@ class BadInput(MamError):
 
 
 class NothingToPick(MamError):
-    """No pending job for {label}."""
+    """No pending job for {label}{why}."""
 
     exit_code = 3
 
@@ -112,3 +112,36 @@ class BadConfig(MamError):
 
 class StoreReadOnly(StoreUnavailable):
     """{store} cannot be written: {problem}."""
+
+
+class PlaceMissing(MamError):
+    """Job {job} cannot run on this host yet: {why}."""
+
+
+class PlaceBroken(MamError):
+    """Job {job} has nowhere to run: {why}."""
+
+
+class PlaceKept(MamError):
+    """The workspace of job {job} was kept: {why}."""
+
+
+class UnknownAgent(MamError):
+    """{agent} is not an agent that can be run here; there are {known}. A table [commands.{agent}] in {file} adds it."""
+
+
+class AgentNotFound(MamError):
+    """The agent {agent} cannot be started: {why}."""
+
+
+class BrokerUnavailable(MamError):
+    """The broker {broker} {problem}."""
+
+    exit_code = 9
+
+
+class InsecureBroker(MamError):
+    """The broker {broker} is not on this host and has no TLS: everybody on the way could read and forge the news. Set
+    MQTT_TLS=1, or add --insecure-broker if that is meant."""
+
+    exit_code = 2

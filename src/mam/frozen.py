@@ -1,4 +1,4 @@
-"""Frozen, slotted, keyword-only records.
+"""Frozen, keyword-only records.
 
 The standard `dataclasses` module would do, but importing it costs more than the whole act of claiming a job
 (docs/performance.md), and every hot verb is a fresh process. Type checkers see these as frozen dataclasses.
@@ -19,13 +19,18 @@ class _FrozenType(type):
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _FrozenType:
         fields = tuple(namespace.get("__annotations__", ()))
         defaults = {field: namespace.pop(field) for field in fields if field in namespace}
-        cls = super().__new__(mcs, name, bases, {**namespace, "__slots__": fields})
+        cls = super().__new__(mcs, name, bases, namespace)
         cls.field_names = fields
         cls.field_defaults = defaults
+        cls.all_fields = {**dict.fromkeys(fields), **defaults}
+        cls.needed = frozenset(fields) - defaults.keys()
         return cls
 
     field_names: tuple[str, ...]
     field_defaults: dict[str, Any]
+    all_fields: dict[str, Any]
+    """In the order of the class, each with its default, or None where there is none."""
+    needed: frozenset[str]
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -33,24 +38,30 @@ class Frozen(metaclass=_FrozenType):
     """Base of every record: fields are the annotations of the class, in order; no inheritance between records."""
 
     def __init__(self, **values: Any) -> None:
+        # One dictionary is copied and not one field after the other: a claim makes a dozen of these.
         kind = type(self)
-        if kind.field_defaults:
-            values = {**kind.field_defaults, **values}
-        keep = object.__setattr__
-        try:
-            for field in kind.field_names:
-                keep(self, field, values[field])
-        except KeyError as missing:
-            raise TypeError(f"{kind.__name__} needs {missing}") from None
-        if len(values) != len(kind.field_names):
-            raise TypeError(f"{kind.__name__} has no {', '.join(values.keys() - set(kind.field_names))}")
+        fields = {**kind.all_fields, **values}
+        if not kind.needed <= values.keys():
+            raise TypeError(f"{kind.__name__} needs {', '.join(sorted(kind.needed - values.keys()))}")
+        if len(fields) != len(kind.all_fields):
+            raise _unknown(kind, fields)
+        object.__setattr__(self, "__dict__", fields)
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
-        return type(self)(**{**self.as_dict(), **changes})
+        return type(self).of({**self.__dict__, **changes})
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Self:
+        """A record of exactly these fields, all of them, in the order of the class. It keeps the dictionary."""
+        if len(fields) != len(cls.all_fields):
+            raise _unknown(cls, fields)
+        made = cls.__new__(cls)
+        object.__setattr__(made, "__dict__", fields)
+        return made
 
     def as_dict(self) -> dict[str, Any]:
-        return {field: getattr(self, field) for field in type(self).field_names}
+        return self.__dict__.copy()
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen; use replace({name}=…)")
@@ -59,17 +70,21 @@ class Frozen(metaclass=_FrozenType):
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Frozen) and self.as_dict() == other.as_dict()
+        return type(self) is type(other) and isinstance(other, Frozen) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        return hash((type(self), *self.as_dict().values()))
+        return hash((type(self), *self.__dict__.values()))
 
     def __repr__(self) -> str:
-        inner = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
+        inner = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
         return f"{type(self).__name__}({inner})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.as_dict()))
+
+
+def _unknown(kind: type[Frozen], fields: dict[str, Any]) -> TypeError:
+    return TypeError(f"{kind.__name__} has no {', '.join(sorted(fields.keys() - kind.all_fields.keys()))}")
 
 
 def _rebuild(kind: type[Frozen], values: dict[str, Any]) -> Frozen:

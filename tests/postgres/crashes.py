@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from mam.stores.postgres.acting import Acting
 from mam.stores.postgres.store import PostgresStore
 from tests.postgres.server import PrivateServer
 
@@ -23,33 +24,55 @@ Disturb = Callable[[str, str], None]
 """Told each statement, before it is sent and after it was answered."""
 
 
-class DisturbedStore(PostgresStore):
-    """A store whose statements somebody watches, and may spoil."""
+class DisturbedActing(Acting):
+    """Statements travel together, so those of one trip have the same before and after. A transaction begins with its
+    first trip and is committed by its last, without a word; here both are said."""
 
     disturb: Disturb | None = None
 
-    def _execute(self, query: Any, values: Any = None) -> list[Any]:
-        statement = " ".join(str(query).split())
-        if self.disturb is not None:
-            self.disturb(statement, BEFORE)
-        rows = super()._execute(query, values)
-        if self.disturb is not None:
-            self.disturb(statement, AFTER)
+    def _trip(self, sent: Sequence[Any], *, ends: bool) -> list[Any]:
+        statements = [" ".join(statement.text.split()) for statement, _values in sent]
+        if self._in_act:
+            statements = ["BEGIN"] * (not self._asked) + statements + ["COMMIT"] * ends
+        self._tell(statements, BEFORE)
+        rows = super()._trip(sent, ends=ends)
+        self._tell(statements, AFTER)
         return rows
+
+    def _tell(self, statements: list[str], when: str) -> None:
+        for statement in statements:
+            if self.disturb is not None:
+                self.disturb(statement, when)
+
+
+class DisturbedStore(PostgresStore):
+    """A store whose statements somebody watches, and may spoil."""
+
+    acting = DisturbedActing
+
+    @property
+    def disturb(self) -> Disturb | None:
+        assert isinstance(self._acting, DisturbedActing)
+        return self._acting.disturb
+
+    @disturb.setter
+    def disturb(self, disturb: Disturb | None) -> None:
+        assert isinstance(self._acting, DisturbedActing)
+        self._acting.disturb = disturb
 
     def backend(self) -> int | None:
         """The process of the server that works for this store, if there is one."""
-        connection = self._connection
-        return None if connection is None or connection.closed else connection.info.backend_pid
+        wire = self._acting._wire
+        return None if wire is None or wire.closed else wire.process
 
     def hang_up(self) -> None:
         """From this side: the server sees its client go."""
-        if self._connection is not None:
-            self._connection.close()
+        if self._acting._wire is not None:
+            self._acting._wire.close()
 
     def transaction(self) -> int:
-        assert self._written is not None
-        return int(self._written["xact"])
+        assert self._acting._written is not None
+        return int(self._acting._written["xact"])
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A wire between mam and the server that can be cut at a chosen word of the server's."""
+"""A wire between mam and the server that can be cut at a chosen answer of the server's."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ SOCKET_NAME = ".s.PGSQL.5432"
 class Proxy:
     """Listens in `folder` as the server does in its own, and passes everything on until told to cut.
 
-    `cut_at(word)` cuts the wire of whoever is about to hear that word from the server, once, instead of passing it on.
+    `cut_at(answer)` cuts the wire of whoever is about to hear the server's next answer, or the second from then, instead
+    of passing it on, once. An act hears two: one to its question, one to what it has written and committed.
     """
 
     def __init__(self, folder: Path, server_folder: Path) -> None:
         self._server = str(server_folder / SOCKET_NAME)
-        self._word: bytes | None = None
+        self._until = 0
         self.cuts = 0
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / SOCKET_NAME))
@@ -26,8 +27,8 @@ class Proxy:
         self._clients: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut_at(self, word: bytes) -> None:
-        self._word = word
+    def cut_at(self, answer: int) -> None:
+        self._until = answer
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -62,10 +63,11 @@ class Proxy:
     def _passed_on(self, source: socket.socket, target: socket.socket, *, from_server: bool) -> bool:
         try:
             said = source.recv(1 << 16)
-            if from_server and self._word is not None and self._word in said:
-                self._word = None
-                self.cuts += 1
-                return False
+            if from_server and self._until > 0:
+                self._until -= 1
+                if self._until == 0:
+                    self.cuts += 1
+                    return False
             target.sendall(said)
         except OSError:
             return False

@@ -16,7 +16,7 @@ import pytest
 from mam.errors import StoreUnavailable
 from mam.registry import Registry
 from mam.stores.postgres import connection as wire
-from mam.stores.postgres import store as postgres
+from mam.stores.postgres import acting as postgres
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from mam.testing.tasks import LABEL
@@ -30,9 +30,11 @@ VERBS = (("list",), ("register", "p", "--agent", "a"), ("pick", "-s", "x"), ("co
 GRANTS = """
 GRANT USAGE ON SCHEMA mam TO worker;
 GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA mam TO worker;
+GRANT DELETE ON mam.dependency, mam.unsettled, mam.pause TO worker;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA mam TO worker;
 """
-"""All that a role needs that only works: no right to make, change or delete anything of the schema."""
+"""All that a role needs that only works: no right to make or change the schema, nor to delete jobs or what is told of
+them."""
 
 
 @pytest.fixture

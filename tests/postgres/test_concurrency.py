@@ -16,7 +16,7 @@ import pytest
 from mam.errors import AlreadyRegistered
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.stores.postgres import store as postgres
+from mam.stores.postgres import acting as postgres
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, claimed, lines_of, registered
 from mam.testing.races import Crew
@@ -123,7 +123,7 @@ def test_a_job_registered_while_a_claim_settles_others_is_registered_before_it_i
     """The claim's transaction began to write first, so its number is lower than that of the registration it sees."""
     lost = claimed(Registry(other), label="somebody else")
     Registry(other).heartbeat(lost.job_id, attempt=1, lease_seconds=0)
-    left = ["new"]
+    left = ["newer", "new"]
 
     def meanwhile(statement: str, when: str) -> None:
         if "priority DESC" in statement and when == BEFORE and left:
@@ -133,6 +133,8 @@ def test_a_job_registered_while_a_claim_settles_others_is_registered_before_it_i
         assert Registry(store).pick(LABEL, owner="me") is not None
     assert left == []
     assert [line["event"] for line in lines_of(other, "new")] == ["registered", "status_changed"]
+    assert Registry(store).pick(LABEL, owner="me") is not None
+    assert [line["event"] for line in lines_of(other, "newer")] == ["registered", "status_changed"]
     check_journal(other)
 
 
@@ -144,7 +146,7 @@ def race_after_the_look(store: DisturbedStore, rival: Callable[[], object]) -> N
     left = [rival]
 
     def meanwhile(statement: str, when: str) -> None:
-        if statement.startswith("INSERT INTO job ") and when == BEFORE and left:
+        if "INSERT INTO job (" in statement and when == BEFORE and left:
             left.pop()()
 
     store.disturb = meanwhile
@@ -309,10 +311,10 @@ def wire(server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
         proxy.close()
 
 
-@pytest.mark.parametrize("word", [b"BEGIN\0", b"INSERT 0 1\0", b"COMMIT\0"])
+@pytest.mark.parametrize("answer", [1, 2])
 @pytest.mark.parametrize("verb", ["register", "pick", "publish", "complete", "next_seq", "release"])
 def test_a_wire_cut_before_the_answer_is_heard(
-    wire: tuple[Proxy, str], server: PrivateServer, verb: str, word: bytes
+    wire: tuple[Proxy, str], server: PrivateServer, verb: str, answer: int
 ) -> None:
     proxy, address = wire
     store, judge = PostgresStore(address), PostgresStore(server.url())
@@ -321,7 +323,7 @@ def test_a_wire_cut_before_the_answer_is_heard(
     WRITERS[verb](registry, undisturbed)
     expected = undisturbed.story(judge)
     cut = Cast(registry, "cut")
-    proxy.cut_at(word)
+    proxy.cut_at(answer)
     WRITERS[verb](registry, cut)
     assert proxy.cuts == 1
     assert cut.story(judge) == expected
@@ -336,4 +338,4 @@ def test_the_seam_sees_every_statement_of_a_verb(store: DisturbedStore) -> None:
     with disturbed(store, lambda statement, when: seen.append(statement) if when == AFTER else None):
         registered(Registry(store))
     assert (seen[0], seen[-1]) == ("BEGIN", "COMMIT")
-    assert any(statement.startswith("INSERT INTO journal") for statement in seen)
+    assert any("INSERT INTO journal" in statement for statement in seen)

@@ -14,7 +14,7 @@ from tools.bench.common import PeerRow, Row, Rows
 from tools.bench.peers import PEERS, installed_peers
 from tools.bench.server import DurableServer
 from tools.bench.turns import Crew, take_turns
-from tools.bench.working import two_templates
+from tools.bench.working import numbered, two_templates
 
 JOBS = 10_000
 """For mam and for each peer, all pending."""
@@ -104,8 +104,7 @@ def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count
         chosen = {name: f"old.{name}" for name in columns}
         for name in {"record", "fields", "lines", "event"} & set(columns):
             renamed = f"replace(old.{name}, '{template.job_id}', fresh.job_id)"
-            numbered = f"'\"number\":{template.number},', '\"number\":' || fresh.number || ','"
-            chosen[name] = f"replace({renamed}, {numbered})"
+            chosen[name] = numbered(renamed, template.number)
         for name in {"job_id", "number"} & set(columns):
             chosen[name] = f"fresh.{name}"
         insert = f"INSERT INTO {table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"

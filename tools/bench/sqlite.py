@@ -12,7 +12,7 @@ from mam.jobs.record import Job
 from mam.registry import Registry
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tools.bench.common import Measured, Row, Rows
-from tools.bench.working import claim_and_complete, two_templates
+from tools.bench.working import claim_and_complete, numbered, two_templates
 
 TURNS = 300
 WARM_UP = {True: 600, False: 120}
@@ -82,7 +82,7 @@ def _copy(database: apsw.Connection, table: str, given: tuple[str, ...], templat
     chosen = {name: f"old.{name}" for name in columns}
     for name in {"record", "fields", "lines", "event"} & set(columns):
         renamed = f"replace(old.{name}, '{template.job_id}', fresh.job_id)"
-        chosen[name] = f"replace({renamed}, '\"number\":{template.number},', '\"number\":' || fresh.number || ',')"
+        chosen[name] = numbered(renamed, template.number)
     for name in {"job_id", "number"} & set(columns):
         chosen[name] = f"fresh.{name}"
     database.execute(

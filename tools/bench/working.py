@@ -27,3 +27,10 @@ def two_templates(store: Store) -> tuple[Job, Job]:
     ended = claim_and_complete(registry)
     pending = registry.register(prompt=PROMPT, agent="bench", label=LABEL).job
     return pending, store.get(ended)
+
+
+def numbered(text: str, number: int) -> str:
+    """SQL: the same text of a record with the number of a fresh copy, which may be the last thing in it."""
+    for behind in (",", "}"):
+        text = f"replace({text}, '\"number\":{number}{behind}', '\"number\":' || fresh.number || '{behind}')"
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Thread
 
 from mam.cli.output import put_json, say
 from mam.cli.show_output import output_directory, put_output
@@ -13,20 +14,32 @@ from mam.jobs.status import CANCELLED, COMPLETED, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from subprocess import Popen
 
     from mam.jobs.record import Job
     from mam.registry import Registry
 
-DETACHED, ENDED_IN_ERROR, WAS_CANCELLED = 130, 7, 8
+DETACHED, ENDED_IN_ERROR, WAS_CANCELLED, UNREACHABLE = 130, 7, 8, 9
+WORKERS = 3
+"""How many are started, one after another, before it is given up."""
 SECOND_SECONDS = 2.0
+LOOK_SECONDS = 0.1
+"""A person is looking: the prompt comes back this soon after the end."""
 
 
-def follow(registry: Registry, job: Job, *, as_json: bool) -> int:
+def follow(registry: Registry, job: Job, start: Callable[[], Popen[bytes]], *, as_json: bool) -> int:
+    """`start` gives the job a worker of its own."""
     short = job.job_id[:ID_PREFIX_SHOWN]
+    minder = _Minder(start, lambda: registry.get(job.job_id).status.ended)
     try:
+        if not job.status.ended:
+            minder.start()
         job = _until_ended(registry, job, quietly=as_json)
     except KeyboardInterrupt:
+        if minder.gave_up:
+            say(f"no worker stays alive for {short}; `mam worker --job {short}` starts one that says why")
+            return UNREACHABLE
         return _detach(registry, job, short)
     if as_json:
         put_json(job.to_json())
@@ -35,10 +48,37 @@ def follow(registry: Registry, job: Job, *, as_json: bool) -> int:
     return 0 if job.status is COMPLETED else WAS_CANCELLED if job.status is CANCELLED else ENDED_IN_ERROR
 
 
+class _Minder(Thread):
+    """Keeps a worker at the job: one that was killed is followed by another. When none stays, whoever follows the job
+    is woken, who would else wait for ever."""
+
+    def __init__(self, start: Callable[[], Popen[bytes]], has_ended: Callable[[], bool]) -> None:
+        super().__init__(name="mam-minder", daemon=True)
+        self._start_worker = start
+        self._has_ended = has_ended
+        self.gave_up = False
+
+    def run(self) -> None:
+        try:
+            for _ in range(WORKERS):
+                self._start_worker().wait()
+                if self._has_ended():
+                    return
+        except (MamError, OSError):
+            pass  # a store that is away is met by whoever follows, too
+        from _thread import interrupt_main
+
+        self.gave_up = True
+        interrupt_main()
+
+
 def _until_ended(registry: Registry, job: Job, *, quietly: bool) -> Job:
-    """Attempt by attempt: one that is lost or retried is followed by the next."""
+    """Attempt by attempt: one that is lost or retried is followed by the next, and one that is over before anybody
+    saw it run is shown all the same."""
+    shown = 0
     for seen in registry.follow([job.job_id]):
-        if seen.status is RUNNING and not quietly:
+        if seen.attempt > shown and not quietly:
+            shown = seen.attempt
             put_output(_output(registry, seen))
     return registry.get(job.job_id)
 
@@ -50,7 +90,7 @@ def _output(registry: Registry, job: Job) -> Iterator[bytes]:
         now = registry.store.get(job.job_id)
         return now.status is not RUNNING or now.attempt != job.attempt
 
-    return follow_output(output_directory(registry, job, job.attempt), ended)
+    return follow_output(output_directory(registry, job, job.attempt), ended, look_seconds=LOOK_SECONDS)
 
 
 def _detach(registry: Registry, job: Job, short: str) -> int:

@@ -8,16 +8,13 @@ from __future__ import annotations
 import codecs
 import re
 
-_SEQUENCE = re.compile(
-    r"\x1b\[([0-?]*)[ -/]*([@-~])"  # control sequences, of which `m` sets colours
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c)"  # titles, clipboard, device controls
-    r"|\x1b[ -/]*[0-~]",
-    re.DOTALL,
-)
-_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_](?:(?!\x07|\x1b\\|\x9c).)*|[ -/]*)?\Z", re.DOTALL)
+# A title or a device control lasts until its end or the next escape, as it does on a terminal. So no part of the text
+# is looked at twice, however many sequences somebody begins.
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\x9c]*[\x07\x9c]?|[ -/]*[0-~])")
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c]*|[ -/]*)\Z")
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _KEPT_LIMIT = 4096
-RESET = "\x1b[0m"
 
 
 class Tamer:
@@ -27,13 +24,13 @@ class Tamer:
 
     def tame(self, chunk: bytes) -> bytes:
         text = self._kept + self._decoder.decode(chunk)
-        cut = _UNFINISHED.search(text)
+        cut = _UNFINISHED.match(text, max(0, text.rfind("\x1b")))
         self._kept = "" if cut is None or len(text) - cut.start() > _KEPT_LIMIT else text[cut.start() :]
         whole = text[: len(text) - len(self._kept)]
         parts, end = [], 0
         for found in _SEQUENCE.finditer(whole):
             parts.append(_CONTROLS.sub("\ufffd", whole[end : found.start()]))
-            parts.append(found.group() if found.group(2) == "m" else "")
+            parts.append(found.group() if _COLOUR.fullmatch(found.group()) else "")
             end = found.end()
         parts.append(_CONTROLS.sub("\ufffd", whole[end:]))
         return "".join(parts).encode(errors="replace")

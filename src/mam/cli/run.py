@@ -22,6 +22,8 @@ from mam.jobs.draft import draft_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from mam.cli.parser import Options, Parser
     from mam.jobs.record import Job
     from mam.registry import Registry
@@ -46,14 +48,18 @@ def run(options: Options) -> int:
     draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
     registry = registry_of(options, create=True)
     job = registry.register(prompt=prompt, agent=agent, **choices).job
-    if not job.status.ended:
-        _start_worker(options, registry, job)
+
+    def start() -> Popen[bytes]:
+        return _start_worker(options, registry, job)
+
     if options.detach:
+        if not job.status.ended:
+            start()
         put_job(job, as_json=options.json, line=job.job_id)
         return 0
     from mam.cli.attached import follow
 
-    return follow(registry, job, as_json=options.json)
+    return follow(registry, job, start, as_json=options.json)
 
 
 def _work(options: Options) -> tuple[str, str]:
@@ -97,7 +103,7 @@ def _agent() -> str:
     )
 
 
-def _start_worker(options: Options, registry: Registry, job: Job) -> None:
+def _start_worker(options: Options, registry: Registry, job: Job) -> Popen[bytes]:
     """A worker for this one job, in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
     import subprocess
 
@@ -113,7 +119,7 @@ def _start_worker(options: Options, registry: Registry, job: Job) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(os.path.join(home, "worker.log"), flags, 0o600)
     try:
-        subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-P", "-m", "mam", "worker", f"--job={job.job_id}"],
             env=env,
             stdin=subprocess.DEVNULL,

@@ -41,6 +41,8 @@ def run(options: Options) -> int:
         if options.revoke or options.word is not None:
             raise BadInput(why="--list stands alone")
         return _list(as_json=options.json)
+    if os.environ.get("MAM_SOCKET"):
+        raise Refused(why="this runs inside a job; trust is for a person to give, and not for an agent")
     if options.revoke:
         return _revoke(_path(options.word), as_json=options.json)
     found = _found(options.word)
@@ -70,12 +72,18 @@ def effects(values: Values) -> Iterator[str]:
                 if table.get("env")
             )
         elif name not in HARMLESS:
-            yield f"it sets {name} to {encoded(value)}"
+            yield f"it sets {name} to {encoded(_without_password(value) if name == 'store' else value)}"
     rest = [name for name in values if name in HARMLESS]
     if rest:
         yield f"it sets {', '.join(rest)}, which needs no trust"
     if not values:
         yield "it sets nothing"
+
+
+def _without_password(store: str) -> str:
+    """Who and what stands before the host, and what stands behind the path, may be secret."""
+    scheme, colon, rest = store.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if colon else store
 
 
 def _found(word: str | None) -> ProjectFile:

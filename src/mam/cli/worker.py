@@ -111,14 +111,23 @@ def _show(text: str) -> None:
 def _obey_signals(worker: Worker) -> None:
     asked: list[int] = []
 
-    def finish(_number: int, _frame: FrameType | None) -> None:
-        asked.append(_number)
+    def finish(number_: int, _frame: FrameType | None) -> None:
+        asked.append(number_)
         if len(asked) > 1:
             worker.hand_back()
         else:
-            say("finishing what runs; once more hands it back")
             worker.stop()
+            _say_at_once("finishing what runs; once more hands it back")
 
     signal.signal(signal.SIGINT, finish)
     for number_ in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number_, lambda _number, _frame: worker.hand_back())
+        if signal.getsignal(number_) is not signal.SIG_IGN:  # nohup has said what it wants
+            signal.signal(number_, lambda _number, _frame: worker.hand_back())
+
+
+def _say_at_once(words: str) -> None:
+    """Past the stream: the signal may have come while the same thread was writing to it."""
+    try:
+        os.write(2, f"mam: {words}\n".encode())
+    except OSError:
+        return

@@ -17,8 +17,7 @@ from mam.work.adapters.port import SAID
 from mam.work.brief import brief
 from mam.work.holding import Holding
 from mam.work.home import write_private
-from mam.work.messages import Ended, Failed
-from mam.work.outcome import failure, result_of, run_facts
+from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
 from mam.work.runner import Plan
 from mam.work.takeover import end_earlier
@@ -52,13 +51,13 @@ class Attempt:
     def run(self) -> None:
         """Never raises."""
         try:
-            self._run()
+            with self.watching:
+                write = self._run()
+            write()
         except ClaimLost as lost:
             self._crew.say(self.job, f"given up: {lost}")
-        except PlaceMissing as missing:
+        except (PlaceMissing, StoreUnavailable) as missing:
             self._postpone(str(missing))
-        except StoreUnavailable as away:
-            self._crew.say(self.job, f"left to its lease: {away}")
         except MamError as error:
             self._finish(Ending(run=self._begun, reason=str(error)))
         except OSError as error:
@@ -66,14 +65,8 @@ class Attempt:
         except Exception as error:
             self._finish(Ending(run=self._begun, reason=f"a bug in mam: {type(error).__name__}: {error}"))
 
-    def _postpone(self, why: str) -> None:
-        self._crew.say(self.job, why)
-        try:
-            self._insist(lambda: self._holding.postpone(why, POSTPONED_SECONDS))
-        except MamError as error:
-            self._crew.say(self.job, f"left to its lease: {error}")
-
-    def _run(self) -> None:
+    def _run(self) -> Callable[[], None]:
+        """All but the last word, which is what comes back."""
         self._end_earlier()
         place = prepare(self.job, self._crew.work_directory, self._crew.workdirs)
         self._begun |= {"place": place.path, "branch": place.branch, "note": place.note}
@@ -84,11 +77,11 @@ class Attempt:
         write_private(brief_file, text.encode(errors="surrogateescape"))
         launch = self._crew.adapter(self.job).launch(self.job, text, place, brief_file)
         if launch is None:
-            self._by_hand(place, text)
-            return
+            self._by_hand(text)
+            return self._judged(None, SAID, (), place)
         with self._crew.doors.open(self.job.job_id, self.job.attempt, self.watching.sign) as door:
             last = self._agent(launch, place, door)
-        self._end(last, launch.success, launch.retry_codes, place)
+        return self._judged(last, launch.success, launch.retry_codes, place)
 
     def _end_earlier(self) -> None:
         """Two attempts are never both at work where this worker can help it; where it cannot, the record says so."""
@@ -103,44 +96,44 @@ class Attempt:
         env = {**self._crew.environment(self.job), **launch.env, "MAM_SOCKET": door.address}
         plan = Plan(argv=tuple(launch.argv), env=env, cwd=place.path, stdin=launch.stdin)
         with self._crew.guardian.start(plan, os.path.join(self._private, "output")) as run:
-            first = run.wait(None)
+            self.watching.attach(run)
+            run.wait()
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
-                self._holding.started(self._begun)
-                return self.watching.until_ended(run)
-            return run.ended or Failed(reason=f"the agent did not start: {first}")
+                self._insist(lambda: self._holding.started(self._begun))
+            return self.watching.until_ended(run)
 
-    def _by_hand(self, place: Place, text: str) -> None:
+    def _by_hand(self, text: str) -> None:
         """A person does it: the brief is shown, and the job is theirs until they say `mam complete` or `mam fail`."""
-        self._holding.started(self._begun)
+        self._insist(lambda: self._holding.started(self._begun))
         self._crew.show(text)
         self.watching.until_said()
-        self._end(None, SAID, (), place)
 
     # -- how it ends -----------------------------------------------------------------------------------------------
 
-    def _end(self, last: LastMessage | None, success: str, retry_codes: tuple[int, ...], place: Place) -> None:
+    def _judged(
+        self, last: LastMessage | None, success: str, retry_codes: tuple[int, ...], place: Place
+    ) -> Callable[[], None]:
         facts = run_facts(self._begun, last)
-        because = self.watching.ended_because
-        if because == watching.REVOKED:
-            self._crew.say(self.job, "given up: the claim is gone")
-            return
-        if because == watching.STOPPING and not (isinstance(last, Ended) and last.tree_ended_because is None):
-            self._insist(lambda: self._holding.hand_back(facts))
-            return
+        if self.watching.ended_because == watching.REVOKED:
+            return self._give_up
+        if was_cut(last, self.watching.ended_because):
+            return lambda: self._hand_back(facts)
         said = self._insist(self._holding.look).said
-        # One that said it was done and then would not go was ended by the worker; that is no failure of its own.
-        own = None if because == watching.LINGERED else last
-        ending = self._stopped(because) or failure(own, said, success, retry_codes)
-        result = result_of(last, said)
+        ending = self._stopped() or failure(None if self.watching.lingered else last, said, success, retry_codes)
         if ending is None:
             ending = self._checked(place)
-        self._finish(ending.replace(run=facts, result=result))
+            if ending.reason is not None and self.watching.ended_because is not None:
+                if (stopped := self._stopped()) is None:  # its check was broken off, so nobody knows
+                    return lambda: self._hand_back(facts)
+                ending = stopped
+        ending = ending.replace(run=facts, result=result_of(last, said))
+        return lambda: self._finish(ending)
 
-    def _stopped(self, because: str | None) -> Ending | None:
-        if because == watching.TIMED_OUT:
+    def _stopped(self) -> Ending | None:
+        if self.watching.ended_because == watching.TIMED_OUT:
             return Ending(run={}, reason=f"timed out after {self.job.timeout_sec} s")
-        if because == watching.SILENT:
+        if self.watching.ended_because == watching.SILENT:
             return Ending(run={}, reason=f"silent for {self.job.idle_timeout_sec} s")
         return None
 
@@ -151,22 +144,41 @@ class Attempt:
         checks = check(job, place.path, self._crew.guardian, self._private, on_run=self.watching.attach)
         return Ending(run={}, checks=checks, reason=checks["problem"])
 
+    # -- the last word ---------------------------------------------------------------------------------------------
+
+    def _give_up(self) -> None:
+        self._crew.say(self.job, "given up: the claim is gone")
+
+    def _hand_back(self, facts: Json) -> None:
+        if self._write(lambda: self._holding.hand_back(facts)) is not None:
+            self._crew.say(self.job, "handed back")
+
+    def _postpone(self, why: str) -> None:
+        if self._write(lambda: self._holding.postpone(why, POSTPONED_SECONDS)) is not None:
+            self._crew.say(self.job, why)
+
     def _finish(self, ending: Ending) -> None:
+        job = self._write(lambda: self._holding.finish(ending))
+        if job is not None:
+            why = f": {job.reason}" if job.reason and job.status != "completed" else ""
+            self._crew.say(job, f"{job.status}{why}")
+
+    def _write(self, write: Callable[[], Job]) -> Job | None:
         try:
-            job = self._insist(lambda: self._holding.finish(ending))
+            return self._insist(write)
         except MamError as error:
-            self._crew.say(self.job, f"its end could not be written: {error}")
-            return
-        why = f": {job.reason}" if job.reason and job.status != "completed" else ""
-        self._crew.say(job, f"{job.status}{why}")
+            self._crew.say(self.job, f"left to its lease: {error}")
+            return None
 
     def _insist(self, write: Callable[[], Job]) -> Job:
-        """A store that is away for a moment must not cost an hour's work: it is asked until the lease is over."""
+        """A store that is away must not cost an hour's work: it is asked until it answers, since whatever became of the
+        job meanwhile, the fence will say so. A worker that has to go does not wait for longer than a lease."""
         ends = time.monotonic() + self._crew.lease_seconds
         while True:
             try:
                 return write()
-            except StoreUnavailable:
-                if time.monotonic() >= ends:
+            except StoreUnavailable as away:
+                if self._crew.is_leaving and time.monotonic() >= ends:
                     raise
+                self._crew.complain(str(away))
                 time.sleep(_PAUSE_SECONDS)

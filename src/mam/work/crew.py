@@ -42,6 +42,8 @@ class Crew:
         self.workdirs = config.workdirs
         self.lease_seconds = lease_seconds
         self.grace_seconds = grace_seconds
+        self.is_leaving = False
+        """Whether the worker has to go, so that what runs is handed back."""
         self.guardian = Guardian()
         self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth)
         self._config = config
@@ -58,17 +60,24 @@ class Crew:
         return agent_environment(os.environ, job)
 
     def say(self, job: Job, words: str) -> None:
-        self._say(f"{job.job_id[:8]} attempt {job.attempt}: {words}")
+        self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
     def complain(self, words: str) -> None:
         """Once for each trouble: a store that is away for an hour is not worth a thousand lines."""
         if words != self._complained:
             self._complained = words
-            self._say(words)
+            self._tell(self._say, words)
 
     def show(self, text: str) -> None:
         """The brief of a job that a person shall do."""
-        self._show(text)
+        self._tell(self._show, text)
+
+    def _tell(self, way: Callable[[str], None], words: str) -> None:
+        """A terminal that is gone, or a full disk behind a log, is no reason to leave a job."""
+        try:
+            way(words)
+        except (OSError, ValueError):
+            return
 
     def close(self) -> None:
         self.doors.close()

@@ -17,7 +17,7 @@ from mam.errors import StoreUnavailable
 from mam.work.children import MAX_DEPTH
 from mam.work.door_answers import Bound
 from mam.work.door_place import Place
-from mam.work.door_reception import VISITS, Reception
+from mam.work.door_reception import QUEUE, Reception
 from mam.work.door_visits import ROOM, Visit
 from mam.work.door_waits import Ear
 
@@ -157,11 +157,13 @@ class Doors:
         self._bell.setblocking(False)
         reception.selector.register(self._bell, EVENT_READ, self._answer_bell)
         while self._ends is None or not (reception.is_empty() or time.monotonic() > self._ends):
-            for key, _ in reception.selector.select(self._patience()):
+            ready = reception.selector.select(self._patience())
+            begun = time.monotonic()
+            for key, _ in ready:
                 key.data()
             while self._calls:
                 self._calls.popleft()()
-            reception.let_time_pass()
+            reception.let_time_pass(time.monotonic() - begun)
         reception.drop_all()
         self._bell.close()
         self._ringer.close()
@@ -187,7 +189,7 @@ def _listening(address: str) -> socket.socket:
         listener.setblocking(False)
         listener.bind(address)
         os.chmod(address, 0o600)
-        listener.listen(VISITS)
+        listener.listen(QUEUE)
     except OSError as error:
         listener.close()
         raise StoreUnavailable(store=address, problem=f"no socket for the agent: {error.strerror or error}") from None

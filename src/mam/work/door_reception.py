@@ -24,10 +24,16 @@ if TYPE_CHECKING:
     from mam.work.door_waits import Ear
 
 VISITS = 32
-"""Connections that one door serves at once; the others wait in the kernel, or are refused by it."""
+"""Connections that one door serves at once."""
+
+QUEUE = 128
+"""As many more wait in the kernel; who comes then is refused by it, and tries again."""
 
 OWED_LIMIT = 1 << 24
 """Bytes of answers that the clients of one door may leave unread before it answers no more."""
+
+LONG_SECONDS = 0.2
+"""Longer than any request takes, unless the store is slow or locked."""
 
 BREATH_SECONDS = 0.2
 """Pause after the system refused a connection: it is short of something, and asking again at once helps nobody."""
@@ -81,8 +87,12 @@ class Reception:
         ends += [door.listens_again_at for door in self._doors if door.listens_again_at is not None]
         return min(ends, default=None)
 
-    def let_time_pass(self) -> None:
+    def let_time_pass(self, spent: float) -> None:
+        """`spent` went by while this thread was with one client; if it was long, the others are not to blame."""
         now = time.monotonic()
+        if spent > LONG_SECONDS:
+            for visit in [visit for door in self._doors for visit in door.visits]:
+                visit.ends += spent
         for visit in [visit for visit in self._parked if visit.wait is not None and visit.wait.ends <= now]:
             self._unpark(visit, Wait.NOTHING)
         for door in list(self._doors):
@@ -110,16 +120,19 @@ class Reception:
             self.selector.unregister(door.listener)
 
     def _accept(self, door: Door) -> None:
-        if door.listener is None:
-            return
-        try:
-            connection, _ = door.listener.accept()
-        except BlockingIOError:
-            return
-        except OSError:
-            self._stop_listening(door)
-            door.listens_again_at = time.monotonic() + BREATH_SECONDS
-            return
+        while door.listener is not None and len(door.visits) < VISITS:
+            try:
+                connection, _ = door.listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:
+                self._stop_listening(door)
+                door.listens_again_at = time.monotonic() + BREATH_SECONDS
+                return
+            self._let_in(connection, door)
+        self._stop_listening(door)
+
+    def _let_in(self, connection: socket, door: Door) -> None:
         connection.setblocking(False)
         if not _is_mine(connection):
             connection.close()
@@ -127,8 +140,6 @@ class Reception:
         visit = Visit(connection, door)
         door.visits.add(visit)
         self.selector.register(connection, EVENT_READ, lambda: self._read(visit))
-        if len(door.visits) >= VISITS:
-            self._stop_listening(door)
 
     def _read(self, visit: Visit) -> None:
         try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 
-from mam.work.trees import ask_everything_below, kill_everything_below_me
+from mam.work.trees import ask_everything_below_me, kill_everything_below_me
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,12 +37,12 @@ class Ending:
         if now < self._next:
             return
         if not self._asked and now < self._deadline:
-            ask_everything_below(os.getpid(), spare)
+            ask_everything_below_me(self._deadline, spare)
             self._next = self._deadline
         elif now >= self._deadline:
             self.forced_at = self.forced_at or now
-            kill_everything_below_me(reap, spare)
+            is_quiet = kill_everything_below_me(reap, spare)
             # Dying takes its time; somebody that cannot be ended at all must not cost a whole processor.
+            self._rest = min(self._rest * 1.5, _LONGEST_REST) if is_quiet else _SHORTEST_REST
             self._next = time.monotonic() + self._rest
-            self._rest = min(self._rest * 1.5, _LONGEST_REST)
         self._asked = True

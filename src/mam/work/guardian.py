@@ -1,7 +1,8 @@
 """One guardian for each worker: a small process that forks a keeper for every run, and outlives a killed worker.
 
-It has imported what a keeper needs, so that a run costs a fork and not the start of an interpreter. A request is one
-byte with descriptors; what is to be run goes over the keeper's own wire. When a keeper is killed, what it kept falls to
+It has imported what a keeper needs, so that a run costs a fork and not the start of an interpreter, and one keeper is
+always forked ahead, so that it does not even cost that. A request is one byte with descriptors; what is to be run goes
+over the keeper's own wire. When a keeper is killed, what it kept falls to
 the guardian and is ended. The guardian ends when the worker's end of the socket is closed and nobody is left to keep.
 """
 
@@ -16,12 +17,16 @@ import sys
 import time
 
 from mam.work.ending import Ending
-from mam.work.keeper import keep
+from mam.work.keeper import get_ready, keep
 from mam.work.kernel import inherit_orphans
 from mam.work.processes import identify
 from mam.work.trees import finder
 from mam.work.wakes import Wakes
 from mam.work.wire import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MOST_DESCRIPTORS = 3
 _ORPHAN_GRACE = 2.0
@@ -34,11 +39,14 @@ class Guardian:
         self._is_open = True
         self._wakes = Wakes(signal.SIGCHLD)
         self._keepers: set[int] = set()
+        self._spare: socket.socket | None = None
+        """Leads to a keeper that has nothing to keep yet."""
         self._childless = True
         self._ending: Ending | None = None
 
     def serve(self) -> None:
         while self._is_open or not self._childless:
+            self._make_spare()
             self._wait()
             self._reap()
             self._look_after_orphans()
@@ -62,19 +70,52 @@ class Guardian:
         except OSError:
             request, descriptors = b"", []
         if not request:
-            self._is_open = False
+            self._close()
             return
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
         try:
-            self._fork(descriptors)
+            if not self._give_to_spare(descriptors):
+                self._fork(lambda: keep(get_ready(), descriptors))
         except OSError as error:
             reason = f"no keeper for the run: {os.strerror(error.errno or 0)}"
             Wire(descriptors[0]).send({"kind": "failed", "reason": reason})
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _fork(self, descriptors: list[int]) -> None:
+    def _close(self) -> None:
+        """A spare keeper sees that nobody will ask for it any more."""
+        self._is_open = False
+        if self._spare is not None:
+            self._spare.close()
+
+    def _make_spare(self) -> None:
+        """Without one, for want of processes, the next request tries again and says what is wrong."""
+        if self._spare is not None or not self._is_open:
+            return
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError:
+            return
+        with theirs:
+            try:
+                self._fork(lambda: _keep_when_asked(theirs, ours))
+                self._spare = ours
+            except OSError:
+                ours.close()
+
+    def _give_to_spare(self, descriptors: list[int]) -> bool:
+        spare, self._spare = self._spare, None
+        if spare is None:
+            return False
+        with spare:
+            try:
+                socket.send_fds(spare, [b"k"], descriptors)
+            except OSError:
+                return False  # it was killed
+        return True
+
+    def _fork(self, live: Callable[[], None]) -> None:
         pid = os.fork()
         if pid:
             self._keepers.add(pid)
@@ -83,16 +124,23 @@ class Guardian:
         try:
             self._wakes.close()
             self._requests.close()
-            keep(descriptors)
+            live()
         finally:
             os._exit(0)  # never back into the guardian's loop; whatever went wrong shows as the end of the wire
 
     def _reap(self) -> None:
         try:
-            while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                self._keepers.discard(pid)
+            while (ended := os.waitpid(-1, os.WNOHANG | os.WUNTRACED)) != (0, 0):
+                self._take_note(*ended)
         except ChildProcessError:
             self._childless = True
+
+    def _take_note(self, pid: int, status: int) -> None:
+        """A keeper that somebody has stopped cannot end its tree; it is made to go on."""
+        if not os.WIFSTOPPED(status):
+            self._keepers.discard(pid)
+        elif pid in self._keepers:
+            os.kill(pid, signal.SIGCONT)
 
     def _look_after_orphans(self) -> None:
         """Children that are not keepers have lost theirs."""
@@ -102,6 +150,17 @@ class Guardian:
         if self._ending is None:
             self._ending = Ending(_ORPHAN_GRACE, "the keeper was killed")
         self._ending.step(self._reap, self._keepers)
+
+
+def _keep_when_asked(asked: socket.socket, guardian_end: socket.socket) -> None:
+    guardian_end.close()
+    wakes = get_ready()
+    _, descriptors, _, _ = socket.recv_fds(asked, 1, _MOST_DESCRIPTORS)
+    asked.close()
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    if descriptors:
+        keep(wakes, descriptors)
 
 
 def main() -> None:

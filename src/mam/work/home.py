@@ -65,20 +65,29 @@ class Home:
             os.close(descriptor)
 
     def _acquire(self) -> int:
-        ends = time.monotonic() + _LOCK_SECONDS
         path = os.path.join(self.path, LOCK)
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.wait_for(descriptor)
                 if _is_still(path, descriptor):
                     return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    def wait_for(self, descriptor: int) -> None:
+        """Until nobody else has this lock."""
+        ends = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
             except BlockingIOError:
                 if time.monotonic() > ends:
-                    os.close(descriptor)
                     raise PlaceBroken(job=self.job_id, why="somebody else has been preparing it for minutes") from None
                 time.sleep(_LOOK_SECONDS)
-            os.close(descriptor)
 
     def forget(self) -> None:
         """The page, and the directory too if nothing else is in it. Called with the lock held."""
@@ -101,6 +110,9 @@ def write_private(path: str, content: bytes, mode: int = 0o600) -> None:
 def remove_tree(path: str) -> None:
     """The directory and everything in it, however its modes were set; links in it are removed, never followed."""
     try:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            os.unlink(path)
+            return
         shutil.rmtree(path)
     except FileNotFoundError:
         return

@@ -17,6 +17,7 @@ import time
 
 from mam.work.ending import Ending
 from mam.work.kernel import inherit_orphans
+from mam.work.messages import LEFT_BEHIND
 from mam.work.output import OutputLog
 from mam.work.processes import identify
 from mam.work.pumps import Pump, Tee
@@ -39,16 +40,21 @@ _GIVE_UP_SECONDS = 5.0
 _ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def keep(descriptors: Sequence[int]) -> None:
-    """The whole life of a keeper. The descriptors: the wire to the worker, then stdin and tee, if the plan has them."""
+def get_ready() -> Wakes:
+    """What a keeper can do before it knows what to keep."""
     inherit_orphans("mam-keeper")
-    wakes = Wakes(signal.SIGCHLD, *_ASKED)
+    return Wakes(signal.SIGCHLD, *_ASKED)
+
+
+def keep(wakes: Wakes, descriptors: Sequence[int]) -> None:
+    """The whole life of a keeper. The descriptors: the wire to the worker, then stdin and tee, if the plan has them."""
     wire = Wire(descriptors[0])
     orders = _first_orders(wire)
     if not orders:
         return  # the worker went away before it said what to do
     plan, *orders = orders
-    wire.send({"kind": "ready"})
+    # Before the agent runs: whatever it may do to its keeper, the worker knows where to look for it.
+    wire.send({"kind": "ready", "keeper": _name_of(os.getpid())})
     rest = list(descriptors[1:])
     stdin = rest.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
     tee = Tee(rest.pop(0), plan["tee_patience"]) if plan["tee"] else None
@@ -58,6 +64,11 @@ def keep(descriptors: Sequence[int]) -> None:
             keeper.obey(order)
         keeper.watch()
     keeper.say_goodbye()
+
+
+def _name_of(pid: int) -> dict[str, Any] | None:
+    process = identify(pid)
+    return None if process is None else process.to_json()
 
 
 def _first_orders(wire: Wire) -> list[dict[str, Any]]:
@@ -102,8 +113,7 @@ class Keeper:
         finally:
             for descriptor in (stdin, out_end, err_end):
                 os.close(descriptor)
-        agent, keeper = identify(self._agent), identify(os.getpid())
-        self._wire.send({"kind": "started", "agent": agent and agent.to_json(), "keeper": keeper and keeper.to_json()})
+        self._wire.send({"kind": "started", "agent": _name_of(self._agent), "keeper": _name_of(os.getpid())})
         return True
 
     def watch(self) -> None:
@@ -187,7 +197,7 @@ class Keeper:
             if self._linger_until is None:
                 self._linger_until = now + _LINGER_SECONDS
             elif now >= self._linger_until:
-                self.end(_LEFTOVER_GRACE, "the agent ended and left processes behind")
+                self.end(_LEFTOVER_GRACE, LEFT_BEHIND)
         due = self._report_due()
         if due is not None and now >= due:
             self._report(now)
@@ -236,17 +246,20 @@ class Keeper:
         )
 
     def say_goodbye(self) -> None:
-        """The last words, for as long as somebody listens and has not taken them yet."""
+        """The last words, for as long as somebody listens and has not taken them, and nobody tells the keeper to go."""
         self._log.close()
         while self._wire.has_more() or (self._tee is not None and self._tee.waits_until() is not None):
             poll = select.poll()
+            poll.register(self._wakes, select.POLLIN)
             if self._wire.is_open:
-                poll.register(self._wire, select.POLLIN | select.POLLOUT if self._wire.has_more() else select.POLLIN)
+                poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
+            until = None
             if self._tee is not None and (until := self._tee.waits_until()) is not None:
                 poll.register(self._tee, select.POLLOUT)
-                poll.poll(max(0.0, until - time.monotonic()) * 1000 + 1)
+            poll.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000 + 1)
+            if set(_ASKED).intersection(self._wakes.heard()):
+                return
+            if self._tee is not None and until is not None:
                 self._tee.flush()
-            else:
-                poll.poll()
             self._wire.flush()
             self._wire.receive()

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+LEFT_BEHIND = "the agent ended and left processes behind"
+"""Why a tree was ended whose agent had come to its own end."""
+
+
 class Started(Frozen):
     """The agent runs."""
 

@@ -46,17 +46,18 @@ class News:
         while not self._stopped.is_set():
             try:
                 self._turn()
-            except MamError:
+            except (MamError, OSError):
                 self._stopped.wait(1.0)  # the store is away; those who write will say so
 
     def _turn(self) -> None:
         due = self._store.due_in() if self._hungry() else None
         self._store.wait(self._cursor, NAP_SECONDS if due is None else min(NAP_SECONDS, due + 0.001))
-        ids = set()
-        for entry in self._store.entries(self._cursor):
-            self._cursor = entry.cursor
+        ids, cursor = set(), self._cursor
+        for entry in self._store.entries(cursor):
+            cursor = entry.cursor
             ids.add(entry.job_id)
         self._changed(ids)
+        self._cursor = cursor  # only now: what could not be looked at is news again
         if ids:
             self._copy()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from mam.jobs.status import ERROR
 from mam.jobs.supervised import Ending
 from mam.work.adapters.port import EXIT, SAID
-from mam.work.messages import Ended, Failed, Lost
+from mam.work.messages import LEFT_BEHIND, Ended, Failed, Lost
+from mam.work.watching import CUT_OFF, LINGERED, SILENT, STOPPING, TIMED_OUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ def run_facts(begun: Json, last: LastMessage | None) -> Json:
             return {**begun, "left": last.left} if last.left else begun
         case _:
             return begun
+
+
+def was_cut(last: LastMessage | None, because: str | None) -> bool:
+    """Whether the agent was ended before it was done for what is no fault of its own: the worker has to go, could not
+    renew, or was itself stopped for so long that the keeper did what it is there for. Such a job goes back."""
+    if isinstance(last, Ended):
+        return last.tree_ended_because not in (None, LEFT_BEHIND, TIMED_OUT, SILENT, LINGERED)
+    return because in (STOPPING, CUT_OFF)
 
 
 def failure(last: LastMessage | None, said: Json | None, success: str, retry_codes: Collection[int]) -> Ending | None:

@@ -57,6 +57,7 @@ class Tee:
         self._backlog: deque[bytes] = deque()
         self._size = 0
         self._moved_at = 0.0
+        self._is_last = False
 
     def fileno(self) -> int:
         return self._descriptor
@@ -87,11 +88,18 @@ class Tee:
                     self._backlog[0] = rest
                 else:
                     self._backlog.popleft()
+            if self._is_last:
+                self.close()
         except BlockingIOError:
             if time.monotonic() > self._moved_at + self._patience:
                 self.close()
         except OSError:
             self.close()  # the worker closed its end
+
+    def finish(self) -> None:
+        """Nothing more will be offered. The worker reads to the end, so the end must come as soon as all is taken."""
+        self._is_last = True
+        self.flush()
 
     def close(self) -> None:
         self._backlog.clear()
@@ -150,3 +158,5 @@ class Pump:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+            if self._tee is not None:
+                self._tee.finish()

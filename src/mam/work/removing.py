@@ -9,7 +9,7 @@ from mam.frozen import Frozen
 from mam.jobs.rules import is_job_id
 from mam.work.git import Git, GitFailed, at
 from mam.work.home import Home, remove_tree
-from mam.work.worktrees import MADE, REMOVING, commit_of, forget_worktree, read_page
+from mam.work.worktrees import MADE, REMOVING, commit_of, forget_worktree, read_page, repository_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,9 +92,10 @@ def finish_removing(home: Home, page: Json, lock: int) -> str | None:
     remove_tree(home.worktree)
     remove_tree(home.fresh)
     if os.path.isdir(page["repository"]):
-        git = at(page["repository"], keep_open=(lock,))
-        forget_worktree(git, home)
-        note = _delete_branch(git, page)
+        with repository_alone(home, page) as alone:
+            git = at(page["repository"], keep_open=(lock, alone))
+            forget_worktree(git, home)
+            note = _delete_branch(git, page)
     home.forget()
     return note
 

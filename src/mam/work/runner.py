@@ -59,6 +59,7 @@ class Run:
         """Orders may come from several threads, and none may be written to a descriptor that has just been closed."""
         self._waiting: deque[Message] = deque()
         self._is_ready = False
+        self._kept_by: dict[str, Any] = {}
         self._overdue_at: float | None = None
         self.tee = tee
         """The agent's stdout, to be read until it ends; whoever asked for it must read it. Fewer bytes than
@@ -172,7 +173,9 @@ class Run:
             return
         for value in wire.receive():
             self._is_ready = True
-            if value["kind"] != "ready":
+            if value["kind"] == "ready":
+                self._kept_by = {"keeper": value["keeper"]}
+            else:
                 self._add(from_wire(value))
         if not wire.is_open and self._is_ready and self.ended is None:
             self._add(self._end_what_is_left("the keeper of the run was killed"))
@@ -181,6 +184,7 @@ class Run:
         self._waiting.append(message)
         if isinstance(message, Started):
             self.started = message
+            self._kept_by = message.to_json()
         elif isinstance(message, Ended | Failed | Lost):
             self.ended = message
             self._close_wire()
@@ -195,8 +199,7 @@ class Run:
         """The guardian does the same when a keeper has died, unless it is gone too."""
         from mam.work.takeover import end_earlier
 
-        left = None if self.started is None else end_earlier(self.started.to_json())
-        return Lost(reason=reason, left=left)
+        return Lost(reason=reason, left=end_earlier(self._kept_by))
 
 
 class Guardian:

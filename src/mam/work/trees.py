@@ -1,8 +1,8 @@
 """Everything below a process: finding it, asking it to end, ending it.
 
-A fork can happen between two looks, so that one look proves nothing. Whoever is found is stopped before the look at its
-children: a stopped process has no more of them. What is still missed is found in the next round, and the rounds go on
-until the kernel says that there is no child left.
+A fork can happen between two looks, so that one look proves nothing. On Linux orphans come to the process that ends
+the tree, and that makes it simple: whoever kills what is below, parents first, again and again, until the kernel says
+that there is no child left, has ended everything, since nobody that is dead starts a successor.
 """
 
 from __future__ import annotations
@@ -19,59 +19,73 @@ if TYPE_CHECKING:
 
     Finder = Callable[[int], list[int]]
 
-_FREEZE_SECONDS = 0.05  # then the caller looks after its other duties, and comes back
+_ONE_THREAD = 3  # links of the directory of threads: itself, its parent, and one for each
+_ROUND_SECONDS = 0.5  # then the caller looks after its other duties, and comes back
 
 
-def ask_everything_below(root: int, spare: Collection[int] = ()) -> set[int]:
-    """SIGTERM, and SIGCONT so that those who were stopped can act on it; the pids of those who were told."""
+def ask_everything_below_me(until: float, spare: Collection[int] = ()) -> None:
+    """SIGTERM, and SIGCONT so that those who were stopped can act on it. A forest of processes may take longer than
+    the time they have, so it is given up then."""
 
     def tell(pid: int, parent: int) -> None:
         signal_child(pid, parent, signal.SIGTERM)
         signal_child(pid, parent, signal.SIGCONT)
 
-    return walk(root, tell, spare)
+    walk(os.getpid(), tell, spare, until)
 
 
-def kill_everything_below_me(reap: Callable[[], object], spare: Collection[int] = ()) -> set[int]:
-    """One round: stop all, then kill all; the pids of those who were told.
-
-    Groups come first: a signal to a group reaches every member at one instant, which no walk can do, and a fork bomb
-    leaves a walker little time. `reap` is called between the looks, so that the list of children stays short.
-    """
-    me = os.getpid()
-    ends = time.monotonic() + _FREEZE_SECONDS
-    found: set[int] = set()
-    while True:
+def kill_everything_below_me(reap: Callable[[], object], spare: Collection[int] = ()) -> bool:
+    """One round. True when nobody new turned up at its end; those who were told may still be dying then."""
+    me, told = os.getpid(), set[int]()
+    ends = time.monotonic() + _ROUND_SECONDS
+    while time.monotonic() < ends:
+        before = len(told)
+        _kill_groups(set(finder()(me)).difference(spare))
+        # Not only the children: who is killed must get the processor to die, and its own children wait for that.
+        walk(me, lambda pid, parent: _kill_new(pid, parent, told), spare, ends)
         reap()
-        groups = _groups_of_children(me, spare)
-        _signal_groups(groups, signal.SIGSTOP)
-        fresh = walk(me, lambda pid, parent: signal_child(pid, parent, signal.SIGSTOP), spare, found)
-        found |= fresh
-        if not fresh or time.monotonic() > ends:
-            break
-    _signal_groups(_groups_of_children(me, spare), signal.SIGKILL)
-    return found | walk(me, lambda pid, parent: signal_child(pid, parent, signal.SIGKILL), spare)
+        if len(told) == before:
+            return True
+    return False
 
 
-def walk(
-    root: int, tell: Callable[[int, int], None], spare: Collection[int] = (), known: Collection[int] = ()
-) -> set[int]:
-    """Calls `tell(pid, parent)` for everything below, parents first, except for what is known; returns who was new."""
+def _kill_new(pid: int, parent: int, told: set[int]) -> None:
+    if pid not in told:
+        told.add(pid)
+        signal_child(pid, parent, signal.SIGKILL)
+
+
+def _kill_groups(children: Collection[int]) -> None:
+    """A signal to a group reaches all its members at one instant, wherever in the tree they are.
+
+    All members of a group are of one session, which was begun below this process; and a number with a member that only
+    this process can reap has not passed to somebody else.
+    """
+    groups = set()
+    for pid in children:
+        try:
+            groups.add(os.getpgid(pid))
+        except OSError:
+            continue
+    for group in groups - {os.getpgrp()}:
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except OSError:
+            continue
+
+
+def walk(root: int, tell: Callable[[int, int], None], spare: Collection[int] = (), until: float = float("inf")) -> None:
+    """Calls `tell(pid, parent)` for everything below, parents first."""
     find = finder()
-    fresh: set[int] = set()
     seen = {root, *spare}
     todo = [root]
-    while todo:
+    while todo and time.monotonic() < until:
         parent = todo.pop()
         for pid in find(parent):
-            if pid in seen:
-                continue
-            seen.add(pid)
-            if pid not in known:
+            if pid not in seen:
+                seen.add(pid)
                 tell(pid, parent)
-                fresh.add(pid)
-            todo.append(pid)
-    return fresh
+                todo.append(pid)
 
 
 def signal_child(pid: int, parent: int, number: int) -> None:
@@ -96,18 +110,20 @@ def signal_child(pid: int, parent: int, number: int) -> None:
 
 def finder() -> Finder:
     """How to find the children of a process here."""
-    return _children_by_file if os.path.exists(_own_children_file()) else _children_by_table()
+    return _children_by_file if _has_children_files() else _children_by_table()
 
 
-def _own_children_file() -> str:
-    return f"/proc/self/task/{os.getpid()}/children"
+def _has_children_files() -> bool:
+    """Linux has them, unless its kernel was made without."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
 def _children_by_file(pid: int) -> list[int]:
     """A child belongs to the thread that forked it."""
     found: list[int] = []
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
+        threads = f"/proc/{pid}/task"
+        for thread in [pid] if os.stat(threads).st_nlink == _ONE_THREAD else os.listdir(threads):
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found += map(int, file.read().split())
     except OSError:
@@ -131,27 +147,3 @@ def end_group(group: int) -> None:
         except OSError:
             return
         time.sleep(0.05)
-
-
-def _groups_of_children(me: int, spare: Collection[int]) -> set[int]:
-    """Groups with a member that this process has not reaped: such a number cannot have passed to somebody else.
-
-    All members of a group are of one session, and the session was begun below this process.
-    """
-    groups = set()
-    for pid in finder()(me):
-        if pid not in spare:
-            try:
-                groups.add(os.getpgid(pid))
-            except OSError:
-                continue
-    groups.discard(os.getpgrp())
-    return groups
-
-
-def _signal_groups(groups: Collection[int], number: int) -> None:
-    for group in groups:
-        try:
-            os.killpg(group, number)
-        except OSError:
-            continue

@@ -10,11 +10,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import stat
 import time
 
 from mam.artifacts import Unfit, digest_of
 from mam.errors import BadInput
+from mam.reading import read_regular
 from mam.work.environment import script_environment
 from mam.work.home import remove_tree, write_private
 from mam.work.messages import Ended, Failed
@@ -109,15 +109,11 @@ def _trusted_content(validation: Json) -> bytes:
 
 def _content(path: str, named: str = "") -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        _, content = read_regular(path, SCRIPT_LIMIT)
     except OSError as error:
         raise Unfit(f"{named}cannot be read: {error.strerror}") from None
     except ValueError:
         raise Unfit(f"{path!a} is not the name of a file") from None
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unfit(f"{named}is not a regular file")
-        content = file.read(SCRIPT_LIMIT + 1)
     if not content or len(content) > SCRIPT_LIMIT:
         raise Unfit(f"{named}is empty" if not content else f"{named}has more than {SCRIPT_LIMIT:,} bytes")
     return content

@@ -7,7 +7,8 @@ leases, and what was written is in the store.
 from __future__ import annotations
 
 import time
-from threading import Condition, Thread
+from queue import SimpleQueue
+from threading import Thread
 
 from mam.errors import MamError, StoreUnavailable, UnknownJob
 from mam.frozen import Frozen
@@ -43,12 +44,13 @@ class Worker:
     def __init__(self, crew: Crew, orders: Orders, shadow: Shadow | None = None) -> None:
         self._crew = crew
         self._orders = orders
-        self._changed = Condition()
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+        """A wake-up may come from a signal handler, in the middle of anything; of all that wakes only this bears it."""
         self._look = True
         """Whether something may be claimable that was not when it last looked."""
-        self._attempts: dict[str, Attempt] = {}
+        self._attempts: set[Attempt] = set()
         self._taken = 0
-        self._stopping = self._handing_back = False
+        self._stopping = False
         self._turn = 0
         self._news = News(crew.registry.store, shadow, self._on_news, lambda: bool(self._free()))
 
@@ -63,19 +65,19 @@ class Worker:
             while not self._is_done():
                 self._fill()
                 self._rest()
-            self._wait_for_all()
         finally:
+            self._wait_for_all()
             self._news.stop()
 
     def stop(self) -> None:
-        """No more claims; what runs is finished. Safe in a signal handler's thread."""
+        """No more claims; what runs is finished. Safe in a signal handler."""
         self._stopping = True
-        self._wake()
+        self._wakes.put(None)
 
     def hand_back(self) -> None:
-        """What runs is ended and goes back to the registry."""
-        self._stopping = self._handing_back = True
-        self._wake()
+        """What runs is ended and goes back to the registry. Safe in a signal handler."""
+        self._stopping = self._crew.is_leaving = True
+        self._wakes.put(None)
 
     # -- claiming --------------------------------------------------------------------------------------------------
 
@@ -89,8 +91,7 @@ class Worker:
         if self._stopping or (self._orders.most is not None and self._taken >= self._orders.most):
             return True
         if self._orders.job_id is not None and not self._attempts:
-            job = self._looked_at(self._orders.job_id)
-            return job is None or job.status.ended
+            return self._has_ended(self._orders.job_id)
         return self._orders.drain and not self._look and not self._attempts
 
     def _fill(self) -> None:
@@ -127,52 +128,52 @@ class Worker:
     def _begin(self, job: Job) -> None:
         attempt = Attempt(self._crew, job)
         self._taken += 1
-        self._attempts[job.job_id] = attempt
+        self._attempts.add(attempt)
         self._crew.say(job, f"claimed ({job.agent})")
         Thread(target=self._serve, args=(attempt,), name=f"mam-{job.job_id[:8]}", daemon=True).start()
 
     def _serve(self, attempt: Attempt) -> None:
-        attempt.run()
-        with self._changed:
-            del self._attempts[attempt.job.job_id]
+        try:
+            attempt.run()
+        finally:
+            self._attempts.discard(attempt)
             self._look = True
-            self._changed.notify_all()
+            self._wakes.put(None)
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     def _rest(self) -> None:
-        with self._changed:
-            if not self._stopping and not (self._look and self._free() > 0) and not self._is_done():
-                self._changed.wait()
+        """Whatever happens after the question puts a wake-up into the queue, so none is missed."""
+        if not (self._look and self._free() > 0) and not self._is_done():
+            self._wakes.get()
 
     def _wait_for_all(self) -> None:
         while self._attempts:
-            if self._handing_back:
-                for attempt in list(self._attempts.values()):
+            if self._crew.is_leaving:
+                for attempt in list(self._attempts):
                     attempt.watching.stop(STOPPING)
-            with self._changed:
-                if self._attempts:
-                    self._changed.wait(1.0)
-
-    def _wake(self) -> None:
-        """Without the lock when it is taken: a signal may have interrupted the very thread that holds it."""
-        if self._changed.acquire(blocking=False):
-            self._changed.notify_all()
-            self._changed.release()
+            self._wakes.get()
 
     def _on_news(self, job_ids: set[str]) -> None:
-        for attempt in list(self._attempts.values()):
+        for attempt in list(self._attempts):
             if attempt.job.job_id in job_ids:
                 attempt.watching.news(self._looked_at(attempt.job.job_id))
-        with self._changed:
-            self._look = True
-            self._changed.notify_all()
+        self._look = True
+        self._wakes.put(None)
 
     def _looked_at(self, job_id: str) -> Job | None:
         try:
             return self._crew.registry.store.get(job_id)
         except UnknownJob:
             return None
+
+    def _has_ended(self, job_id: str) -> bool:
+        try:
+            job = self._looked_at(job_id)
+        except StoreUnavailable as away:
+            self._say_away(away)
+            return False
+        return job is None or job.status.ended
 
     def _say_away(self, away: MamError) -> None:
         """The store is away: it is asked again and again, and what runs goes on."""

@@ -7,6 +7,7 @@ made anew from its branch.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 
@@ -18,7 +19,7 @@ from mam.work.places import Place, source_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from mam.jobs.record import Job, Json
     from mam.work.home import Home
@@ -115,7 +116,15 @@ def commit_of(git: Git, branch: str) -> str | None:
 
 
 def _make(home: Home, page: Json, lock: int) -> Json:
-    git = _repository(home, page, lock)
+    _check_repository(home, page)
+    with repository_alone(home, page) as alone:
+        _add(home, page, at(page["repository"], keep_open=(lock, alone)))
+    page = {**page, "state": MADE, "git_directory": discover(home.worktree).path("rev-parse", "--absolute-git-dir")}
+    home.write(page)
+    return page
+
+
+def _add(home: Home, page: Json, git: Git) -> None:
     remove_tree(home.worktree)
     forget_worktree(git, home)
     held = commit_of(git, page["branch"])
@@ -125,15 +134,29 @@ def _make(home: Home, page: Json, lock: int) -> Json:
     if held is None:
         words = ["--no-track", "-b", page["branch"], home.worktree, page["base"]]
     git.text("worktree", "add", *words, seconds=LONG_SECONDS)
-    page = {**page, "state": MADE, "git_directory": discover(home.worktree).path("rev-parse", "--absolute-git-dir")}
-    home.write(page)
-    return page
 
 
-def _repository(home: Home, page: Json, lock: int) -> Git:
+@contextlib.contextmanager
+def repository_alone(home: Home, page: Json) -> Iterator[int]:
+    """One at a time changes a repository's list of worktrees: git stumbles over one that another git is just adding.
+
+    The lock is on the directory itself, so that nothing is left in it. Some file systems do not lock directories; there
+    it has to go without.
+    """
+    descriptor = os.open(page["repository"], _WALK)
+    try:
+        try:
+            home.wait_for(descriptor)
+        except OSError:
+            pass
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _check_repository(home: Home, page: Json) -> None:
     if not os.path.isdir(page["repository"]):
         raise PlaceMissing(job=home.job_id, why=f"its repository {page['repository']} is not there")
-    return at(page["repository"], keep_open=(lock,))
 
 
 def forget_worktree(git: Git, home: Home) -> None:
@@ -143,8 +166,7 @@ def forget_worktree(git: Git, home: Home) -> None:
 
 def _enter(home: Home, page: Json) -> str:
     """The same directory below the repository's top as the job's `workdir`, reached without a link."""
-    if not os.path.isdir(page["repository"]):
-        raise PlaceMissing(job=home.job_id, why=f"its repository {page['repository']} is not there")
+    _check_repository(home, page)
     if not os.path.isdir(page["git_directory"]):
         raise PlaceBroken(
             job=home.job_id,

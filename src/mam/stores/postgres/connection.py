@@ -21,6 +21,9 @@ SCHEMA = "mam"
 CONNECT_SECONDS = 10
 STATEMENT_MS = 60_000
 
+_STEADY = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off"
+"""One plan for each query, by its index, however many jobs there are and whatever the statistics say of them."""
+
 
 class Server:
     """One database of one server, as the user named it."""
@@ -37,7 +40,7 @@ class Server:
 
     def connect(self) -> Connection:
         try:
-            return psycopg.connect(self._conninfo(), autocommit=True, prepare_threshold=3)
+            return psycopg.connect(self._conninfo(), autocommit=True)
         except psycopg.Error as error:
             raise self.unavailable(error) from None
 
@@ -63,10 +66,11 @@ class Server:
         return _without(str(self._given.get("password") or ""), said.removeprefix("FATAL:").strip())
 
     def _conninfo(self) -> str:
-        own = f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_MS} -c synchronous_commit=on"
+        own = f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_MS} -c synchronous_commit=on {_STEADY}"
         safe: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "mam",
+            "client_encoding": "utf8",
             # A network that swallows packets must not hold a verb for hours.
             "keepalives": 1,
             "keepalives_idle": 30,

@@ -1,3 +1,7 @@
+-- Queries that hold rows end with the id of their transaction: by it, a commit that was not answered is asked for.
+-- Before a row with an exclusive key is held, its key is: whoever holds a key may write all rows of it without waiting
+-- for anyone. A claim and a sweep try, and pass over what they cannot have; others wait.
+
 -- name: journal id
 SELECT journal_id FROM store
 
@@ -11,67 +15,190 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 SELECT record, prompt FROM job WHERE job_id = %(job_id)s
 
 -- name: job to change
-SELECT record, prompt FROM job WHERE job_id = %(job_id)s FOR UPDATE
+-- The time of after the wait for the row, which is why it is asked for outside.
+SELECT record, prompt, root, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
+FROM (
+    SELECT record, prompt, root FROM job
+    WHERE job_id = %(job_id)s
+      AND (exclusive IS NULL OR pg_advisory_xact_lock(hashtextextended(exclusive, 0)) IS NOT NULL)
+    FOR UPDATE
+) AS held
 
--- name: job with key
-SELECT record, prompt FROM job WHERE key = %(key)s
+-- name: jobs to change
+-- `newer`: written by a transaction that began after this one; followers would meet the two in the wrong order.
+SELECT record, prompt, root, age(written) < 0, pg_current_xact_id()::text
+FROM (
+    SELECT record, prompt, root, number, xmin AS written FROM job
+    WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
+      AND (exclusive IS NULL OR pg_advisory_xact_lock(hashtextextended(exclusive, 0)) IS NOT NULL)
+    ORDER BY number
+    FOR UPDATE
+) AS held
+ORDER BY number
 
--- name: job that retries
-SELECT record, prompt FROM job WHERE retry_of = %(retry_of)s
+-- name: place
+-- For a new job: the one registered in its place before; whether its id is taken; its number, and its root.
+WITH known AS MATERIALIZED (
+    SELECT record, prompt FROM job WHERE key = %(key)s
+    UNION ALL
+    SELECT record, prompt FROM job WHERE retry_of = %(retry_of)s
+    LIMIT 1
+)
+SELECT (SELECT record FROM known), (SELECT prompt FROM known),
+       EXISTS (SELECT FROM job WHERE job_id = %(job_id)s),
+       CASE WHEN NOT EXISTS (SELECT FROM known) THEN nextval('job_number') END,
+       coalesce((SELECT root FROM job WHERE job_id = %(retry_of)s), %(retry_of)s)::text,
+       (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
 
--- name: next number
-SELECT nextval('job_number')
+-- name: lock key
+SELECT pg_advisory_xact_lock(hashtextextended(%(key)s::text, 0))
+
+-- name: lock roots
+-- Of those that a new job comes after: whoever ends one of them waits, and then sees that somebody came after it.
+SELECT job_id, pg_current_xact_id()::text FROM (
+    SELECT job_id FROM job
+    WHERE job_id IN (SELECT coalesce(root, job_id) FROM job
+                     WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)))
+    ORDER BY job_id
+    FOR KEY SHARE
+) AS held
+
+-- name: lock root
+SELECT FROM job WHERE job_id = %(root)s FOR UPDATE
+
+-- name: look
+-- All that a claim has to know, by the server's clock: the time; what is due by it; whether those that come after a job
+-- that has ended are still to be told; whether something is paused here; and else the first that may be claimed.
+-- SKIP LOCKED: what another claimer has in its hands is as good as gone. NO KEY UPDATE: a registration that only holds a
+-- job so that it cannot end meanwhile hides it from nobody.
+WITH clock AS MATERIALIZED (
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+), due AS MATERIALIZED (
+    SELECT due_ms, record, prompt, root, xmin AS written FROM job
+    WHERE due_ms <= (SELECT now FROM clock)
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    ORDER BY due_ms LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+), hindrance AS MATERIALIZED (
+    SELECT %(limit)s > 0 AND EXISTS (SELECT FROM unsettled) AS unsettled,
+           EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s)) AS paused
+), first AS MATERIALIZED (
+    SELECT record, prompt, root FROM job
+    WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+      AND NOT EXISTS (SELECT FROM due) AND NOT (SELECT unsettled OR paused FROM hindrance)
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    ORDER BY priority DESC, number LIMIT 1
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT 'now', now, unsettled::text, paused::text, NULL, NULL FROM clock, hindrance
+UNION ALL
+SELECT 'due', NULL, record, prompt, root, pg_current_xact_id()::text FROM due WHERE age(written) >= 0
+UNION ALL
+SELECT 'first', NULL, record, prompt, root, pg_current_xact_id()::text FROM first
 
 -- name: first pending
--- SKIP LOCKED: what another claimer has in its hands is as good as gone.
-SELECT record, prompt FROM job
-WHERE label = %(label)s AND status = 'pending'
+SELECT record, prompt, root, pg_current_xact_id()::text FROM (
+    SELECT record, prompt, root FROM job
+    WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    ORDER BY priority DESC, number LIMIT 1
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS held
+
+-- name: first of others
+-- From agent to agent, so that ten thousand jobs of one that is paused are one step.
+WITH RECURSIVE agents (agent) AS (
+    SELECT min(agent) FROM job WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+    UNION ALL
+    SELECT (SELECT min(job.agent) FROM job
+            WHERE label = %(label)s AND status = 'pending' AND blocked = 0 AND job.agent > agents.agent)
+    FROM agents WHERE agents.agent IS NOT NULL
+)
+SELECT record, prompt, root, pg_current_xact_id()::text
+FROM agents CROSS JOIN LATERAL (
+    SELECT record, prompt, root, priority, number, xmin AS written FROM job
+    WHERE label = %(label)s AND job.agent = agents.agent AND status = 'pending' AND blocked = 0
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    ORDER BY priority DESC, number LIMIT 1
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS head
+WHERE agents.agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json)) AND age(written) >= 0
 ORDER BY priority DESC, number LIMIT 1
-FOR UPDATE SKIP LOCKED
 
--- name: due by boot clock
-SELECT %(boot_ms)s::bigint - boot_ms, record, prompt FROM job
-WHERE boot_id = %(boot_id)s AND boot_ms <= %(boot_ms)s
-ORDER BY boot_ms LIMIT %(limit)s
-FOR UPDATE SKIP LOCKED
+-- name: this pending
+SELECT record, prompt, root, pg_current_xact_id()::text FROM (
+    SELECT record, prompt, root FROM job
+    WHERE job_id = %(job_id)s AND label = %(label)s AND status = 'pending' AND blocked = 0
+      AND agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json))
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS held
 
--- name: due by wall clock
-SELECT %(wall_ms)s::bigint - due_ms, record, prompt FROM job
-WHERE due_ms <= %(wall_ms)s AND boot_id IS DISTINCT FROM %(boot_id)s
-ORDER BY due_ms LIMIT %(limit)s
-FOR UPDATE SKIP LOCKED
+-- name: due
+-- By clocks that were passed in, as tests do. A row of nothing says that an end has not been told to all yet.
+SELECT late, record, prompt, root, pg_current_xact_id()::text FROM (
+    SELECT %(boot_ms)s::bigint - boot_ms AS late, record, prompt, root FROM job
+    WHERE boot_id = %(boot_id)s AND boot_ms <= %(boot_ms)s
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    ORDER BY boot_ms LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+) AS by_boot
+UNION ALL
+SELECT late, record, prompt, root, pg_current_xact_id()::text FROM (
+    SELECT %(wall_ms)s::bigint - due_ms AS late, record, prompt, root FROM job
+    WHERE due_ms <= %(wall_ms)s AND boot_id IS DISTINCT FROM %(boot_id)s
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    ORDER BY due_ms LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+) AS by_wall
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL WHERE EXISTS (SELECT FROM unsettled)
 
--- name: next due by boot clock
-SELECT min(boot_ms) - %(boot_ms)s::bigint FROM job WHERE boot_id = %(boot_id)s
-
--- name: next due by wall clock
-SELECT min(due_ms) - %(wall_ms)s::bigint FROM job
-WHERE due_ms IS NOT NULL AND boot_id IS DISTINCT FROM %(boot_id)s
+-- name: next due
+SELECT (SELECT min(boot_ms) FROM job WHERE boot_id = %(boot_id)s) - %(boot_ms)s::bigint,
+       (SELECT min(due_ms) FROM job WHERE due_ms IS NOT NULL AND boot_id IS DISTINCT FROM %(boot_id)s)
+           - %(wall_ms)s::bigint,
+       (SELECT 0 WHERE EXISTS (SELECT FROM unsettled))
 
 -- name: insert job
-INSERT INTO job
-    (job_id, number, status, label, priority, created_at, key, retry_of, due_ms, boot_id, boot_ms, prompt, record)
-VALUES
-    (%(job_id)s, %(number)s, %(status)s, %(label)s, %(priority)s, %(created_at)s, %(key)s, %(retry_of)s, %(due_ms)s,
-     %(boot_id)s, %(boot_ms)s, '', %(record)s)
-
--- name: insert prompt
-UPDATE job SET prompt = %(prompt)s WHERE job_id = %(job_id)s
+-- With its entry in the journal, as all that writes a job: one statement is half the work of two. Those who wait are
+-- told only when a job may be claimed or has ended: a notification makes commits wait for each other.
+WITH made AS (
+    INSERT INTO job
+        (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
+         due_ms, boot_id, boot_ms, prompt, record)
+    VALUES
+        (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(key)s,
+         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(prompt)s,
+         %(record)s)
+)
+INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
+RETURNING CASE WHEN %(news)s::boolean THEN pg_notify('mam_news', '') END
 
 -- name: update job
-UPDATE job
-SET status = %(status)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s, boot_ms = %(boot_ms)s, record = %(record)s
-WHERE job_id = %(job_id)s
+WITH updated AS (
+    UPDATE job
+    SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
+        boot_ms = %(boot_ms)s, record = %(record)s
+    WHERE job_id = %(job_id)s
+)
+INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
+RETURNING CASE WHEN %(news)s::boolean THEN pg_notify('mam_news', '') END
 
--- name: insert entry
-INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s) RETURNING xact::text
+-- name: update job and tell
+WITH updated AS (
+    UPDATE job
+    SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
+        boot_ms = %(boot_ms)s, record = %(record)s
+    WHERE job_id = %(job_id)s
+), told AS (
+    INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
+)
+INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
+RETURNING CASE WHEN %(news)s::boolean THEN pg_notify('mam_news', '') END
 
 -- name: insert event
 INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
-
--- name: notify
--- Only when a job may be claimed or has ended: a notification makes commits wait for each other.
-SELECT pg_notify(%(channel)s, '')
 
 -- name: outcome
 -- What became of a transaction whose commit was not answered: `in progress`, `committed` or `aborted`.
@@ -92,9 +219,13 @@ WHERE number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
 ORDER BY number DESC LIMIT %(limit)s
 
 -- name: ahead
-SELECT count(*) FROM job
-WHERE label = %(label)s AND status = 'pending'
-  AND (priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s))
+-- Those that a key holds back count too, and are in another index.
+SELECT (SELECT count(*) FROM job
+        WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+          AND (priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)))
+     + (SELECT count(*) FROM job
+        WHERE exclusive IS NOT NULL AND label = %(label)s AND status = 'pending' AND blocked <> 0
+          AND (priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)))
 
 -- name: events
 SELECT event FROM event WHERE job_id = %(job_id)s ORDER BY seq
@@ -106,3 +237,84 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text
 SELECT xact::text, number, job_id, fields, lines FROM journal
 WHERE (xact, number) > (%(xact)s::xid8, %(number)s) AND xact < %(end)s::xid8
 ORDER BY journal.xact, journal.number LIMIT %(limit)s
+
+-- name: pauses
+SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label
+
+-- name: pause
+WITH news AS (SELECT pg_notify('mam_news', ''))
+INSERT INTO pause (agent, label, until, reason, made_at)
+SELECT %(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s FROM news
+ON CONFLICT (agent, label)
+DO UPDATE SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at
+
+-- name: resume
+DELETE FROM pause WHERE agent = %(agent)s AND label = %(label)s RETURNING pg_notify('mam_news', '')
+
+-- name: keep secret
+INSERT INTO secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(secret)s)
+ON CONFLICT (job_id, name) DO UPDATE SET secret = excluded.secret
+
+-- name: secrets
+SELECT name, secret FROM secret WHERE job_id = %(job_id)s
+
+-- What stands between a job and its claim (mam.stores.sql.gate)
+
+-- name: holder
+SELECT job_id FROM job WHERE exclusive = %(key)s AND status = 'running' LIMIT 1
+
+-- name: block key
+-- Only the heads are free, one for each label, so this touches few rows however many wait for the key.
+UPDATE job SET blocked = 1
+WHERE exclusive = %(key)s AND status = 'pending' AND blocked = 0
+  AND EXISTS (SELECT FROM job AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
+
+-- name: free heads
+WITH RECURSIVE labels (label) AS (
+    SELECT min(label) FROM job
+    WHERE exclusive = %(key)s AND status = 'pending'
+      AND NOT EXISTS (SELECT FROM job AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
+    UNION ALL
+    SELECT (SELECT min(job.label) FROM job
+            WHERE exclusive = %(key)s AND status = 'pending' AND job.label > labels.label)
+    FROM labels WHERE labels.label IS NOT NULL
+)
+UPDATE job SET blocked = 0 WHERE blocked <> 0 AND job_id IN (
+    SELECT (SELECT job_id FROM job
+            WHERE exclusive = %(key)s AND status = 'pending' AND job.label = labels.label
+            ORDER BY priority DESC, number LIMIT 1)
+    FROM labels WHERE labels.label IS NOT NULL
+)
+
+-- name: newest
+SELECT job_id FROM job
+WHERE root = coalesce((SELECT root FROM job WHERE job_id = %(job_id)s), %(job_id)s)
+ORDER BY number DESC LIMIT 1
+
+-- name: needs
+INSERT INTO dependency (needs, number, job_id)
+VALUES (coalesce((SELECT root FROM job WHERE job_id = %(needs)s), %(needs)s), %(number)s, %(job_id)s)
+ON CONFLICT DO NOTHING
+
+-- name: needs no more
+DELETE FROM dependency WHERE job_id = %(job_id)s
+
+-- name: ended
+-- Nobody is looked at here: who ends a job does not pay for those that come after it.
+INSERT INTO unsettled (root, ended, upto)
+SELECT found.root, %(job_id)s::text, 0 FROM (SELECT coalesce(%(root)s, %(job_id)s)::text AS root) AS found
+WHERE EXISTS (SELECT FROM dependency WHERE needs = found.root)
+ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
+
+-- name: unsettled
+SELECT root, ended, upto FROM unsettled ORDER BY root LIMIT 1 FOR UPDATE SKIP LOCKED
+
+-- name: dependents
+-- Oldest first, as claims would take them.
+SELECT number, job_id FROM dependency WHERE needs = %(root)s AND number > %(upto)s ORDER BY number LIMIT %(limit)s
+
+-- name: settled upto
+UPDATE unsettled SET upto = %(upto)s WHERE root = %(root)s AND ended = %(ended)s
+
+-- name: settled
+DELETE FROM unsettled WHERE root = %(root)s AND ended = %(ended)s

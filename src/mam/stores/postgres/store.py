@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from _thread import RLock, get_ident
+from _thread import get_ident
 from weakref import ref
 
 import psycopg
 from psycopg import errors
 
 from mam.clock import Moment, SystemClock
-from mam.errors import MamError
+from mam.errors import AlreadyRegistered, MamError, UnknownJob
 from mam.stores.port import Entry
+from mam.stores.postgres.acting import Acting
 from mam.stores.postgres.connection import Server, text
 from mam.stores.postgres.schema import check_version, create_schema
-from mam.stores.sql.queries import load_queries
+from mam.stores.sql.gate import Gate
+from mam.stores.sql.look import Look
+from mam.stores.sql.rows import job_of
 from mam.stores.sql.store import PAGE, SqlStore
 
 TYPE_CHECKING = False
@@ -25,19 +27,14 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.clock import Clock
-    from mam.jobs.change import Change
+    from mam.jobs.dependency import Needed
+    from mam.jobs.pause import Pause
     from mam.jobs.record import Job
+    from mam.stores.port import Request
     from mam.stores.postgres.connection import Connection
+    from mam.stores.sql.rows import Row
 
     T = TypeVar("T")
-
-PATIENCE_SECONDS = 10.0
-"""How long a verb tries to get through to a server that was there before."""
-
-_PAUSE = 0.1
-_QUERIES = {name: text(query) for name, query in load_queries(__file__).items()}
-_AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
-"""Somebody else was quicker; asked again, the act sees what they did."""
 
 
 def create_postgres_store(url: str) -> bool:
@@ -64,24 +61,36 @@ class ServerClock:
         return self._local.chance()
 
 
+class _Gate(Gate):
+    """Whoever comes here holds the key, and the server sees for itself whether somebody runs under it."""
+
+    def written(self, job: Job, root: str | None) -> None:
+        if job.status.ended and root is not None:
+            self._tell("lock root", root=root)  # a registration that comes after the root may be under way
+        super().written(job, root)
+
+    def rebalance(self, key: str) -> None:
+        self._tell("block key", key=key)
+        self._tell("free heads", key=key)
+
+
 class PostgresStore(SqlStore):
     """A registry for many hosts. Threads share one connection; a fork opens its own."""
 
+    acting: type[Acting] = Acting
+
     def __init__(self, url: str, clock: Clock | None = None) -> None:
-        self._server = Server(url)
-        self.address = self._server.address
+        server = Server(url)
+        self.address = server.address
+        self._channel = server.channel
         self.clock = clock or ServerClock(self)
-        self._threads = RLock()
-        self._process = os.getpid()
-        self._connection: Connection | None = self._server.connect()
-        self._listeners: dict[int, Connection] = {}
-        """One for each thread that waits: news that one has read would be lost to the other."""
-        self._written: dict[str, str] | None = None
-        """The last entry of the transaction that is open, by which it can be recognised."""
-        self._in_act = False
-        self._inherited: tuple[Connection | None, ...] = ()
+        self._by_server = clock is None
+        self._acting = self.acting(server)
+        super().__init__()
+        self._listeners: dict[tuple[int, int], Connection] = {}
+        """One for each process and thread that waits: news that one has read would be lost to the other."""
         try:
-            check_version(self._server, self._rows("version"))
+            check_version(server, self._rows("version"))
         except MamError:
             self.close()
             raise
@@ -106,161 +115,123 @@ class PostgresStore(SqlStore):
                 )
 
     def wait(self, cursor: str, timeout: float) -> bool:
-        self._notice_fork()
+        me = (os.getpid(), get_ident())
         try:
-            listener = self._listeners.get(get_ident())
+            listener = self._listeners.get(me)
             if listener is None or listener.closed:
-                listener = self._listeners[get_ident()] = self._reconnected()
-                listener.execute(text(f"LISTEN {self._server.channel}"))
+                listener = self._listeners[me] = self._acting.reconnected()
+                listener.execute(text(f"LISTEN {self._channel}"))
                 return True  # something may have happened before the ear was there: look once more
             if self.end() != cursor and next(iter(self.entries(cursor)), None) is not None:
                 return True
             return any(True for _ in listener.notifies(timeout=timeout, stop_after=1))
         except psycopg.Error:
-            lost = self._listeners.pop(get_ident(), None)
+            lost = self._listeners.pop(me, None)
             if lost is not None:
                 lost.close()
             return True  # the server went away; whoever waits finds out whether it is back
 
     def close(self) -> None:
-        with self._threads:
-            if self._process == os.getpid():
-                for connection in (self._connection, *self._listeners.values()):
-                    if connection is not None:
-                        connection.close()
-            self._connection, self._listeners = None, {}
+        """What a parent opened before it forked stays open for the parent."""
+        self._acting.close()
+        for process, thread in list(self._listeners):
+            if process == os.getpid():
+                self._listeners.pop((process, thread)).close()
 
     def __del__(self) -> None:
         if hasattr(self, "_listeners"):
             self.close()
 
+    # -- pauses and secrets: each is one statement, which does no harm when it is done twice -------------------------
+
+    def pause(self, pause: Pause) -> None:
+        self._rows("pause", **{**pause.as_dict(), "agent": pause.agent or "", "label": pause.label or ""})
+
+    def resume(self, agent: str | None, label: str | None) -> bool:
+        known = any((one.agent, one.label) == (agent, label) for one in self.pauses())
+        self._rows("resume", agent=agent or "", label=label or "")
+        return known
+
+    def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
+        for name, secret in secrets.items():
+            self._rows("keep secret", job_id=job_id, name=name, secret=secret)
+
+    def secrets(self, job_id: str) -> dict[str, str]:
+        return dict(self._rows("secrets", job_id=job_id))
+
     # -- how it is done here ---------------------------------------------------------------------------------------
+
+    @property
+    def _gate(self) -> Gate:
+        return _Gate(self._rows, self._run)
+
+    def _look(self, request: Request | None, limit: int) -> Look:
+        if not self._by_server:
+            return self._look_by(self.clock.now(), request, limit)
+        label = request.label if request is not None and request.job_id is None else None
+        (_now, now, unsettled, paused, _root), *found = self._rows("look", label=label, limit=limit)
+        moment = Moment(wall_ms=now)
+        due = [self._row(*row[2:]) for row in found if row[0] == "due"]
+        if due or unsettled == "true" or request is None:
+            return Look(moment, due, unsettled == "true", None)
+        if paused == "true" or label is None:
+            return Look(moment, due, False, self._first(request, self.pauses(), moment))
+        return Look(moment, due, False, self._row(*found[0][2:]) if found else None)
+
+    def _to_change(self, job_id: str) -> tuple[Row, Moment]:
+        rows = self._rows("job to change", job_id=job_id)
+        if not rows:
+            raise UnknownJob(job=job_id, store=self.address)
+        return self._row(*rows[0][:3]), self._moment_of(rows[0][3])
+
+    def _place_for(self, draft: Job) -> tuple[int, Moment, Job | None, str | None]:
+        if draft.exclusive is not None:
+            self._run("lock key", key=draft.exclusive)
+        asked = {"key": draft.key, "retry_of": draft.retry_of, "job_id": draft.job_id}
+        ((record, prompt, taken, number, root, now),) = self._rows("place", **asked)
+        if record is not None:
+            return 0, self._moment_of(now), job_of(record, prompt, self.address), None
+        if taken:
+            raise AlreadyRegistered(job=draft.job_id)
+        return number, self._moment_of(now), None, root
+
+    def _needed(self, draft: Job) -> Needed:
+        self._rows("lock roots", job_ids=json.dumps(draft.after))
+        return super()._needed(draft)
+
+    def _dependents(self, job_ids: list[str]) -> list[Any]:
+        rows = super()._dependents(job_ids)
+        if any(newer for *_row, newer in rows):
+            raise errors.SerializationFailure("somebody has written one of them since this transaction began")
+        return [row for *row, _newer in rows]
+
+    def _insert(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+        self._run("insert job", **values, **entry, news=news)
+        self._tell(values["job_id"], events)
+
+    def _update(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+        if events:
+            self._run("update job and tell", **values, **entry, **events[0], news=news)
+            self._tell(values["job_id"], events[1:])
+        else:
+            self._run("update job", **values, **entry, news=news)
+
+    def _tell(self, job_id: str, events: list[dict[str, Any]]) -> None:
+        for event in events:
+            self._run("insert event", job_id=job_id, **event)
 
     def _moment(self) -> Moment:
         return self.clock.now()
 
-    def _append(self, job_id: str, fields: str, lines: str) -> None:
-        xact = str(self._value("insert entry", job_id=job_id, fields=fields, lines=lines))
-        self._written = {"xact": xact, "job_id": job_id, "lines": lines}
-
-    def _write(self, before: Job | None, change: Change) -> None:
-        super()._write(before, change)
-        status = change.job.status
-        if change.lines and (before is None or status is not before.status) and (status.ended or status == "pending"):
-            self._run("notify", channel=self._server.channel)
+    def _moment_of(self, now: int) -> Moment:
+        return Moment(wall_ms=now) if self._by_server else self.clock.now()
 
     def _act(self, do: Callable[[], T]) -> T:
-        """A connection that is lost before the commit loses nothing, so the act is done again from the beginning. One
-        that is lost during the commit leaves a question, and the server is asked what became of the transaction."""
-        self._notice_fork()
-        ends = time.monotonic() + PATIENCE_SECONDS
-        with self._threads:
-            while True:
-                self._written = None
-                try:
-                    self._execute("BEGIN")
-                    self._in_act = True
-                    done = do()
-                except MamError:
-                    self._undo()
-                    raise
-                except psycopg.Error as error:
-                    self._undo()
-                    self._pause_or_give_up(error, ends)
-                    continue
-                except BaseException:
-                    self._undo()
-                    raise
-                if self._committed(ends):
-                    return done
-
-    def _committed(self, ends: float) -> bool:
-        """Whether the act has happened; False when it has to be done again."""
-        try:
-            self._execute("COMMIT")
-        except psycopg.Error as error:
-            self._undo()
-            lost = isinstance(error, psycopg.OperationalError)
-            if lost and (self._written is None or self._has_happened(self._written, ends, error)):
-                return True  # nothing was written, or it is there
-            self._pause_or_give_up(error, ends)
-            return False
-        finally:
-            self._in_act = False
-        return True
-
-    def _has_happened(self, written: dict[str, str], ends: float, error: psycopg.Error) -> bool:
-        """The server is asked what became of a commit that it did not answer."""
-        self._in_act = False
-        while True:
-            try:
-                status = str(self._execute(_QUERIES["outcome"], {"xact": written["xact"]})[0][0])
-                if status == "committed":
-                    return bool(self._execute(_QUERIES["is ours"], written)[0][0])
-            except errors.InvalidParameterValue:
-                return False  # the server crashed and has forgotten that number: it was never on its disk
-            except psycopg.OperationalError as again:
-                self._pause_or_give_up(again, ends)
-                continue
-            if status != "in progress":
-                return False
-            self._pause_or_give_up(error, ends)
-
-    def _undo(self) -> None:
-        self._in_act = False
-        connection = self._connection
-        if connection is None or connection.closed:
-            return
-        try:
-            connection.execute("ROLLBACK")
-        except psycopg.Error:
-            connection.close()
-
-    def _pause_or_give_up(self, error: psycopg.Error, ends: float) -> None:
-        lost = self._connection is None or self._connection.closed or isinstance(error, psycopg.OperationalError)
-        if not isinstance(error, _AGAIN) and not lost:
-            raise self._server.unavailable(error) from None
-        if isinstance(error, errors.QueryCanceled) or time.monotonic() >= ends:
-            raise self._server.unavailable(error) from None
-        if not isinstance(error, _AGAIN):
-            time.sleep(_PAUSE)
+        return self._acting.act(do)
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
-        """Inside an act a failure is the act's; a reader simply asks again."""
-        ends = time.monotonic() + PATIENCE_SECONDS
-        with self._threads:
-            while True:
-                try:
-                    return self._execute(_QUERIES[query], values)
-                except psycopg.Error as error:
-                    if self._in_act:
-                        raise
-                    self._pause_or_give_up(error, ends)
+        return self._acting.rows(query, values)
 
-    def _execute(self, query: Any, values: Any = None) -> list[Any]:
-        self._notice_fork()
-        if self._connection is None or self._connection.closed:
-            if self._in_act:
-                raise psycopg.OperationalError("the connection was lost")
-            self._connection = self._reconnected()
-        cursor = self._connection.execute(query, values)
-        return cursor.fetchall() if cursor.description else []
-
-    def _notice_fork(self) -> None:
-        """A child must not use its parent's connection, nor close it, nor wait for a thread that stayed there."""
-        if self._process != os.getpid():
-            self._inherited = (self._connection, *self._listeners.values())
-            self._connection, self._listeners = None, {}
-            self._threads = RLock()
-            self._process = os.getpid()
-
-    def _reconnected(self) -> Connection:
-        """A server that was there before may be starting again."""
-        ends = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return self._server.connect()
-            except MamError:
-                if time.monotonic() >= ends:
-                    raise
-                time.sleep(_PAUSE)
+    def _run(self, query: str, **values: Any) -> list[Any]:
+        self._acting.run(query, values)
+        return []

@@ -35,8 +35,10 @@ class Page(Frozen):
 
 
 class Gate:
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, tell: Ask | None = None) -> None:
+        """`tell` is for what answers nothing: where a server is asked, that can wait until the act is over."""
         self._ask = ask
+        self._tell = tell or ask
 
     def written(self, job: Job, root: str | None) -> None:
         """After every write of a job's row, in the same transaction; doing it twice changes nothing."""
@@ -45,17 +47,17 @@ class Gate:
         if job.after:
             self._depend(job)
         if job.status.ended:
-            self._ask("ended", job_id=job.job_id, root=root)
+            self._tell("ended", job_id=job.job_id, root=root)
 
     def removed(self, job_id: str, root: str | None, exclusive: str | None) -> None:
         """The row is gone: those that come after it are to be told, as of any other end."""
         if exclusive is not None:
             self.rebalance(exclusive)
-        self._ask("needs no more", job_id=job_id)
-        self._ask("ended", job_id=job_id, root=root)
+        self._tell("needs no more", job_id=job_id)
+        self._tell("ended", job_id=job_id, root=root)
 
     def rebalance(self, key: str) -> None:
-        self._ask("block key" if self.holder(key) else "free heads", key=key)
+        self._tell("block key" if self.holder(key) else "free heads", key=key)
 
     def holder(self, key: str) -> str | None:
         rows = self._ask("holder", key=key)
@@ -79,16 +81,16 @@ class Gate:
     def turn(self, page: Page) -> None:
         """They have been looked at. Another end meanwhile has another stamp, and begins anew."""
         if page.last:
-            self._ask("settled", root=page.root, ended=page.ended)
+            self._tell("settled", root=page.root, ended=page.ended)
         else:
-            self._ask("settled upto", root=page.root, ended=page.ended, upto=page.upto)
+            self._tell("settled upto", root=page.root, ended=page.ended, upto=page.upto)
 
     def _depend(self, job: Job) -> None:
         if job.waiting_for != DEPENDENCY:
-            self._ask("needs no more", job_id=job.job_id)
+            self._tell("needs no more", job_id=job.job_id)
             return
         for needed in job.after:
-            self._ask("needs", job_id=job.job_id, number=job.number, needs=needed)
+            self._tell("needs", job_id=job.job_id, number=job.number, needs=needed)
 
 
 def blocked_at_first(job: Job) -> int:

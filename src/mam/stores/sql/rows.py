@@ -1,40 +1,132 @@
-"""A job as a row: what the database must see of it to choose and to order, and the record as text."""
+"""A job as a row: what the database must see of it to choose and to order, and the record as text.
+
+The text leaves out what is as a new record of schema_version 1 has it: most of a job is, and every act writes it anew.
+For the same reason an act looks only at what it changed: what it left alone is the very same object in both jobs.
+"""
 
 from __future__ import annotations
 
 import json
 
-from mam.jobs.record import parse_job
+from mam.errors import BadRecord
+from mam.jobs.lease import Lease
+from mam.jobs.record import Job, parse_job
+from mam.jobs.status import Status
 from mam.jobs.sweep import end_of_wait
+from mam.stores.sql.gate import blocked_at_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.jobs.record import Job, Json
+    from mam.jobs.record import Json
 
 as_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
+_ABSENT = object()
+_USUAL = dict(Job.field_defaults)
+_NEW = {**Job.all_fields, "unknown": {}}
 
-def job_values(job: Job, fields: Json) -> dict[str, Any]:
+
+class Row:
+    """One job as it stands there. `root` is the first of its chain of retries, None for a job that retries none."""
+
+    __slots__ = ("_fields", "job", "prompt", "record", "root")
+
+    def __init__(self, record: str, prompt: str, root: str | None, store: str) -> None:
+        """Rows are believed: mam looked at every field before it wrote them. `check` does not believe."""
+        self.record = record
+        self.prompt = prompt
+        self.root = root
+        self._fields = fields = _loaded(record, store)
+        try:
+            lease = fields.get("lease")
+            whole = {
+                **_NEW,
+                **fields,
+                "prompt": prompt,
+                "status": Status(fields["status"]),
+                "lease": None if lease is None else Lease(**lease),
+            }
+            if len(whole) == len(_NEW) and Job.needed <= whole.keys() and fields.get("schema_version", 1) == 1:
+                self.job = Job.of(whole)
+                return
+        except (KeyError, TypeError, ValueError):
+            pass
+        self.job = parse_job({**fields, "prompt": prompt}, store)
+        self._fields = _unusual(self.job.to_json())
+
+    def check(self, store: str) -> None:
+        job_of(self.record, self.prompt, store)
+
+    def after(self, job: Job) -> tuple[Row, Json]:
+        """The row of the same job after an act, and the fields that it changed."""
+        old = self.job.__dict__
+        changed = {
+            name: value for name, value in job.__dict__.items() if value is not old[name] and value != old[name]
+        }  # fmt: skip
+        if "unknown" in changed:
+            del changed["unknown"]
+            changed.update(job.unknown)
+        if "lease" in changed and job.lease is not None:
+            changed["lease"] = job.lease.as_dict()
+        fields = {**self._fields, **changed}
+        for name, value in changed.items():
+            if name == "prompt" or value == _USUAL.get(name, _ABSENT):
+                del fields[name]
+        return _kept(job, self.root, fields), changed
+
+
+def new_row(job: Job, root: str | None) -> Row:
+    return _kept(job, root, _unusual(job.to_json()))
+
+
+def _kept(job: Job, root: str | None, fields: Json) -> Row:
+    row = Row.__new__(Row)
+    row.job, row.root, row.prompt = job, root, job.prompt
+    row._fields, row.record = fields, as_text(fields)
+    return row
+
+
+def job_values(row: Row) -> dict[str, Any]:
     """The columns of a row, by name."""
+    job = row.job
     end = end_of_wait(job)
-    by_boot = end is not None and end.boot_id != ""
+    boot_id = end.boot_id if end else ""
     return {
         "job_id": job.job_id,
         "number": job.number,
         "status": job.status.value,
         "label": job.agent_session,
+        "agent": job.agent,
         "priority": job.priority,
         "created_at": job.created_at,
         "key": job.key,
         "retry_of": job.retry_of,
+        "root": row.root,
+        "exclusive": job.exclusive,
+        "blocked": blocked_at_first(job),
         "due_ms": end.wall_ms if end else None,
-        "boot_id": end.boot_id if end and by_boot else None,
-        "boot_ms": end.boot_ms if end and by_boot else None,
-        "record": as_text({name: value for name, value in fields.items() if name != "prompt"}),
+        "boot_id": boot_id or None,
+        "boot_ms": end.boot_ms if end and boot_id else None,
+        "record": row.record,
     }
 
 
 def job_of(record: str, prompt: str, store: str) -> Job:
-    return parse_job({**json.loads(record), "prompt": prompt}, store)
+    """For whoever reads: every field is looked at."""
+    return parse_job({**_loaded(record, store), "prompt": prompt}, store)
+
+
+def _unusual(fields: Json) -> Json:
+    return {name: value for name, value in fields.items() if value != _USUAL.get(name, _ABSENT) and name != "prompt"}
+
+
+def _loaded(record: str, store: str) -> Json:
+    try:
+        fields = json.loads(record)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise BadRecord(file=store, problem="one of its records is not a JSON object")
+    return fields

@@ -10,9 +10,11 @@ from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.status import Status
 from mam.jobs.sweep import SWEEP_LIMIT, settle
-from mam.stores.common import changed_fields, event_of
+from mam.stores.common import check_exclusive, claimed, event_of, soonest
 from mam.stores.port import Registration
-from mam.stores.sql.rows import as_text, job_of, job_values
+from mam.stores.sql.gate import Gate
+from mam.stores.sql.look import Look
+from mam.stores.sql.rows import Row, as_text, job_of, job_values, new_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,15 +23,15 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Change, Line
-    from mam.jobs.record import Job
+    from mam.jobs.dependency import Needed
+    from mam.jobs.pause import Pause
+    from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Problem, Query, Request
 
     T = TypeVar("T")
 
 PAGE = 500
 """Rows asked for at once: a long list never holds the database's old pages back."""
-
-UPDATED = ("job_id", "status", "due_ms", "boot_id", "boot_ms", "record")
 
 
 class SqlStore(ABC):
@@ -38,6 +40,10 @@ class SqlStore(ABC):
     address: str
     clock: Clock
     home: str | None = None
+
+    def __init__(self) -> None:
+        self._last: Row | None = None
+        """What this store wrote last: whoever claims a job is likely to end it."""
 
     # -- what a database adds ----------------------------------------------------------------------------------------
 
@@ -50,8 +56,29 @@ class SqlStore(ABC):
         """What a named query answers."""
 
     @abstractmethod
+    def _look(self, request: Request | None, limit: int) -> Look:
+        """All that a claim has to know before it may decide; without a request, all that a sweep has to."""
+
+    @abstractmethod
+    def _to_change(self, job_id: str) -> tuple[Row, Moment]:
+        """The row of one job, held until the transaction ends, and the time by which it is judged."""
+
+    @abstractmethod
+    def _insert(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+        """A new row, with its line in the journal and what it tells."""
+
+    @abstractmethod
+    def _update(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+        """The same for a row that is there. `news` when somebody may wait for just this."""
+
+    @abstractmethod
     def _moment(self) -> Moment:
         """The time by which this database judges leases."""
+
+    @property
+    def _gate(self) -> Gate:
+        """Made when it is needed: one that was kept would keep the store that it asks."""
+        return Gate(self._rows)
 
     @property
     def journal_id(self) -> str:
@@ -61,22 +88,22 @@ class SqlStore(ABC):
 
     def register(self, draft: Job) -> Registration:
         def do() -> Registration:
-            known = self._registered_before(draft)
+            number, moment, known, root = self._place_for(draft)
             if known is not None:
                 return Registration(job=known, created=False)
-            if self._job("job", job_id=draft.job_id) is not None:
-                raise AlreadyRegistered(job=draft.job_id)
-            change = acts.register(draft, int(self._value("next number")), self._moment())
-            self._write(None, change)
+            needed = self._needed(draft) if draft.after else {}
+            change = acts.register(draft, number, moment, needed)
+            self._write_new(change, root)
             return Registration(job=change.job, created=True)
 
         return self._act(do)
 
     def change(self, job_id: str, act: Act) -> Job:
         def do() -> Job:
-            job = self._existing(job_id, "job to change")
-            change = act(job, self._moment())
-            self._write(job, change)
+            row, moment = self._to_change(job_id)
+            change = self._decided(row, lambda: act(row.job, moment))
+            check_exclusive(row.job, change.job, self.holder)
+            self._write(row, change)
             return change.job
 
         return self._act(do)
@@ -84,29 +111,34 @@ class SqlStore(ABC):
     def claim(self, request: Request) -> Job | None:
         """What is due is settled in a transaction of its own: entries of one job must not be written by a transaction
         that is older than the one that registered it, or followers would meet them in the wrong order."""
-        claimed, settled = self._act(lambda: self._settle_or_claim(request))
-        return self._act(lambda: self._claim(request)) if settled else claimed
+        job, settled = self._act(lambda: self._settle_or_claim(request))
+        return self._act(lambda: self._claim(request, self._look(request, 0))) if settled else job
 
     def _settle_or_claim(self, request: Request) -> tuple[Job | None, bool]:
-        if self._settle(self._moment()):
+        look = self._look(request, SWEEP_LIMIT)
+        if look.due or look.unsettled:
+            self._settle(look)
             return None, True
-        return self._claim(request), False
+        return self._claim(request, look), False
 
-    def _claim(self, request: Request) -> Job | None:
-        job = self._job("first pending", label=request.label)
-        if job is None:
+    def _claim(self, request: Request, look: Look) -> Job | None:
+        row = look.first
+        if row is None:
             return None
-        change = acts.claim(job, self._moment(), owner=request.owner, lease_seconds=request.lease_seconds)
-        self._write(job, change)
+        change = self._decided(row, lambda: claimed(row.job, request, look.moment))
+        self._write(row, change)
         return change.job
 
     def sweep(self) -> list[Job]:
-        return self._act(lambda: self._settle(self._moment()))
+        return self._act(lambda: self._settle(self._look(None, SWEEP_LIMIT)))
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def get(self, job_id: str) -> Job:
-        return self._existing(job_id)
+        job = self._job("job", job_id=job_id)
+        if job is None:
+            raise UnknownJob(job=job_id, store=self.address)
+        return job
 
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         rows = self._rows("ids with prefix", prefix=prefix, behind=prefix + "\U0010ffff", limit=limit)
@@ -125,6 +157,12 @@ class SqlStore(ABC):
     def ahead_of(self, job: Job) -> int:
         return int(self._value("ahead", label=job.agent_session, priority=job.priority, number=job.number))
 
+    def newest(self, job_id: str) -> Job | None:
+        return self._job("job", job_id=self._gate.newest(job_id))
+
+    def holder(self, key: str) -> str | None:
+        return self._gate.holder(key)
+
     def problems(self) -> list[Problem]:
         return []
 
@@ -132,61 +170,132 @@ class SqlStore(ABC):
         return [json.loads(row[0]) for row in self._rows("events", job_id=job_id)]
 
     def due_in(self) -> float | None:
+        from mam.jobs.pause import seconds_until_lifted
+
         moment = self._moment()
-        times = [
-            self._value("next due by boot clock", boot_id=moment.boot_id, boot_ms=moment.boot_ms),
-            self._value("next due by wall clock", boot_id=moment.boot_id, wall_ms=moment.wall_ms),
-        ]
-        known = [int(time) for time in times if time is not None]
-        return max(0, min(known)) / 1000 if known else None
+        (due,) = self._rows("next due", boot_id=moment.boot_id, boot_ms=moment.boot_ms, wall_ms=moment.wall_ms)
+        known = [int(time) for time in due if time is not None]
+        return soonest(max(0, min(known)) / 1000 if known else None, seconds_until_lifted(self.pauses(), moment))
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    def _look_by(self, moment: Moment, request: Request | None, limit: int) -> Look:
+        """The look of a database that has no clock of its own."""
+        clocks = {"boot_id": moment.boot_id, "boot_ms": moment.boot_ms, "wall_ms": moment.wall_ms}
+        due = self._rows("due", limit=limit, **clocks) if limit else []
+        if due or request is None:
+            rows = sorted((row for row in due if row[0] is not None), key=lambda row: -int(row[0]))
+            return Look(moment, [self._row(*row[1:]) for row in rows[:limit]], len(rows) < len(due), None)
+        return Look(moment, [], False, self._first(request, self.pauses(), moment))
+
+    def _first(self, request: Request, pauses: list[Pause], moment: Moment) -> Row | None:
+        """The one that a request gets, unless a pause holds all of them."""
+        skipped: frozenset[str] | None = frozenset()
+        if pauses:
+            from mam.jobs.pause import passed_over
+
+            skipped = passed_over(pauses, request.label, moment)
+        if skipped is None:
+            return None
+        if request.job_id is not None:
+            names = json.dumps(sorted(skipped))
+            rows = self._rows("this pending", label=request.label, job_id=request.job_id, skipped=names)
+        elif skipped:
+            rows = self._rows("first of others", label=request.label, skipped=json.dumps(sorted(skipped)))
+        else:
+            rows = self._rows("first pending", label=request.label)
+        return self._row(*rows[0]) if rows else None
+
+    # -- pauses ----------------------------------------------------------------------------------------------------
+
+    def pauses(self) -> list[Pause]:
+        return pauses_in(self._rows("pauses"))
+
+    def pause(self, pause: Pause) -> None:
+        values = {**pause.as_dict(), "agent": pause.agent or "", "label": pause.label or ""}
+        self._act(lambda: self._rows("pause", **values))
+
+    def resume(self, agent: str | None, label: str | None) -> bool:
+        return bool(self._act(lambda: self._rows("resume", agent=agent or "", label=label or "")))
 
     # -- shared ----------------------------------------------------------------------------------------------------
 
-    def _settle(self, moment: Moment) -> list[Job]:
+    def _settle(self, look: Look) -> list[Job]:
         """What time has decided, for a bounded number of jobs, longest due first."""
-        clocks = {"boot_id": moment.boot_id, "limit": SWEEP_LIMIT}
-        due = [
-            *self._rows("due by boot clock", boot_ms=moment.boot_ms, **clocks),
-            *self._rows("due by wall clock", wall_ms=moment.wall_ms, **clocks),
-        ]
-        due.sort(key=lambda row: -int(row[0]))
-        settled = []
-        for _late, record, prompt in due[:SWEEP_LIMIT]:
-            job = job_of(record, prompt, self.address)
-            change = settle(job, moment)
-            self._write(job, change)
-            settled.append(change.job)
+        settled = [self._settled(row, lambda job: settle(job, look.moment)) for row in look.due]
+        if look.unsettled:
+            settled += self._settle_dependents(look.moment)
+        return [job for job in settled if job is not None]
+
+    def _settle_dependents(self, moment: Moment) -> list[Job | None]:
+        """What the end of a job means for some of those that come after it."""
+        from mam.jobs.dependency import settle_dependency
+
+        page = self._gate.page(SWEEP_LIMIT)
+        if page is None:
+            return []
+        rows = [self._row(*found) for found in self._dependents(page.dependents)]
+        newest = {job_id: self.newest(job_id) for row in rows for job_id in row.job.after}
+        settled = [self._settled(row, lambda job: settle_dependency(job, newest, moment)) for row in rows]
+        self._gate.turn(page)
         return settled
 
-    def _write(self, before: Job | None, change: Change) -> None:
+    def _dependents(self, job_ids: list[str]) -> list[Any]:
+        return self._rows("jobs to change", job_ids=json.dumps(job_ids))
+
+    def _settled(self, row: Row, decide: Callable[[Job], Change]) -> Job | None:
+        change = self._decided(row, lambda: decide(row.job))
+        self._write(row, change)
+        return change.job if change.lines else None
+
+    def _write(self, before: Row, change: Change) -> None:
         """Record, history and events of one change, in the transaction that is open."""
-        if not change.lines:
-            return
-        job, fields = change.job, change.job.to_json()
-        values = job_values(job, fields)
-        if before is None:
-            self._run("insert job", **values)
-            self._run("insert prompt", job_id=job.job_id, prompt=job.prompt)
-        else:
-            self._run("update job", **{name: values[name] for name in UPDATED})
-        self._append(job.job_id, as_text(changed_fields(before, fields)), as_text(list(change.lines)))
-        for event in filter(None, map(event_of, change.lines)):
-            self._run("insert event", job_id=job.job_id, seq=event["seq"], event=as_text(event))
+        if change.lines:
+            row, changed = before.after(change.job)
+            news = _is_news(before.job, change.job)
+            self._update(job_values(row), *_told(changed, change), news)
+            self._gate.written(row.job, row.root)
+            self._last = row
 
-    def _append(self, job_id: str, fields: str, lines: str) -> None:
-        self._run("insert entry", job_id=job_id, fields=fields, lines=lines)
+    def _write_new(self, change: Change, root: str | None) -> None:
+        row = new_row(change.job, root)
+        values = {**job_values(row), "prompt": row.prompt}
+        self._insert(values, *_told(change.job.to_json(), change), _is_news(None, change.job))
+        self._gate.written(row.job, row.root)
+        self._last = row
 
-    def _registered_before(self, draft: Job) -> Job | None:
+    def _needed(self, draft: Job) -> Needed:
+        """Those that a new job comes after, as they are until this transaction ends."""
+        from mam.stores.common import checked_needed
+
+        needed = {job_id: self.newest(job_id) for job_id in draft.after}
+        return checked_needed(draft, needed, self.address, self.newest)
+
+    def _place_for(self, draft: Job) -> tuple[int, Moment, Job | None, str | None]:
+        """The number that a new job gets and when; the one that was registered in its place before; its root."""
         known = self._job("job with key", key=draft.key) if draft.key is not None else None
         if known is None and draft.retry_of is not None:
             known = self._job("job that retries", retry_of=draft.retry_of)
-        return known
+        if known is not None:
+            return 0, self._moment(), known, None
+        if self._rows("job", job_id=draft.job_id):
+            raise AlreadyRegistered(job=draft.job_id)
+        root = None if draft.retry_of is None else self._value("root", job_id=draft.retry_of)
+        return int(self._value("next number")), self._moment(), None, root
 
-    def _existing(self, job_id: str, query: str = "job") -> Job:
-        job = self._job(query, job_id=job_id)
-        if job is None:
-            raise UnknownJob(job=job_id, store=self.address)
-        return job
+    def _row(self, record: str, prompt: str, root: str | None) -> Row:
+        last = self._last
+        if last is not None and last.record == record:
+            return last  # the same text is the same job: its id is in it, and neither prompt nor root ever change
+        return Row(record, prompt, root, self.address)
+
+    def _decided(self, row: Row, decide: Callable[[], Change]) -> Change:
+        """Rows are believed until something about them cannot be; then each field is looked at, to say which."""
+        try:
+            return decide()
+        except (AttributeError, KeyError, TypeError, ValueError):
+            row.check(self.address)
+            raise
 
     def _job(self, query: str, **values: Any) -> Job | None:
         rows = self._rows(query, **values)
@@ -195,5 +304,29 @@ class SqlStore(ABC):
     def _value(self, query: str, **values: Any) -> Any:
         return self._rows(query, **values)[0][0]
 
-    def _run(self, query: str, **values: Any) -> None:
-        self._rows(query, **values)
+
+def pauses_in(rows: list[Any]) -> list[Pause]:
+    if not rows:
+        return []
+    from mam.jobs.pause import Pause
+
+    return [
+        Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at)
+        for agent, label, until, reason, made_at in rows
+    ]
+
+
+def _told(fields: Json, change: Change) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A change as the journal keeps it, and as the event log does."""
+    events = [
+        {"seq": event["seq"], "event": as_text(event)} for event in map(event_of, change.lines) if event is not None
+    ]
+    return {"fields": as_text(fields), "lines": as_text(change.lines)}, events
+
+
+def _is_news(before: Job | None, job: Job) -> bool:
+    """A job may be claimed or has ended; or a key is free again, for which another one may wait."""
+    if before is not None and job.status is before.status:
+        return False
+    freed = before is not None and before.status is Status.RUNNING and job.exclusive is not None
+    return job.status.ended or job.status is Status.PENDING or freed

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 APPLICATION = 0x6D616D31
 """`mam1`: marks the file as mam's, so that no other program's database is ever touched."""
 
-SCHEMAS = ("schema_0001.sql",)
+SCHEMAS = ("schema_0001.sql", "schema_0002.sql")
 """In order; the database's user_version is how many of them it has."""
 
 _MARKS = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {len(SCHEMAS)};"
@@ -91,6 +91,9 @@ def address_of(path: str) -> str:
 def _connected(path: str, wait_seconds: float) -> apsw.Connection:
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     database.set_busy_handler(_patience(wait_seconds))
+    # One plan for each query: otherwise a database with statistics plans anew at every value, which takes longer than
+    # the query itself, and may go astray.
+    database.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return database
 
 
@@ -98,7 +101,7 @@ def _settle_in(database: apsw.Connection) -> None:
     """Only in a database that is mam's own: another program's is not even turned to WAL."""
     # FULL: with NORMAL a power cut takes acknowledged jobs with it. Each is read to its end, since a statement that
     # answers stops there, and those behind it are never run.
-    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"):
         database.execute(f"PRAGMA {setting}").fetchall()
 
 

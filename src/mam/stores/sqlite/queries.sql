@@ -15,7 +15,11 @@ SELECT journal_id FROM store
 SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE job_id = :job_id
 
 -- name: job to change
-SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE job_id = :job_id
+SELECT record, prompt, root FROM job JOIN prompt USING (job_id) WHERE job_id = :job_id
+
+-- name: jobs to change
+SELECT record, prompt, root FROM job JOIN prompt USING (job_id)
+WHERE job_id IN (SELECT value FROM json_each(:job_ids)) ORDER BY number
 
 -- name: job with key
 SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE key = :key
@@ -23,41 +27,86 @@ SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE key = :key
 -- name: job that retries
 SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE retry_of = :retry_of
 
+-- name: root
+SELECT coalesce((SELECT root FROM job WHERE job_id = :job_id), :job_id)
+
 -- name: next number
 SELECT coalesce(max(number), 0) + 1 FROM job
 
 -- name: first pending
 -- INDEXED BY: a planner that has seen statistics may walk the whole table instead.
-SELECT record, prompt FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
-WHERE label = :label AND status = 'pending'
+SELECT record, prompt, root FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
+WHERE label = :label AND status = 'pending' AND blocked = 0
 ORDER BY priority DESC, number LIMIT 1
 
--- name: due by boot clock
-SELECT :boot_ms - boot_ms, record, prompt FROM job INDEXED BY job_due_by_boot JOIN prompt USING (job_id)
-WHERE boot_id = :boot_id AND boot_ms <= :boot_ms
-ORDER BY boot_ms LIMIT :limit
+-- name: first of others
+-- From agent to agent, so that ten thousand jobs of one that is paused are one step.
+WITH RECURSIVE agents (agent) AS (
+    SELECT min(agent) FROM job INDEXED BY job_claim_by_agent
+    WHERE label = :label AND status = 'pending' AND blocked = 0
+    UNION ALL
+    SELECT (SELECT min(job.agent) FROM job INDEXED BY job_claim_by_agent
+            WHERE label = :label AND status = 'pending' AND blocked = 0 AND job.agent > agents.agent)
+    FROM agents WHERE agents.agent IS NOT NULL
+)
+SELECT record, prompt, root FROM job JOIN prompt USING (job_id)
+WHERE job_id IN (
+    SELECT (SELECT job_id FROM job INDEXED BY job_claim_by_agent
+            WHERE label = :label AND status = 'pending' AND blocked = 0 AND job.agent = agents.agent
+            ORDER BY priority DESC, number LIMIT 1)
+    FROM agents WHERE agent IS NOT NULL AND agent NOT IN (SELECT value FROM json_each(:skipped))
+)
+ORDER BY priority DESC, number LIMIT 1
 
--- name: due by wall clock
-SELECT :wall_ms - due_ms, record, prompt FROM job INDEXED BY job_due_by_wall JOIN prompt USING (job_id)
-WHERE due_ms <= :wall_ms AND boot_id IS NOT :boot_id
-ORDER BY due_ms LIMIT :limit
+-- name: this pending
+SELECT record, prompt, root FROM job JOIN prompt USING (job_id)
+WHERE job_id = :job_id AND label = :label AND status = 'pending' AND blocked = 0
+  AND agent NOT IN (SELECT value FROM json_each(:skipped))
 
--- name: next due by boot clock
-SELECT min(boot_ms) - :boot_ms FROM job INDEXED BY job_due_by_boot WHERE boot_id = :boot_id
+-- name: other boots
+-- Leases of an earlier boot go by the wall clock. No process outlives its boot, so this is asked once by each.
+UPDATE job SET boot_id = NULL, boot_ms = NULL
+WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') > '' AND coalesce(boot_id, '') < :boot_id
 
--- name: next due by wall clock
-SELECT min(due_ms) - :wall_ms FROM job INDEXED BY job_due_by_wall
-WHERE due_ms IS NOT NULL AND boot_id IS NOT :boot_id
+-- name: other boots behind
+UPDATE job SET boot_id = NULL, boot_ms = NULL WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') > :boot_id
+
+-- name: due
+-- Whose time has come by the clock that each goes by; a row of nothing says that an end has not been told to all yet.
+SELECT late, record, prompt, root FROM (
+    SELECT :boot_ms - coalesce(boot_ms, due_ms) AS late, job_id, record, root FROM job INDEXED BY job_due
+    WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
+      AND :boot_id <> ''
+    ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
+) JOIN prompt USING (job_id)
+UNION ALL
+SELECT late, record, prompt, root FROM (
+    SELECT :wall_ms - coalesce(boot_ms, due_ms) AS late, job_id, record, root FROM job INDEXED BY job_due
+    WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms
+    ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
+) JOIN prompt USING (job_id)
+UNION ALL
+SELECT NULL, NULL, NULL, NULL WHERE EXISTS (SELECT 1 FROM unsettled)
+
+-- name: next due
+SELECT (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
+        WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND :boot_id <> '') - :boot_ms,
+       (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
+        WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '') - :wall_ms,
+       (SELECT 0 WHERE EXISTS (SELECT 1 FROM unsettled))
 
 -- name: insert job
-INSERT INTO job (job_id, number, status, label, priority, created_at, key, retry_of, due_ms, boot_id, boot_ms, record)
-VALUES (:job_id, :number, :status, :label, :priority, :created_at, :key, :retry_of, :due_ms, :boot_id, :boot_ms, :record)
+INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
+                 due_ms, boot_id, boot_ms, record)
+VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
+        :due_ms, :boot_id, :boot_ms, :record)
 
 -- name: insert prompt
 INSERT INTO prompt (job_id, prompt) VALUES (:job_id, :prompt)
 
 -- name: update job
-UPDATE job SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms, record = :record
+UPDATE job
+SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms, record = :record
 WHERE job_id = :job_id
 
 -- name: insert entry
@@ -77,9 +126,13 @@ WHERE number < :below AND (:label IS NULL OR label = :label) AND (:since IS NULL
 ORDER BY number DESC LIMIT :limit
 
 -- name: ahead
-SELECT count(*) FROM job INDEXED BY job_claim
-WHERE label = :label AND status = 'pending'
-  AND (priority > :priority OR (priority = :priority AND number < :number))
+-- Those that a key holds back count too, and are in another index.
+SELECT (SELECT count(*) FROM job INDEXED BY job_claim
+        WHERE label = :label AND status = 'pending' AND blocked = 0
+          AND (priority > :priority OR (priority = :priority AND number < :number)))
+     + (SELECT count(*) FROM job INDEXED BY job_by_exclusive
+        WHERE exclusive IS NOT NULL AND label = :label AND status = 'pending' AND blocked <> 0
+          AND (priority > :priority OR (priority = :priority AND number < :number)))
 
 -- name: events
 SELECT event FROM event WHERE job_id = :job_id ORDER BY seq
@@ -89,3 +142,12 @@ SELECT coalesce(max(number), 0) FROM journal
 
 -- name: entries
 SELECT number, job_id, fields, lines FROM journal WHERE number > :after AND number <= :upto ORDER BY number LIMIT :limit
+
+-- name: pauses
+SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label
+
+-- name: pause
+INSERT OR REPLACE INTO pause (agent, label, until, reason, made_at) VALUES (:agent, :label, :until, :reason, :made_at)
+
+-- name: resume
+DELETE FROM pause WHERE agent = :agent AND label = :label RETURNING 1

@@ -10,7 +10,10 @@ from weakref import WeakSet
 import apsw
 
 from mam.clock import SystemClock
+from mam.errors import StoreUnavailable, UnknownJob
 from mam.stores.port import Entry
+from mam.stores.secrets import Secrets
+from mam.stores.sql.gate import __file__ as gate_module
 from mam.stores.sql.queries import load_queries
 from mam.stores.sql.store import PAGE, SqlStore
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
@@ -21,13 +24,16 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
+    from mam.stores.port import Request
+    from mam.stores.sql.look import Look
+    from mam.stores.sql.rows import Row
     from mam.stores.watch import Watch
 
     T = TypeVar("T")
 
 WAIT_SECONDS = 10.0
 
-_QUERIES = load_queries(__file__)
+_QUERIES = {**load_queries(__file__), **load_queries(gate_module, "gate.sql")}
 
 
 _opened: WeakSet[SqliteStore] = WeakSet()
@@ -55,9 +61,13 @@ class SqliteStore(SqlStore):
     """A registry in one database file of one host. Threads and processes may share it; a fork opens its own."""
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
+        super().__init__()
         self._path = os.path.realpath(path)
         self.address = address_of(self._path)
         self._bell = f"{self._path}-bell"
+        self._bell_descriptor = -1
+        self._boot_id: str | None = None
+        """The boot whose clock the leases in the database have been compared with."""
         self.clock: Clock = clock or SystemClock()
         self._wait_seconds = lock_wait_seconds
         self._threads = RLock()
@@ -99,20 +109,77 @@ class SqliteStore(SqlStore):
             for watch in self._watches.values():
                 watch.close()
             self._watches = {}
+            self._muffle()
             self._let_go()
 
-    # -- shared ----------------------------------------------------------------------------------------------------
+    def __del__(self) -> None:
+        if hasattr(self, "_bell_descriptor"):
+            self._muffle()
+
+    # -- secrets ---------------------------------------------------------------------------------------------------
+
+    def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
+        try:
+            self._act(lambda: self._secrets.keep(job_id, secrets))
+        except OSError as error:
+            raise StoreUnavailable(
+                store=self.address, problem=f"its secrets cannot be kept: {error.strerror}"
+            ) from None
+
+    def secrets(self, job_id: str) -> dict[str, str]:
+        try:
+            return self._secrets.of(job_id)
+        except OSError as error:
+            raise StoreUnavailable(
+                store=self.address, problem=f"its secrets cannot be read: {error.strerror}"
+            ) from None
+
+    def _without_secrets(self, what: str, error: OSError) -> StoreUnavailable:
+        return StoreUnavailable(store=self.address, problem=f"its secrets cannot be {what}: {error.strerror}")
+
+    # -- how it is done here ---------------------------------------------------------------------------------------
+
+    def _look(self, request: Request | None, limit: int) -> Look:
+        moment = self.clock.now()
+        if moment.boot_id != self._boot_id:
+            self._rows("other boots", boot_id=moment.boot_id)
+            self._rows("other boots behind", boot_id=moment.boot_id)
+            self._boot_id = moment.boot_id
+        return self._look_by(moment, request, limit)
+
+    def _to_change(self, job_id: str) -> tuple[Row, Moment]:
+        rows = self._rows("job to change", job_id=job_id)
+        if not rows:
+            raise UnknownJob(job=job_id, store=self.address)
+        return self._row(*rows[0]), self.clock.now()
+
+    def _insert(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+        del news  # the bell rings at every commit: that costs next to nothing here
+        self._rows("insert job", **values)
+        self._rows("insert prompt", job_id=values["job_id"], prompt=values["prompt"])
+        self._append(values["job_id"], entry, events)
+
+    def _update(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+        del news
+        self._rows("update job", **values)
+        self._append(values["job_id"], entry, events)
+
+    def _append(self, job_id: str, entry: dict[str, Any], events: list[dict[str, Any]]) -> None:
+        self._rows("insert entry", job_id=job_id, **entry)
+        for event in events:
+            self._rows("insert event", job_id=job_id, **event)
 
     def _act(self, do: Callable[[], T]) -> T:
         with self._threads:
-            self._run("begin")
+            self._rows("begin")
             before = self._connection().total_changes()
             try:
                 done = do()
-                self._run("commit")
+                self._rows("commit")
             except BaseException:
+                self._boot_id = None  # what was not committed has to be done again
                 if self._connection().in_transaction:
-                    self._run("roll back")
+                    self._rows("roll back")
                 raise
             if self._connection().total_changes() != before:
                 self._ring()
@@ -121,11 +188,18 @@ class SqliteStore(SqlStore):
     def _ring(self) -> None:
         """Wakes those who wait. The log's own file would wake them too early: before others can see what it holds."""
         try:
-            descriptor = os.open(self._bell, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            os.pwrite(descriptor, b"\n", 0)
-            os.close(descriptor)
+            if self._bell_descriptor < 0 or os.fstat(self._bell_descriptor).st_nlink == 0:
+                self._muffle()
+                flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                self._bell_descriptor = os.open(self._bell, flags, 0o600)
+            os.pwrite(self._bell_descriptor, b"\n", 0)
         except OSError:
             pass  # nobody waits longer than a nap
+
+    def _muffle(self) -> None:
+        if self._bell_descriptor >= 0:
+            os.close(self._bell_descriptor)
+            self._bell_descriptor = -1
 
     def _connection(self) -> apsw.Connection:
         if self._database is None:
@@ -144,6 +218,10 @@ class SqliteStore(SqlStore):
         """In a forked child: no thread of the parent's is here, and what it watched is not ours."""
         self._threads = RLock()
         self._watches = {}
+
+    @property
+    def _secrets(self) -> Secrets:
+        return Secrets(f"{self._path}-secrets")
 
     def _moment(self) -> Moment:
         return self.clock.now()

@@ -1,0 +1,169 @@
+"""What may be done to a record. Pure: each act is given what stands there and says what shall stand there instead.
+
+The directory calls an act under its lock or inside its transaction, so that looking and replacing are one act and of
+any number of generations exactly one wins.
+"""
+
+from __future__ import annotations
+
+from mam.agents.answer import NEWER
+from mam.agents.errors import (
+    GenerationConflict,
+    GenerationLost,
+    LeaseInThePast,
+    NewerRecord,
+    NotPublished,
+)
+from mam.agents.lease import DEFAULT_SECONDS, is_fresh, is_removable, length_seconds, stamped
+from mam.agents.record import RETIRED, STOPPED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.agents.answer import Look
+    from mam.agents.record import AgentRecord
+    from mam.clock import Moment
+
+    Act = Callable[[Look, Moment], AgentRecord | None]
+    """What shall stand there; None for nothing. Returning the record that stands there changes nothing."""
+
+REMEMBERED = 64
+"""How many replaced generations a record remembers."""
+
+
+def publish(record: AgentRecord, lease_seconds: float | None = None) -> Act:
+    """The record takes its place, unless another generation's is still believed.
+
+    Without a length the record's own lease counts, as somebody else has written it.
+    """
+
+    def act(look: Look, now: Moment) -> AgentRecord:
+        new = record
+        if record.live and (lease_seconds is not None or record.liveness is None):
+            new = stamped(record, DEFAULT_SECONDS if lease_seconds is None else lease_seconds, now)
+        if new.live and not is_fresh(new, now):
+            assert new.liveness is not None
+            raise LeaseInThePast(agent=new.agent_id, expires_at=new.liveness.lease_expires_at)
+        if look.kind == NEWER:
+            raise NewerRecord(agent=new.agent_id, problem=look.reason)
+        if look.record is None:
+            return new
+        _check_owner(look.record, new, now)
+        return _succeeding(look.record, new)
+
+    return act
+
+
+def refresh(
+    generation_id: str, lease_seconds: float | None = None, change: Callable[[AgentRecord], AgentRecord] | None = None
+) -> Act:
+    """The lease begins anew. That it had run out is no harm as long as nobody else has taken the place."""
+
+    def act(look: Look, now: Moment) -> AgentRecord:
+        held = owned(look, generation_id)
+        if not held.live:
+            raise NotPublished(agent=held.agent_id, why=f"its session is {held.lifecycle.state}")
+        changed = held if change is None else change(held)
+        return stamped(changed, length_seconds(held) if lease_seconds is None else lease_seconds, now)
+
+    return act
+
+
+def remove(generation_id: str) -> Act:
+    def act(look: Look, _now: Moment) -> None:
+        owned(look, generation_id)
+
+    return act
+
+
+def stop(generation_id: str, reason: str) -> Act:
+    """The session is over; what would be needed to start it again stays."""
+
+    def act(look: Look, now: Moment) -> AgentRecord:
+        held = owned(look, generation_id)
+        return held if not held.live else ended(held, STOPPED, reason, now)
+
+    return act
+
+
+def retire(generation_id: str, reason: str) -> Act:
+    def act(look: Look, now: Moment) -> AgentRecord:
+        held = owned(look, generation_id)
+        return held if held.lifecycle.state == RETIRED else ended(held, RETIRED, reason, now)
+
+    return act
+
+
+def take_away(grace_seconds: float) -> Act:
+    """Cleanup's removal: only of what is still to be removed at this moment."""
+
+    def act(look: Look, now: Moment) -> AgentRecord | None:
+        return None if removal_reason(look, now, grace_seconds) else look.record
+
+    return act
+
+
+def removal_reason(look: Look, now: Moment, grace_seconds: float) -> str | None:
+    """Why cleanup takes it; None if it stays."""
+    if look.kind == NEWER:
+        return None
+    if look.record is None:
+        return look.reason
+    if is_removable(look.record, now, grace_seconds):
+        assert look.record.liveness is not None
+        return f"expired at {look.record.liveness.lease_expires_at}"
+    return None
+
+
+def owned(look: Look, generation_id: str) -> AgentRecord:
+    """The record, if it is this generation's."""
+    if look.kind == NEWER:
+        raise NewerRecord(agent=look.agent_id, problem=look.reason)
+    if look.record is None:
+        raise NotPublished(agent=look.agent_id, why=look.reason)
+    if look.record.generation_id != generation_id:
+        raise GenerationLost(agent=look.agent_id, owner=look.record.generation_id, generation=generation_id)
+    return look.record
+
+
+def ended(held: AgentRecord, state: str, reason: str, now: Moment) -> AgentRecord:
+    lifecycle = held.lifecycle
+    return held.replace(
+        lifecycle=lifecycle.replace(
+            state=state,
+            relaunchable=lifecycle.relaunchable and state != RETIRED,
+            state_updated_at=now.second,
+            stopped_at=lifecycle.stopped_at or now.second,
+            stop_reason=reason,
+        ),
+        terminal=held.terminal.replace(current_session_name=None),
+        liveness=None,
+        place=held.place.replace(lease_boot=None, companion=None),
+        groups={name: group for name, group in held.groups.items() if name != "gateway"},
+    )
+
+
+def _check_owner(held: AgentRecord, new: AgentRecord, now: Moment) -> None:
+    if held.generation_id == new.generation_id:
+        return
+    if is_fresh(held, now):
+        assert held.liveness is not None
+        raise GenerationConflict(
+            agent=held.agent_id,
+            owner=held.generation_id,
+            until=f" until {held.liveness.lease_expires_at}",
+            generation=new.generation_id,
+        )
+    if new.generation_id in held.place.superseded:
+        # It has been replaced before; that its successor is gone by now does not bring it back.
+        raise GenerationConflict(
+            agent=held.agent_id, owner=held.generation_id, until=", which replaced it", generation=new.generation_id
+        )
+
+
+def _succeeding(held: AgentRecord, new: AgentRecord) -> AgentRecord:
+    replaced = held.place.superseded
+    if held.generation_id != new.generation_id:
+        replaced = (*replaced, held.generation_id)[-REMEMBERED:]
+    return new.replace(place=new.place.replace(superseded=replaced))

@@ -1,0 +1,215 @@
+"""The directory as files of one user on one host. Readers take no lock: a record is replaced whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+
+from mam.agents import tree
+from mam.agents.answer import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
+from mam.agents.reading import Invalid, Malformed, Newer, parse_record
+from mam.clock import SystemClock
+from mam.errors import BadInput, StoreUnavailable
+from mam.state import make_private, state_directory
+from mam.stores.files.lock import WAIT_SECONDS, registry_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.agents.acts import Act
+    from mam.agents.record import AgentRecord
+    from mam.clock import Clock
+
+
+def agents_directory() -> str:
+    """Where the user's sessions are written down: MAM_AGENTS_DIR, else beside what else mam remembers."""
+    named = os.environ.get("MAM_AGENTS_DIR", "").strip()
+    if not named:
+        return os.path.join(state_directory(), "agents")
+    path = os.path.expanduser(named)
+    if not os.path.isabs(path) or "\0" in path:
+        raise BadInput(why=f"MAM_AGENTS_DIR must be an absolute path, not {named[:200]!r}")
+    return os.path.normpath(path)
+
+
+class FilesDirectory:
+    def __init__(self, root: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
+        self.address = root
+        self.clock: Clock = clock or SystemClock()
+        self._wait_seconds = lock_wait_seconds
+
+    def close(self) -> None:
+        """Nothing is kept open between acts."""
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    def look(self, agent_id: str) -> Look:
+        with self._live_agents() as live:
+            if isinstance(live, Look):
+                return live.replace(agent_id=agent_id)
+            return self._look(live, agent_id)
+
+    def looks(self) -> Iterator[Look]:
+        with self._live_agents() as live:
+            if isinstance(live, Look):
+                return
+            for name in tree.names(live):
+                look = self._look(live, name)
+                # Removed since the list was read; an entry without a record is still there, and tells so.
+                if look.kind != MISSING or _is_there(live, name):
+                    yield look
+
+    def remains(self) -> Iterator[Look]:
+        with self._root() as root:
+            if root is None:
+                return
+            if _is_link(root, tree.LIVE_AGENTS):
+                path = os.path.join(self.address, tree.LIVE_AGENTS)
+                yield Look(agent_id=tree.LIVE_AGENTS, kind=MALFORMED, reason="live_agents is a link", path=path)
+            if not tree.is_directory(root, tree.PUT_ASIDE):
+                return
+            with tree.opened(tree.PUT_ASIDE, root) as aside:
+                for name in tree.names(aside):
+                    path = os.path.join(self.address, tree.PUT_ASIDE, name)
+                    yield Look(agent_id=name, kind=MALFORMED, reason="put aside, or left behind", path=path)
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def change(self, agent_id: str, act: Act) -> AgentRecord | None:
+        with self._locked() as root:
+            with self._made(root) as live:
+                look = self._look(live, agent_id)
+                wanted = act(look, self.clock.now())
+                if wanted is None:
+                    self._remove(root, live, agent_id)
+                elif wanted is not look.record:
+                    self._write(root, live, look, wanted)
+                return wanted
+
+    def discard(self, remains: Look) -> None:
+        with self._locked() as root:
+            if remains.agent_id == tree.LIVE_AGENTS:
+                if _is_link(root, tree.LIVE_AGENTS):
+                    os.unlink(tree.LIVE_AGENTS, dir_fd=root)
+                return
+            with tree.opened(tree.PUT_ASIDE, root) as aside:
+                tree.delete(aside, remains.agent_id)
+
+    def _write(self, root: int, live: int, look: Look, record: AgentRecord) -> None:
+        if not tree.is_directory(live, look.agent_id) and _is_there(live, look.agent_id):
+            tree.put_aside(root, live, look.agent_id, look.agent_id)
+        tree.make_entry(live, look.agent_id)
+        with tree.opened(look.agent_id, live) as entry:
+            tree.sweep_temporary(entry)
+            if look.record is None and _is_there(entry, tree.RECORD):
+                tree.put_aside(root, entry, tree.RECORD, f"{look.agent_id}.{tree.RECORD}")
+            tree.write_record(entry, _form(record))
+
+    def _remove(self, root: int, live: int, agent_id: str) -> None:
+        """First out of sight in one step, so that no half of it is ever found; then away."""
+        if not _is_there(live, agent_id):
+            return
+        name = tree.put_aside(root, live, agent_id, f"{agent_id}.removed")
+        with tree.opened(tree.PUT_ASIDE, root) as aside:
+            tree.delete(aside, name)
+
+    def _look(self, live: int, name: str) -> Look:
+        path = os.path.join(self.address, tree.LIVE_AGENTS, name)
+        try:
+            record = _read(live, name)
+        except FileNotFoundError:
+            reason = f"there is no {tree.RECORD}" if _is_there(live, name) else "there is none"
+            return Look(agent_id=name, kind=MISSING, reason=reason, path=path)
+        except Newer as error:
+            return Look(agent_id=name, kind=NEWER, reason=str(error), path=path)
+        except Invalid as error:
+            return Look(agent_id=name, kind=INVALID, reason=f"its record is not valid: {error}", path=path)
+        except (Malformed, tree.NotARecord) as error:
+            return Look(agent_id=name, kind=MALFORMED, reason=str(error), path=path)
+        return Look(agent_id=name, kind=FOUND, record=record, path=path)
+
+    # -- the root --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The root, with its lock. What the system says is told in one sentence that names the place."""
+        try:
+            real = make_private(self.address)
+            with registry_lock(real, self._wait_seconds):
+                with tree.opened(real) as root:
+                    yield root
+        except OSError as error:
+            raise StoreUnavailable(store=self.address, problem=error.strerror or type(error).__name__) from None
+
+    @contextmanager
+    def _made(self, root: int) -> Iterator[int]:
+        if _is_there(root, tree.LIVE_AGENTS) and not tree.is_directory(root, tree.LIVE_AGENTS):
+            tree.put_aside(root, root, tree.LIVE_AGENTS, tree.LIVE_AGENTS)
+        tree.make_entry(root, tree.LIVE_AGENTS)
+        with tree.opened(tree.LIVE_AGENTS, root) as live:
+            yield live
+
+    @contextmanager
+    def _root(self) -> Iterator[int | None]:
+        root = tree.open_root(self.address)
+        try:
+            yield root
+        finally:
+            if root is not None:
+                os.close(root)
+
+    @contextmanager
+    def _live_agents(self) -> Iterator[int | Look]:
+        """The directory of the entries, or the answer that stands for all of them."""
+        path = os.path.join(self.address, tree.LIVE_AGENTS)
+        with self._root() as root:
+            if root is None or not _is_there(root, tree.LIVE_AGENTS):
+                yield Look(agent_id="", kind=MISSING, reason="there is none", path=path)
+            elif not tree.is_directory(root, tree.LIVE_AGENTS):
+                reason = f"{tree.LIVE_AGENTS} is a link, or not this user's directory"
+                yield Look(agent_id="", kind=MALFORMED, reason=reason, path=path)
+            else:
+                with tree.opened(tree.LIVE_AGENTS, root) as live:
+                    yield live
+
+
+def _read(live: int, name: str) -> AgentRecord:
+    """FileNotFoundError when nothing is there, also when it was a moment ago."""
+    try:
+        with tree.opened(name, live) as entry:
+            problem = tree.foreign(os.fstat(entry))
+            if problem is not None:
+                raise tree.NotARecord(f"its directory: {problem}")
+            data = tree.read_record(entry)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        link = _is_link(live, name)
+        raise tree.NotARecord("its place is a link" if link else f"its directory: {error.strerror}") from None
+    record = parse_record(data)
+    if record.agent_id != name:
+        raise Invalid(f"it is the record of {record.agent_id}, under another id")
+    return record
+
+
+def _form(record: AgentRecord) -> bytes:
+    """As the other system writes it, for people who look."""
+    return json.dumps(record.to_json(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _is_there(parent: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _is_link(parent: int, name: str) -> bool:
+    try:
+        os.readlink(name, dir_fd=parent)
+    except OSError:
+        return False
+    return True

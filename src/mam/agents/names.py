@@ -1,0 +1,64 @@
+"""Names and ids of agents. `gpu`, `MAM-gpu` and `HOUMAO-gpu` are one name, and here is where they become one."""
+
+from __future__ import annotations
+
+import hashlib
+
+from mam.agents.errors import BadName
+
+PREFIXES = ("MAM", "HOUMAO")
+LENGTH_LIMIT = 128
+
+
+def bare_name(text: str) -> str:
+    """The name without its prefix; BadName for what cannot be one."""
+    for prefix in PREFIXES:
+        if text.startswith(f"{prefix}-"):
+            return _checked(text[len(prefix) + 1 :], text)
+    return _checked(text, text)
+
+
+def canonical_name(text: str, prefix: str = PREFIXES[0]) -> str:
+    """How a name is written into records. The prefix is a matter of taste, and no part of who it is."""
+    if prefix not in (*PREFIXES, ""):
+        raise BadName(name=repr(prefix[:80]), why=f"the prefix must be {' or '.join(PREFIXES)}, or nothing")
+    return f"{prefix}-{bare_name(text)}" if prefix else bare_name(text)
+
+
+def same_name(one: str, other: str) -> bool:
+    return bare_name(one) == bare_name(other)
+
+
+def is_name(text: str) -> bool:
+    try:
+        bare_name(text)
+    except BadName:
+        return False
+    return True
+
+
+def default_agent_id(name: str) -> str:
+    """Whoever publishes the same name without choosing an id meets the others there; the prefix plays no part."""
+    return hashlib.sha256(f"{PREFIXES[0]}-{bare_name(name)}".encode()).hexdigest()[:32]
+
+
+def is_agent_id(text: str) -> bool:
+    """Also the rule for generations: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, which is safe as a part of any path."""
+    letters = text.replace("_", "").replace("-", "")
+    return text.isascii() and letters.isalnum() and text[0].isalnum() and len(text) <= LENGTH_LIMIT
+
+
+def check_agent_id(text: str, what: str = "id") -> str:
+    if not is_agent_id(text):
+        raise BadName(name=repr(text[:80]), why=f"an {what} has letters, digits, _ and -, at most {LENGTH_LIMIT}")
+    return text
+
+
+def _checked(name: str, given: str) -> str:
+    if not is_agent_id(name):
+        raise BadName(name=repr(given[:80]), why=f"a name has letters, digits, _ and -, at most {LENGTH_LIMIT}")
+    word = next((prefix for prefix in PREFIXES if name.upper().startswith(prefix)), None)
+    if word is not None and not name[len(word) : len(word) + 1].isalnum():
+        why = f"{word} is the mark of all names, written {word}- and once"
+        raise BadName(name=repr(given[:80]), why=why)
+    return name

@@ -1,0 +1,232 @@
+"""One connection to a broker, for one thread, until it breaks. Whoever wants another one opens another one.
+
+paho would reconnect by itself and send again what it has in memory. Here the journal's cursor says what is to be sent
+again, so a broken connection is thrown away with everything in it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import ssl
+import time
+
+from paho.mqtt.client import Client, MQTTMessage
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+
+from mam.errors import BadConfig, BrokerUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from paho.mqtt.client import ConnectFlags, DisconnectFlags
+    from paho.mqtt.properties import Properties
+    from paho.mqtt.reasoncodes import ReasonCode
+
+    from mam.bus.settings import Broker
+
+QOS = 1
+KEEPALIVE_SECONDS = 30
+WINDOW = 100
+"""Messages on their way at once, if the broker allows as many."""
+
+
+class Connection:
+    """`with Connection(broker, role, seconds) as connection:`; every method may raise BrokerUnavailable."""
+
+    def __init__(self, broker: Broker, role: str, seconds: float) -> None:
+        self._broker = broker
+        self._greeting: ReasonCode | None = None
+        self._lost: str | None = None
+        self._refused: str | None = None
+        self._unanswered: set[int] = set()
+        self._came: list[tuple[str, bytes]] = []
+        self._subscribed = False
+        self.window = WINDOW
+        self._client = self._made(role)
+        self._client.connect_timeout = max(0.1, seconds)
+        self._connect(time.monotonic() + seconds)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Says goodbye if that can be said at once."""
+        if self._lost is None:
+            self._client.disconnect()
+        self._hang_up()
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def send(self, topic: str, message: bytes, *, retain: bool) -> int:
+        """Puts a message on its way; its number, which stays in `unanswered` until the broker has taken it."""
+        sent = self._client.publish(topic, message, qos=QOS, retain=retain)
+        if sent.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            raise self._broken(self._lost or "went away")
+        self._unanswered.add(sent.mid)
+        return sent.mid
+
+    @property
+    def unanswered(self) -> set[int]:
+        return self._unanswered
+
+    # -- receiving ---------------------------------------------------------------------------------------------------
+
+    def subscribe(self, filters: Iterable[str], seconds: float) -> None:
+        """Returns when the broker has said yes to all of them."""
+        result, _ = self._client.subscribe([(one, _options()) for one in filters])
+        if result != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            raise self._broken(self._lost or "went away")
+        ends = time.monotonic() + seconds
+        while not self._subscribed:
+            self.turn(max(0.0, ends - time.monotonic()))
+            if time.monotonic() >= ends and not self._subscribed:
+                raise self._broken("does not answer")
+
+    def received(self) -> Iterator[tuple[str, bytes]]:
+        came, self._came = self._came, []
+        yield from came
+
+    # -- both --------------------------------------------------------------------------------------------------------
+
+    def turn(self, seconds: float) -> None:
+        """Reads and writes what there is, sleeping for it at most so long."""
+        result = self._served(seconds)
+        if self._refused is not None:
+            raise self._broken(self._refused)
+        if self._lost is not None or result != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            raise self._broken(self._lost or "went away")
+
+    def _served(self, seconds: float) -> MQTTErrorCode:
+        """paho's own loop waits with select(), which knows no descriptor above 1023."""
+        socket = self._client.socket()
+        if socket is None:
+            return MQTTErrorCode.MQTT_ERR_NO_CONN
+        writes = self._client.want_write()
+        poll = select.poll()
+        poll.register(socket, select.POLLIN | (select.POLLOUT if writes else 0))
+        unread = isinstance(socket, ssl.SSLSocket) and socket.pending() > 0
+        happened = poll.poll(0 if unread else max(0.0, seconds) * 1000)
+        result = MQTTErrorCode.MQTT_ERR_SUCCESS
+        if unread or (happened and happened[0][1] & ~select.POLLOUT):
+            result = self._client.loop_read()
+        if result == MQTTErrorCode.MQTT_ERR_SUCCESS and self._client.want_write():
+            result = self._client.loop_write()
+        return result or self._client.loop_misc()
+
+    def _hang_up(self) -> None:
+        """paho closes its socket when it is collected, which may be late."""
+        socket = self._client.socket()
+        if socket is not None:
+            socket.close()
+
+    def _made(self, role: str) -> Client:
+        broker = self._broker
+        client = Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=f"{broker.client_id_prefix[:32]}-{role}-{os.urandom(6).hex()}",
+            protocol=MQTTProtocolVersion.MQTTv5,
+            reconnect_on_failure=False,
+        )
+        client.max_inflight_messages_set(WINDOW)
+        if broker.username is not None or broker.password is not None:
+            client.username_pw_set(broker.username or "", broker.password)
+        if broker.tls:
+            client.tls_set_context(_tls(broker))
+        client.on_connect = self._on_connect
+        client.on_disconnect = self._on_disconnect
+        client.on_publish = self._on_publish
+        client.on_subscribe = self._on_subscribe
+        client.on_message = self._on_message
+        return client
+
+    def _connect(self, ends: float) -> None:
+        try:
+            self._client.connect(self._broker.host, self._broker.port, keepalive=KEEPALIVE_SECONDS)
+            while self._greeting is None:
+                left = ends - time.monotonic()
+                if left <= 0:
+                    raise self._broken("does not answer")
+                self.turn(left)
+        except (OSError, ValueError) as error:
+            self._hang_up()
+            raise self._broken(_in_words(error)) from None
+        except BrokerUnavailable:
+            self._hang_up()
+            raise
+
+    def _broken(self, problem: str) -> BrokerUnavailable:
+        return BrokerUnavailable(broker=self._broker.address, problem=problem)
+
+    # -- what paho calls ---------------------------------------------------------------------------------------------
+
+    def _on_connect(
+        self, _client: Client, _userdata: Any, _flags: ConnectFlags, reason: ReasonCode, told: Properties | None
+    ) -> None:
+        if reason.is_failure:
+            self._refused = f"refused the login ({reason})"
+            return
+        self._greeting = reason
+        self.window = min(WINDOW, getattr(told, "ReceiveMaximum", WINDOW))
+
+    def _on_disconnect(
+        self, _client: Client, _userdata: Any, _flags: DisconnectFlags, reason: ReasonCode, _told: Properties | None
+    ) -> None:
+        self._lost = "closed the connection" if self._greeting is not None else "closed the connection at once"
+        if reason.value not in (0, 128):
+            self._lost += f" ({reason})"
+
+    def _on_publish(self, _client: Client, _userdata: Any, number: int, reason: ReasonCode, _told: Properties) -> None:
+        if reason.is_failure:
+            self._refused = f"does not take the events ({reason})"
+        else:
+            self._unanswered.discard(number)
+
+    def _on_subscribe(
+        self, _client: Client, _userdata: Any, _number: int, reasons: list[ReasonCode], _told: Properties | None
+    ) -> None:
+        if any(reason.is_failure for reason in reasons):
+            self._refused = f"does not let us subscribe ({reasons[0]})"
+        self._subscribed = True
+
+    def _on_message(self, _client: Client, _userdata: Any, message: MQTTMessage) -> None:
+        try:
+            topic = message.topic
+        except UnicodeDecodeError:
+            return
+        self._came.append((topic, bytes(message.payload)))
+
+
+def _options() -> Any:
+    from paho.mqtt.subscribeoptions import SubscribeOptions
+
+    return SubscribeOptions(qos=QOS)
+
+
+def _tls(broker: Broker) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=broker.ca_certs)
+        if broker.certfile is not None:
+            # A password would be asked for on the terminal, which is nobody's here.
+            context.load_cert_chain(broker.certfile, broker.keyfile, password=lambda: "")
+    except (OSError, ssl.SSLError, ValueError) as error:
+        which = broker.certfile or broker.ca_certs or "certificates"
+        raise BadConfig(file=which, problem=f"cannot be used for TLS: {_in_words(error)}") from None
+    return context
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"shows a certificate that is not to be trusted ({error.verify_message.rstrip('.')})"
+    if isinstance(error, ssl.SSLError):
+        return f"does not speak TLS with us ({(error.reason or 'handshake failed').lower().replace('_', ' ')})"
+    if isinstance(error, TimeoutError):
+        return "does not answer"
+    if isinstance(error, OSError):
+        return f"cannot be reached ({(error.strerror or str(error)).lower()})"
+    return f"cannot be used ({error})"

@@ -1,0 +1,58 @@
+"""Getting an event that was just stored to the broker, by whoever is there to do it."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.bus.settings import Broker
+    from mam.config import Config
+    from mam.jobs.record import Job
+    from mam.stores.port import Store
+
+SECONDS = 3.0
+"""How long a command may take to deliver by itself, before it leaves that to whoever comes next."""
+
+
+def broker_for(store: Store, job: Job, config: Config, *, insecure: bool = False) -> Broker | None:
+    """The user's broker, else the one that the record names."""
+    table = getattr(config, "broker", {})
+    if not (os.environ.get("MQTT_BROKER") or table.get("host") or job.broker.get("host")):
+        return None
+    from mam.bus.settings import configured, of_record
+
+    found = configured(table, insecure=insecure)
+    if found is not None or not job.broker.get("host"):
+        return found
+    return of_record(job, store.secrets(job.job_id), insecure=insecure)
+
+
+def deliver(store: Store, broker: Broker, say: Callable[[str], None], seconds: float = SECONDS) -> None:
+    """A relay that stays is woken by the journal itself; without one this is a relay for a moment."""
+    from mam.bus.place import Place
+    from mam.errors import BrokerUnavailable, MamError
+
+    broker.check_safe()
+    if Place(store, broker).is_served():
+        return
+    need_client()
+    from mam.bus.relay import Relay
+
+    try:
+        Relay(store, broker, say).deliver(seconds)
+    except BrokerUnavailable as away:
+        say(f"{away} The event is stored and waits in the journal.")
+    except MamError as error:
+        say(f"the event is stored and waits in the journal: {error}")
+
+
+def need_client() -> None:
+    from mam.errors import BadInput
+
+    try:
+        import paho.mqtt.client  # noqa: F401 - only whether it is installed
+    except ImportError:
+        raise BadInput(why="MQTT needs the extra `mqtt`: pip install 'mam-jobs[mqtt]'") from None

@@ -1,0 +1,116 @@
+"""What an entry of the journal means to a broker: which bytes go to which topic, and which of them it keeps."""
+
+from __future__ import annotations
+
+from mam.errors import MamError
+from mam.events.subscriber import TERMINAL
+from mam.events.wire import to_wire
+from mam.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mam.bus.settings import Broker
+    from mam.jobs.record import Job
+    from mam.stores.port import Entry, Store
+
+_REMEMBERED = 10_000
+_TOPIC_BYTES = 65_535
+
+
+class Message(Frozen):
+    topic: str
+    payload: bytes
+    retain: bool = False
+    """A terminal event is kept by the broker, so that who comes late still learns how the job ended."""
+
+
+class Addressee(Frozen):
+    """Where the events of one job go, and what they are signed with."""
+
+    topic: str
+    token: str | None
+    concerns: bool
+    """Whether this broker is the job's."""
+
+
+def events_topic(prefix: str) -> str | None:
+    """The topic of a job's events; None for a prefix that would reach somebody else's."""
+    topic = f"{prefix}/events"
+    if set(prefix) & set("+#\0") or prefix.startswith("$") or not prefix:
+        return None
+    try:
+        return topic if len(topic.encode()) <= _TOPIC_BYTES else None
+    except UnicodeEncodeError:
+        return None
+
+
+def default_prefix(job_id: str) -> str:
+    return f"python/mqtt/jobs/{job_id}"
+
+
+class Post:
+    """Turns entries into messages for one broker."""
+
+    def __init__(self, store: Store, broker: Broker, say: Callable[[str], None]) -> None:
+        self._store = store
+        self._broker = broker
+        self._say = say
+        self._known: dict[str, Addressee] = {}
+
+    def messages(self, entry: Entry) -> Iterator[Message]:
+        payloads = [line["payload"] for line in entry.lines if line["event"] == "published"]
+        gone = entry.fields is None
+        if not payloads and not gone:
+            return
+        to = self._addressee(entry)
+        if not to.concerns:
+            return
+        hidden = [secret for secret in (to.token, self._broker.password) if secret]
+        for payload in payloads:
+            yield Message(
+                topic=to.topic,
+                payload=to_wire(payload, to.token, hidden),
+                retain=payload["event"] in TERMINAL,
+            )
+        if gone:
+            # An empty message takes the place of the one that the broker keeps.
+            yield Message(topic=to.topic, payload=b"", retain=True)
+
+    def _addressee(self, entry: Entry) -> Addressee:
+        found = self._known.get(entry.job_id)
+        if found is None:
+            found = self._known[entry.job_id] = self._asked(entry)
+            if len(self._known) > _REMEMBERED:
+                del self._known[next(iter(self._known))]
+        return found
+
+    def _asked(self, entry: Entry) -> Addressee:
+        job = self._job(entry.job_id)
+        secrets = self._store.secrets(entry.job_id)
+        prefix = default_prefix(entry.job_id) if job is None else job.topic_prefix
+        topic = events_topic(prefix)
+        if topic is None:
+            self._say(f"the events of {entry.job_id} are not sent: its topic_prefix is no place for them")
+        return Addressee(
+            topic=topic or "",
+            token=secrets.get("auth_token"),
+            concerns=topic is not None and self._concerns(job, secrets),
+        )
+
+    def _job(self, job_id: str) -> Job | None:
+        try:
+            return self._store.get(job_id)
+        except MamError as error:
+            if error.exit_code == 9:
+                raise
+            return None  # gone or broken since; its events can still be told
+
+    def _concerns(self, job: Job | None, secrets: dict[str, str]) -> bool:
+        if self._broker.everybody:
+            return True
+        from mam.bus.settings import of_record
+
+        own = None if job is None else of_record(job, secrets)
+        return own is not None and own.address == self._broker.address

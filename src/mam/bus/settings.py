@@ -1,0 +1,160 @@
+"""Which broker, and how it is reached. None is configured by default: on one host the store carries the news.
+
+The environment wins over `[broker]` in the user's file, which wins over the record's own `broker`. Whoever names the
+host also says who logs in there, so that no password ever goes to a host that it was not meant for.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import BadConfig, BadInput, InsecureBroker
+from mam.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from mam.jobs.record import Job
+
+PORT, TLS_PORT = 1883, 8883
+CLIENT_ID_PREFIX = "mam"
+
+_ENVIRONMENT = {
+    "port": "MQTT_PORT", "tls": "MQTT_TLS", "username": "MQTT_USERNAME", "password": "MQTT_PASSWORD",
+    "ca_certs": "MQTT_CA_CERTS", "certfile": "MQTT_CERTFILE", "keyfile": "MQTT_KEYFILE",
+    "client_id_prefix": "MQTT_CLIENT_ID_PREFIX", "insecure": "MAM_INSECURE_BROKER",
+}  # fmt: skip
+KEYS = (
+    "host", "port", "tls", "username", "password_file", "ca_certs", "certfile", "keyfile", "client_id_prefix",
+    "insecure",
+)  # fmt: skip
+"""What `[broker]` may say. A password has a file of its own, since settings are copied into a cache."""
+
+_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+class Broker(Frozen):
+    """One broker. Its text form never holds the password."""
+
+    host: str
+    port: int
+    tls: bool = False
+    username: str | None = None
+    password: str | None = None
+    ca_certs: str | None = None
+    certfile: str | None = None
+    keyfile: str | None = None
+    client_id_prefix: str = CLIENT_ID_PREFIX
+    insecure: bool = False
+    """Whether the user said that a broker elsewhere may do without TLS."""
+    everybody: bool = True
+    """Whether it is the one for all jobs; a record's own broker is only for the jobs that name it."""
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_here(self) -> bool:
+        return is_loopback(self.host)
+
+    def check_safe(self) -> None:
+        if not self.tls and not self.is_here and not self.insecure:
+            raise InsecureBroker(broker=self.address)
+
+    def __repr__(self) -> str:
+        return f"Broker({self.address})"
+
+
+def is_loopback(host: str) -> bool:
+    parts = host.split(".")
+    if len(parts) == 4 and parts[0] == "127":
+        return all(part.isascii() and part.isdigit() and int(part) < 256 for part in parts)
+    return host in ("localhost", "::1")
+
+
+def configured(table: Mapping[str, Any], file: str = "config.toml", *, insecure: bool = False) -> Broker | None:
+    """The user's broker: the environment's, else that of `[broker]` with what the environment changes in it."""
+    values = {name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)}
+    host = os.environ.get("MQTT_BROKER")
+    if not host:
+        if not table.get("host"):
+            return None
+        values = {**_from_table(table, file), **values}
+        host = str(values.pop("host"))
+    return _broker(host, values, insecure=insecure)
+
+
+def of_record(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -> Broker | None:
+    """What an old record says itself. Only what says how to check the broker is added from the environment."""
+    host = job.broker.get("host")
+    if not isinstance(host, str) or not host:
+        return None
+    values = {name: job.broker[name] for name in ("port", "tls", "username") if job.broker.get(name) is not None}
+    for name in ("tls", "ca_certs", "insecure"):
+        if os.environ.get(_ENVIRONMENT[name]):
+            values[name] = os.environ[_ENVIRONMENT[name]]
+    if "broker_password" in secrets:
+        values["password"] = secrets["broker_password"]
+    return _broker(host, values, insecure=insecure).replace(everybody=False)
+
+
+def check_table(table: Mapping[str, Any], file: str) -> None:
+    """`[broker]` as a file of settings has it; BadConfig names what is wrong."""
+    for name, value in table.items():
+        if name not in KEYS:
+            raise BadConfig(file=file, problem=f"broker: {name[:80]!a} is not a setting; there are {', '.join(KEYS)}")
+        kinds: tuple[type, ...] = (bool,) if name in ("tls", "insecure") else (int,) if name == "port" else (str,)
+        if type(value) not in kinds:
+            wanted = {"tls": "true or false", "insecure": "true or false", "port": "a number"}.get(name, "a text")
+            raise BadConfig(file=file, problem=f"broker: {name} must be {wanted}")
+
+
+def _from_table(table: Mapping[str, Any], file: str) -> dict[str, Any]:
+    check_table(table, file)
+    values = {name: value for name, value in table.items() if name != "password_file"}
+    for name in ("ca_certs", "certfile", "keyfile"):
+        if name in values:
+            values[name] = os.path.expanduser(values[name])
+    if "password_file" in table and not os.environ.get("MQTT_PASSWORD"):
+        values["password"] = _password_in(os.path.expanduser(table["password_file"]))
+    return values
+
+
+def _password_in(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            about = os.fstat(file.fileno())
+            if about.st_uid != os.geteuid() or about.st_mode & 0o077:
+                raise BadConfig(file=path, problem="holds a password and must be yours alone; `chmod 600` it")
+            return file.read(4096).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", None) or "is not text"
+        raise BadConfig(file=path, problem=f"the broker's password cannot be read: {problem}") from None
+
+
+def _broker(host: str, values: dict[str, Any], *, insecure: bool) -> Broker:
+    if not host.isascii() or not host.isprintable() or set(host) & set(" /@?#") or len(host) > 253:
+        raise BadInput(why=f"{host[:80]!a} is not the name of a broker's host")
+    tls = _flag("MQTT_TLS", values.pop("tls", False))
+    told = _flag("MAM_INSECURE_BROKER", values.pop("insecure", False))
+    port = _port(values.pop("port", TLS_PORT if tls else PORT))
+    return Broker(host=host.strip("[]"), port=port, tls=tls, insecure=insecure or told, **values)
+
+
+def _flag(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower()
+    if word not in _WORDS:
+        raise BadInput(why=f"{name} must be 1 or 0")
+    return _WORDS[word]
+
+
+def _port(value: object) -> int:
+    text = str(value)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise BadInput(why="MQTT_PORT must be a number between 1 and 65535")
+    return int(text)

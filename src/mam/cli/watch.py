@@ -1,0 +1,44 @@
+"""Show the jobs live: what needs you first, then what runs, failed, waits, and is done.
+
+On a terminal a table with keys; ? shows them. In a pipe, or with --json, one line for each change of a status from now
+on: time, id, from -> to, label and reason, separated by tabs. Filters choose what `mam list` shows with them; --status
+then means the status after the change.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.options import registry_of
+from mam.cli.output import person_reads
+from mam.cli.several import add_filters, query_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.parser import Options, Parser
+    from mam.registry import Registry
+
+
+def add_arguments(parser: Parser) -> None:
+    add_filters(parser)
+
+
+def run(options: Options) -> int:
+    registry = registry_of(options)
+    query = query_of(options, registry)
+    if options.json or not person_reads() or os.environ.get("TERM", "dumb") == "dumb":
+        from mam.cli.watch_lines import Lines
+
+        return Lines(registry, query, as_json=options.json).run()
+    from mam.cli.watch_screen import Screen
+
+    return Screen(registry, query, _title(options, registry)).run()
+
+
+def _title(options: Options, registry: Registry) -> str:
+    chosen = [*(options.status or []), *([options.agent_session] if options.agent_session is not None else [])]
+    chosen += [f"since {options.since}"] if options.since is not None else []
+    address = registry.store.address
+    home = os.path.expanduser("~")
+    shown = f"~{address[len(home) :]}" if home != "/" and address.startswith(f"{home}/") else address
+    return f"{', '.join(chosen)} in {shown}" if chosen else shown

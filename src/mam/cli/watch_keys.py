@@ -1,0 +1,56 @@
+"""Keys, from the bytes that a terminal sends for them."""
+
+from __future__ import annotations
+
+UP, DOWN, PAGE_UP, PAGE_DOWN, HOME, END = "up", "down", "page up", "page down", "home", "end"
+ENTER, ESCAPE = "enter", "escape"
+
+_SEQUENCES = {
+    b"[A": UP, b"[B": DOWN, b"OA": UP, b"OB": DOWN, b"[5~": PAGE_UP, b"[6~": PAGE_DOWN,
+    b"[H": HOME, b"[F": END, b"OH": HOME, b"OF": END, b"[1~": HOME, b"[4~": END,
+}  # fmt: skip
+_BYTES = {0x0D: ENTER, 0x0A: ENTER, 0x10: UP, 0x0E: DOWN, 0x02: PAGE_UP, 0x06: PAGE_DOWN, 0x04: PAGE_DOWN}
+
+
+def parse_keys(data: bytes) -> tuple[list[str], bytes]:
+    """The keys, and the beginning of a sequence whose rest has not come yet. A key that nobody knows is left out."""
+    keys, at = [], 0
+    while at < len(data):
+        if data[at] != 0x1B:
+            keys += _plain(data[at])
+            at += 1
+            continue
+        length = _length(data[at:])
+        if length is None:
+            return keys, data[at:]
+        known = _SEQUENCES.get(data[at + 1 : at + length])
+        keys += [known] if known else [ESCAPE] if length == 1 else []
+        at += length
+    return keys, b""
+
+
+def settled(rest: bytes) -> list[str]:
+    """What a beginning was after all when nothing follows it: the key Esc itself."""
+    return [ESCAPE] if rest == b"\x1b" else []
+
+
+def _plain(byte: int) -> list[str]:
+    if byte in _BYTES:
+        return [_BYTES[byte]]
+    return [chr(byte)] if 0x20 <= byte < 0x7F else []
+
+
+def _length(data: bytes) -> int | None:
+    """Of the sequence at the beginning; None when it is not complete."""
+    if len(data) == 1:
+        return None
+    if data[1] == 0x1B:
+        return 1
+    if data[1] not in b"[O":
+        return 2
+    for at in range(2, len(data)):
+        if 0x40 <= data[at] <= 0x7E:
+            return at + 1
+        if not 0x20 <= data[at] <= 0x3F:
+            return at  # cut off by something else
+    return None

@@ -1,0 +1,121 @@
+"""A file of settings: TOML, checked. Unknown keys are errors, so that a typo is never silent.
+
+Reading TOML costs most of an interpreter's start, so what was parsed is kept as JSON in the user's cache and used for
+as long as the file is the same file. A cache that cannot be read or written is never an error.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import BadConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mam.config import Values
+
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "store": ((str,), "a text"),
+    "default_agent": ((str,), "a text"),
+    "require_attempt": ((bool,), "true or false"),
+    "lock_wait_seconds": ((int, float), "a number"),
+    "max_depth": ((int,), "a whole number"),
+    "on_idle": ((str,), "a text"),
+    "workdirs": ((dict,), "a table"),
+    "commands": ((dict,), "a table of tables"),
+}
+
+
+def read_values(cache: str, key: list[object], file: str, content: Callable[[], bytes]) -> Values:
+    """What the file says; `key` changes whenever that could change."""
+    cached = _read_cache(cache, key)
+    if cached is not None:
+        return cached
+    values = checked(parsed(content(), file), file)
+    _write_cache(cache, key, values)
+    return values
+
+
+def parsed(content: bytes, file: str) -> Values:
+    import tomllib
+
+    try:
+        return tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(file=file, problem=f"not valid TOML: {error}") from None
+    except RecursionError:
+        raise BadConfig(file=file, problem="not valid TOML: nested too deeply") from None
+
+
+def checked(values: Values, file: str) -> Values:
+    check_names(values, KINDS, "a setting", file)
+    for name, value in values.items():
+        kinds, wanted = KINDS[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise BadConfig(file=file, problem=f"{name} must be {wanted}")
+    if not 0 <= values.get("lock_wait_seconds", 0) <= 3600:
+        raise BadConfig(file=file, problem="lock_wait_seconds must be between 0 and 3600")
+    if not 0 <= values.get("max_depth", 0) <= 100:
+        raise BadConfig(file=file, problem="max_depth must be between 0 and 100")
+    if values.get("on_idle", "show") not in ("show", "stop"):
+        raise BadConfig(file=file, problem='on_idle must be "show" or "stop"')
+    store = values.get("store", "/")
+    if not (store.startswith(("/", "~")) or "://" in store):
+        raise BadConfig(file=file, problem="store must be an absolute path, since this file counts everywhere")
+    if "workdirs" in values or "commands" in values:
+        from mam.config_tables import check_command, check_workdirs
+
+        check_workdirs(values.get("workdirs", {}), file)
+        for name, table in values.get("commands", {}).items():
+            check_command(name, table, file)
+    return values
+
+
+def check_names(values: Iterable[str], known: Iterable[str], what: str, file: str) -> None:
+    for name in values:
+        if name not in known:
+            raise BadConfig(file=file, problem=f"{name[:80]!r} is not {what}{_nearest(name, known)}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {found[0]}?)" if found else f"; there are {', '.join(known)}"
+
+
+def _cache_file(name: str) -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "mam", name)
+
+
+def _read_cache(name: str, key: list[object]) -> Values | None:
+    import json
+
+    try:
+        with open(_cache_file(name), "rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return None
+            cached = json.loads(file.read())
+        if cached["key"] != key:
+            return None
+        return checked(cached["values"], "cache")
+    except Exception:
+        return None
+
+
+def _write_cache(name: str, key: list[object], values: Values) -> None:
+    import json
+
+    file = _cache_file(name)
+    temporary = f"{file}.{os.getpid()}.tmp"
+    try:
+        os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(json.dumps({"key": key, "values": values}))
+        os.replace(temporary, file)
+    except (OSError, ValueError, TypeError):
+        return

@@ -1,0 +1,78 @@
+"""The tables of a file of settings: directories of other hosts, and the user's own agents."""
+
+from __future__ import annotations
+
+from mam.config_file import check_names
+from mam.errors import BadConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+COMMAND_KEYS = ("argv", "prompt", "success", "env", "retry_codes")
+PROMPT_WAYS = ("argument", "stdin", "file")
+SUCCESS_RULES = ("exit", "said", "artifacts")
+BUILT_IN = ("shell", "human")
+"""Agents whose meaning must be the same for everybody."""
+
+
+def check_workdirs(table: dict[str, object], file: str) -> None:
+    for there, here in table.items():
+        if not there.startswith("/") or ".." in there.split("/"):
+            raise BadConfig(
+                file=file, problem=f"workdirs: {there!a} must be an absolute path, as it is on the other host"
+            )
+        if not isinstance(here, str) or not here.startswith(("/", "~")) or "\0" in here:
+            raise BadConfig(file=file, problem=f"workdirs: the place of {there!a} must be an absolute path")
+
+
+def check_command(name: str, table: object, file: str) -> None:
+    """One `[commands.NAME]`."""
+    if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or not name.isascii() or len(name) > 64:
+        raise BadConfig(file=file, problem=f"commands: {name[:80]!a} is not a name: letters, digits, . _ and -")
+    if name in BUILT_IN:
+        raise BadConfig(file=file, problem=f"commands: {name} is built in; choose another name")
+    if not isinstance(table, dict):
+        raise BadConfig(file=file, problem=f"commands.{name} must be a table")
+    check_names(table, COMMAND_KEYS, f"a setting of commands.{name}", file)
+    _Command(name, file).check(table)
+
+
+class _Command:
+    def __init__(self, name: str, file: str) -> None:
+        self._name = name
+        self._file = file
+
+    def check(self, table: dict[str, object]) -> None:
+        self._check_argv(table.get("argv"))
+        for key, choices in (("prompt", PROMPT_WAYS), ("success", SUCCESS_RULES)):
+            if table.get(key, choices[0]) not in choices:
+                self._refuse(f"{key} must be one of {', '.join(choices)}")
+        codes = table.get("retry_codes", [])
+        if not isinstance(codes, list) or not all(type(code) is int and 1 <= code <= 255 for code in codes):
+            self._refuse("retry_codes must be a list of exit codes from 1 to 255")
+        self._check_env(table.get("env", {}))
+        if table.get("prompt") == "stdin" and any("{brief}" in word for word in table["argv"]):  # type: ignore[attr-defined]
+            self._refuse('argv has {brief}, which comes by stdin with prompt = "stdin"')
+
+    def _check_argv(self, argv: object) -> None:
+        if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
+            self._refuse("argv must be a list of texts: the program and its arguments")
+        if any("\0" in word for word in argv):
+            self._refuse("argv has a NUL character")
+        program = argv[0]
+        # A path that begins where the job runs would let the repository bring the program.
+        if not program or "{" in program or ("/" in program and not program.startswith(("/", "~/"))):
+            self._refuse("the first word of argv must be a program on PATH, or an absolute path")
+
+    def _check_env(self, env: object) -> None:
+        if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
+            self._refuse("env must be a table of texts")
+        for variable, value in env.items():
+            if not variable or "=" in variable or "\0" in variable + value:
+                self._refuse(f"env: {variable!a} cannot be a variable")
+            if variable.startswith("MAM_"):
+                self._refuse(f"env: {variable} is for mam itself to set")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise BadConfig(file=self._file, problem=f"commands.{self._name}: {problem}")

@@ -1,0 +1,162 @@
+"""Where the demonstration takes place: a directory of its own, a store in it, and workers that are real processes.
+
+Nothing of the user's is read or written: settings, cache, state and store are all below that one directory.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from mam.config import Config
+from mam.demo.parts import LABEL, VALIDATION, VALIDATOR
+from mam.work.processes import ProcessId, is_alive
+from mam.workspace import locate, make_store, open_located
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    from mam.registry import Registry
+
+STOP_SECONDS = 15.0
+MARK = "MAM_DEMO"
+"""In the environment of everything that the demonstration starts, so that what is left of it can be found."""
+
+
+class Stage:
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
+        self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.folder = ""
+        self.registry: Registry
+
+    def __enter__(self) -> Self:
+        self.folder = os.path.realpath(tempfile.mkdtemp(prefix="mam-demo-"))
+        try:
+            self._furnish()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.dismiss()
+        os.chdir("/")
+        if not self._keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def project(self) -> str:
+        return os.path.join(self.folder, "project")
+
+    @property
+    def state(self) -> str:
+        return os.path.join(self.folder, "state")
+
+    @property
+    def validator(self) -> str:
+        return os.path.join(self.folder, VALIDATOR)
+
+    def _furnish(self) -> None:
+        for name in ("project/.mam", "bin", "state", "cache", "config"):
+            os.makedirs(os.path.join(self.folder, name), 0o700)
+        # The nearest settings of a project count; these say nothing, and no others are looked for.
+        _write(os.path.join(self.project, ".mam", "config.toml"), "")
+        _write(self.validator, VALIDATION, 0o700)
+        # Jobs say `mam`, whatever is on the user's PATH and however this one was installed.
+        _write(
+            os.path.join(self.folder, "bin", "mam"),
+            f'#!/bin/sh\nexec {_quoted(sys.executable)} -P -m mam "$@"\n',
+            0o700,
+        )
+        self._move_in()
+        located = locate(os.path.join(self.project, ".mam", "jobs"), None, Config())
+        make_store(located)
+        self.registry = open_located(located, Config())
+
+    def _move_in(self) -> None:
+        """This process too leaves the user's settings behind."""
+        for name in list(os.environ):
+            if name.startswith(("MAM_", "MQTT_", "XDG_", "DELEGATE_")) and name not in ("MAM_DEBUG", "XDG_RUNTIME_DIR"):
+                del os.environ[name]
+        for name in ("state", "cache", "config"):
+            os.environ[f"XDG_{name.upper()}_HOME"] = os.path.join(self.folder, name)
+        os.environ["PATH"] = os.pathsep.join((os.path.join(self.folder, "bin"), os.environ.get("PATH", os.defpath)))
+        os.environ[MARK] = self.folder
+        os.chdir(self.project)
+
+    # -- workers ---------------------------------------------------------------------------------------------------
+
+    def hire(self, name: str, *options: str) -> None:
+        with open(os.path.join(self.folder, f"{name}.log"), "ab") as log:
+            self._workers[name] = subprocess.Popen(
+                [sys.executable, "-P", "-m", "mam", "worker", "-s", LABEL, "--owner", name, *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.project, start_new_session=True,
+            )  # fmt: skip
+
+    def kill(self, name: str) -> None:
+        """With -9: it has no chance to say goodbye."""
+        worker = self._workers.pop(name)
+        worker.kill()
+        worker.wait()
+
+    def dead(self) -> list[str]:
+        """Workers that ended although nobody told them to."""
+        return [name for name, worker in self._workers.items() if worker.poll() is not None]
+
+    def dismiss(self) -> bool:
+        """Whether all went when they were told to."""
+        for worker in self._workers.values():
+            if worker.poll() is None:
+                worker.send_signal(signal.SIGTERM)
+        ends, politely = time.monotonic() + STOP_SECONDS, True
+        for worker in self._workers.values():
+            try:
+                worker.wait(max(0.1, ends - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+                politely = False
+        self._workers.clear()
+        return politely
+
+    def left_running(self, processes: list[ProcessId]) -> list[int]:
+        """Who is still there of these, and of everything that bears the mark."""
+        ends = time.monotonic() + STOP_SECONDS
+        while left := {process.pid for process in processes if is_alive(process)} | self._marked():
+            if time.monotonic() > ends:
+                break
+            time.sleep(0.05)  # the death of a stranger's child sends no word
+        return sorted(left)
+
+    def _marked(self) -> set[int]:
+        """Only where the system shows the environment of processes; elsewhere their records have to do."""
+        mark = os.fsencode(f"{MARK}={self.folder}")
+        found = set()
+        for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+            if name.isdigit() and int(name) != os.getpid():
+                try:
+                    with open(f"/proc/{name}/environ", "rb") as file:
+                        if mark in file.read().split(b"\0"):
+                            found.add(int(name))
+                except OSError:
+                    continue
+        return found
+
+
+def _write(path: str, text: str, mode: int = 0o600) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _quoted(word: str) -> str:
+    from shlex import quote
+
+    return quote(word)

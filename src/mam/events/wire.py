@@ -1,0 +1,136 @@
+"""An event as it travels: the bytes that are sent, and what is believed of bytes that come in.
+
+docs/protocol.md is the same in words, for those who write it in another language.
+"""
+
+from __future__ import annotations
+
+import json
+
+from mam.events.data import DEPTH_LIMIT
+from mam.events.event import EVENTS, SCHEMA_VERSION
+from mam.events.signing import SIGNATURE, is_signed, signed
+from mam.writing import to_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+SIZE_LIMIT = 16 * 1024
+"""Bytes of a message. What would be longer is sent without its data; the registry has all of it."""
+
+TRUNCATED = "truncated"
+"""In `data`: the registry knows more than this message says."""
+
+DETAIL_WHEN_LONG = 500
+HIDDEN_LEAST = 4
+"""A secret shorter than this occurs in any text, and hiding it would only show where."""
+
+MOST_SEQ = 2**53
+
+_FIELDS = {
+    "schema_version": int, "seq": int, "job_id": str, "event": str, "timestamp": str, "detail": str, "data": dict,
+}  # fmt: skip
+
+
+class Unusable(Exception):
+    """A message that is dropped, and why."""
+
+
+def to_wire(payload: dict[str, Any], token: str | None = None, hidden: Iterable[str] = ()) -> bytes:
+    """The message for one event. `hidden` are secrets that somebody may have put into it by mistake."""
+    data = {name: value for name, value in payload["data"].items() if name != SIGNATURE}
+    payload = {**{name: value for name, value in payload.items() if name != "data"}, "data": data}
+    for secret in hidden:
+        if len(secret) >= HIDDEN_LEAST:
+            payload = {**payload, "detail": _without(payload["detail"], secret), "data": _without(data, secret)}
+            data = payload["data"]
+    raw = _encoded(payload, token)
+    if len(raw) <= SIZE_LIMIT:
+        return raw
+    kept = {"status": data["status"]} if "status" in data and len(str(data["status"])) <= 64 else {}
+    return _encoded(
+        {**payload, "detail": payload["detail"][:DETAIL_WHEN_LONG], "data": {**kept, TRUNCATED: True}}, token
+    )
+
+
+def parse_wire(raw: bytes, token: str | None = None) -> dict[str, Any]:
+    """The event in a message, without its signature; Unusable when there is none to believe."""
+    if len(raw) > SIZE_LIMIT:
+        raise Unusable(f"it has more than {SIZE_LIMIT} bytes")
+    payload = _decoded(raw)
+    _check_fields(payload)
+    signature = payload["data"].pop(SIGNATURE, None)
+    if token is not None and not is_signed(raw, signature, token):
+        raise Unusable("it is not signed" if signature is None else "its signature is wrong")
+    return payload
+
+
+def _encoded(payload: dict[str, Any], token: str | None) -> bytes:
+    return to_bytes(payload) if token is None else signed(payload, token)
+
+
+def _without(value: Any, secret: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(secret, "…")
+    if isinstance(value, dict):
+        return {_without(name, secret): _without(item, secret) for name, item in value.items()}
+    return [_without(item, secret) for item in value] if isinstance(value, list) else value
+
+
+def _decoded(raw: bytes) -> dict[str, Any]:
+    try:
+        payload = json.loads(
+            raw.decode(), object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite_number
+        )
+    except (ValueError, RecursionError):
+        raise Unusable("it is not JSON") from None
+    if not isinstance(payload, dict):
+        raise Unusable("it is not a JSON object")
+    if _depth(payload) > DEPTH_LIMIT + 1:
+        raise Unusable(f"its data is nested more than {DEPTH_LIMIT} levels deep")
+    return payload
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two readers may take different ones of two equal names, so there is nothing to believe."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise Unusable("it has a name twice in one object")
+    return made
+
+
+def _no_number(text: str) -> float:
+    raise Unusable(f"it holds {text}, which is no JSON")
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise Unusable("it holds a number that nobody can hold")
+    return number
+
+
+def _depth(value: Any) -> int:
+    """Level by level, so that no depth is too much for it."""
+    depth, level = 0, [value]
+    while level := [item for item in level if isinstance(item, (dict, list))]:
+        depth += 1
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
+    return depth
+
+
+def _check_fields(payload: dict[str, Any]) -> None:
+    version = payload.get("schema_version")
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise Unusable(f"its schema_version is {str(version)[:20]}, and this mam reads {SCHEMA_VERSION}")
+    if payload.keys() != _FIELDS.keys():
+        raise Unusable("it does not have exactly the fields of an event")
+    for name, kind in _FIELDS.items():
+        if type(payload[name]) is not kind:
+            raise Unusable(f"its {name} has the wrong type")
+    if payload["event"] not in EVENTS:
+        raise Unusable("its event is none of the five")
+    if not 1 <= payload["seq"] <= MOST_SEQ:
+        raise Unusable("its seq is out of range")

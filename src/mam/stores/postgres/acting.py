@@ -1,0 +1,201 @@
+"""One act on the server: two trips, to ask and to write; begun again when it came to nothing, and never done twice."""
+
+from __future__ import annotations
+
+import os
+import time
+from _thread import RLock
+
+import psycopg
+from psycopg import errors
+
+from mam.errors import MamError
+from mam.stores.postgres.connection import Server
+from mam.stores.postgres.wire import Statement, Wire
+from mam.stores.sql.queries import load_queries
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    from mam.stores.postgres.wire import Sent
+
+    T = TypeVar("T")
+
+PATIENCE_SECONDS = 10.0
+"""How long a verb tries to get through to a server that was there before."""
+
+_PAUSE = 0.1
+_STATEMENTS = {name: Statement(name, query) for name, query in load_queries(__file__).items()}
+_AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
+"""Somebody else was quicker; asked again, the act sees what they did."""
+_HOLDING = frozenset(
+    ("job to change", "jobs to change", "place", "lock roots", "first pending", "first of others", "this pending",
+     "due", "look")
+)  # fmt: skip
+"""What these answer ends with the id of the transaction, if they hold anything."""
+
+
+class Acting:
+    """The connection of a store. Threads share it; a fork makes its own."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._threads = RLock()
+        self._process = os.getpid()
+        self._wire: Wire | None = Wire(server.connect())
+        self._in_act = False
+        self._unsent: list[Sent] = []
+        """What the act under way has written; it goes to the server before the next question, or at the end."""
+        self._asked = self._wrote = False
+        self._xact: str | None = None
+        """The transaction that is open, once it holds something."""
+        self._written: dict[str, str] | None = None
+        """The last entry of the transaction that is open, by which it can be recognised."""
+        self._inherited: tuple[Any, ...] = ()
+
+    def act(self, do: Callable[[], T]) -> T:
+        """A connection that is lost before the end loses nothing, so the act is done again from the beginning. One that
+        is lost at the end leaves a question, and the server is asked what became of the transaction."""
+        self._notice_fork()
+        ends = time.monotonic() + PATIENCE_SECONDS
+        with self._threads:
+            while True:
+                self._begin()
+                try:
+                    done = do()
+                except psycopg.Error as error:
+                    self._undo()
+                    self._pause_or_give_up(error, ends)
+                    continue
+                except BaseException:
+                    self._undo()
+                    raise
+                if self._committed(ends):
+                    return done
+
+    def rows(self, query: str, values: dict[str, Any]) -> list[Any]:
+        """Inside an act a failure is the act's; a reader simply asks again."""
+        statement = _STATEMENTS[query]
+        if not self._in_act:
+            return self._read(statement, values)
+        unsent, self._unsent = self._unsent, []
+        self._wrote = self._wrote or bool(unsent)
+        rows = self._trip([*unsent, (statement, values)], ends=False)
+        if query in _HOLDING and rows:
+            self._xact = rows[-1][-1] or self._xact
+            return [row[:-1] for row in rows]
+        return rows
+
+    def run(self, query: str, values: dict[str, Any]) -> None:
+        """What is written inside an act waits for the next question or the end."""
+        if not self._in_act:
+            self._read(_STATEMENTS[query], values)
+            return
+        self._unsent.append((_STATEMENTS[query], values))
+        if "lines" in values and self._xact is not None:
+            self._written = {"xact": self._xact, "job_id": values["job_id"], "lines": values["lines"]}
+
+    def close(self) -> None:
+        self._notice_fork()
+        with self._threads:
+            if self._wire is not None:
+                self._wire.close()
+            self._wire = None
+
+    def _notice_fork(self) -> None:
+        """A child must not use its parent's connection, nor close it, nor wait for a thread that stayed there."""
+        if self._process != os.getpid():
+            self._inherited = (*self._inherited, self._wire)
+            self._wire, self._in_act = None, False
+            self._threads = RLock()
+            self._process = os.getpid()
+
+    def reconnected(self) -> psycopg.Connection[Any]:
+        """A server that was there before may be starting again."""
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self._server.connect()
+            except MamError:
+                if time.monotonic() >= ends:
+                    raise
+                time.sleep(_PAUSE)
+
+    # -- one transaction -------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._in_act, self._asked, self._wrote = True, False, False
+        self._unsent, self._xact, self._written = [], None, None
+
+    def _committed(self, ends: float) -> bool:
+        """Whether the act has happened; False when it has to be done again."""
+        unsent, self._unsent = self._unsent, []
+        try:
+            if unsent or self._asked:
+                self._trip(unsent, ends=True)
+        except psycopg.Error as error:
+            self._in_act = False
+            lost = self._wire is None or self._wire.closed
+            if lost and (self._written is None or self._has_happened(self._written, ends, error)):
+                return True  # nothing was written, or it is there
+            self._pause_or_give_up(error, ends)
+            return False
+        finally:
+            self._in_act = False
+        return True
+
+    def _has_happened(self, written: dict[str, str], ends: float, error: psycopg.Error) -> bool:
+        """The server is asked what became of a commit that it did not answer."""
+        while True:
+            try:
+                status = str(self._trip([(_STATEMENTS["outcome"], written)], ends=True)[0][0])
+                if status == "committed":
+                    return bool(self._trip([(_STATEMENTS["is ours"], written)], ends=True)[0][0])
+            except errors.InvalidParameterValue:
+                return False  # the server crashed and has forgotten that number: it was never on its disk
+            except psycopg.OperationalError as again:
+                self._pause_or_give_up(again, ends)
+                continue
+            if status != "in progress":
+                return False
+            self._pause_or_give_up(error, ends)
+
+    def _undo(self) -> None:
+        self._in_act = False
+        if self._asked and self._wire is not None and not self._wire.closed:
+            self._wire.undo(written=self._wrote)
+
+    def _read(self, statement: Statement, values: dict[str, Any]) -> list[Any]:
+        ends = time.monotonic() + PATIENCE_SECONDS
+        self._notice_fork()
+        with self._threads:
+            while True:
+                try:
+                    return self._trip([(statement, values)], ends=True)
+                except psycopg.Error as error:
+                    self._pause_or_give_up(error, ends)
+
+    def _trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
+        """Every word to the server goes through here."""
+        if self._wire is None or self._wire.closed:
+            if self._asked and self._in_act:
+                self._asked = False
+                raise psycopg.OperationalError("the connection was lost")
+            self._wire = Wire(self.reconnected())
+        self._asked = True
+        try:
+            return self._wire.trip(sent, ends=ends)
+        except psycopg.Error:
+            self._asked = False  # the server has undone it by itself
+            raise
+
+    def _pause_or_give_up(self, error: psycopg.Error, ends: float) -> None:
+        lost = self._wire is None or self._wire.closed or isinstance(error, psycopg.OperationalError)
+        if not isinstance(error, _AGAIN) and not lost:
+            raise self._server.unavailable(error) from None
+        if isinstance(error, errors.QueryCanceled) or time.monotonic() >= ends:
+            raise self._server.unavailable(error) from None
+        if not isinstance(error, _AGAIN):
+            time.sleep(_PAUSE)

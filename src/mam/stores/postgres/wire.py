@@ -1,0 +1,200 @@
+"""One trip to the server and back, without what a general driver does for every statement: that takes longer than the
+server's own work.
+
+The server takes all that is sent up to a sync point for one transaction, so an act needs no statement to begin or to
+commit it: questions are flushed and answered, and what is written goes last, together with the sync point.
+"""
+
+from __future__ import annotations
+
+import select
+
+from psycopg import DataError, Error, OperationalError, errors
+from psycopg.pq import ConnStatus, ExecStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from psycopg.pq.abc import PGconn, PGresult
+
+    from mam.stores.postgres.connection import Connection
+
+    Sent = tuple["Statement", dict[str, Any]]
+
+_NUMBERS = (20, 23)
+"""The types whose values are not text here: bigint, integer."""
+_BOOLEAN = 16
+_WELL = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+
+
+class Statement:
+    """A named query as the server wants it: `%(name)s` becomes the number of a parameter."""
+
+    __slots__ = ("_parameters", "name", "text")
+
+    def __init__(self, name: str, query: str) -> None:
+        self.name = name.replace(" ", "_").encode()
+        parameters: list[str] = []
+        first, *rest = query.split("%(")
+        for part in rest:
+            parameter, _, behind = part.partition(")s")
+            if parameter not in parameters:
+                parameters.append(parameter)
+            first += f"${parameters.index(parameter) + 1}{behind}"
+        self.text = first
+        self._parameters = parameters
+
+    def bound(self, values: dict[str, Any]) -> list[bytes | None]:
+        return [None if values[name] is None else _bound(values[name]) for name in self._parameters]
+
+
+class Wire:
+    """One connection, whose server remembers what was prepared."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._server: PGconn = connection.pgconn
+        self._prepared: set[bytes] = set()
+        self._ready = select.poll()
+        self._ready.register(self._server.socket, select.POLLIN)
+        self._server.enter_pipeline_mode()
+
+    @property
+    def closed(self) -> bool:
+        return self._server.status != ConnStatus.OK
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def process(self) -> int:
+        """Of the server, that works for this connection."""
+        return self._server.backend_pid
+
+    def trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
+        """Sends statements and waits for the answers; the rows of the last. With `ends`, all that was sent since the
+        last end has happened and is durable when this returns; when it raises an answer of the server's, none of it."""
+        try:
+            unread = [step for statement, values in sent for step in self._send(statement, values)]
+            if ends:
+                self._server.pipeline_sync()
+            else:
+                self._server.send_flush_request()
+            self._flush()
+            rows = self._answers(unread)
+        except Error:
+            if not self.closed:
+                self._skip(synced=ends)
+            raise
+        except BaseException:
+            self.close()  # somebody has interrupted it in the middle of something
+            raise
+        if ends:
+            self._end()
+        return rows
+
+    def undo(self, *, written: bool) -> None:
+        """Nothing that was sent since the last end happens. Questions alone leave nothing to take back."""
+        try:
+            if written:
+                self._server.send_query_params(b"ROLLBACK", None)
+            self._skip(synced=False)
+        except Error:
+            self.close()
+
+    def _send(self, statement: Statement, values: dict[str, Any]) -> list[bytes | None]:
+        """What will be answered: the name of a statement that is prepared, None for its rows."""
+        name, bound = statement.name, statement.bound(values)
+        preparing = name not in self._prepared
+        if preparing:
+            self._server.send_prepare(name, statement.text.encode())
+            self._prepared.add(name)
+        self._server.send_query_prepared(name, bound)
+        return [name, None] if preparing else [None]
+
+    def _answers(self, unread: list[bytes | None]) -> list[Any]:
+        """The rows of the last statement. The first that failed is what went wrong."""
+        result: PGresult | None = None
+        for place in range(len(unread)):
+            result = self._next()
+            if result is None or result.status not in _WELL:
+                self._prepared.difference_update(unread[place:])  # the server skips what is behind a failure
+                raise self._failure(result)
+            if self._next() is not None:
+                raise OperationalError("the server said more than it was asked")
+        return [] if result is None else _rows(result)
+
+    def _end(self) -> None:
+        try:
+            failed = self._to_sync_point()
+        except BaseException:
+            self.close()  # nobody knows where it stands
+            raise
+        if failed is not None:
+            raise self._failure(failed)
+
+    def _skip(self, *, synced: bool) -> None:
+        """After a failure: past all that is unread, to where the server listens again."""
+        try:
+            if not synced:
+                self._server.pipeline_sync()
+                self._flush()
+            self._to_sync_point()
+        except Error:
+            self.close()
+
+    def _to_sync_point(self) -> PGresult | None:
+        """The failure that was met on the way, if any."""
+        failed: PGresult | None = None
+        silent = 0
+        while (result := self._next()) is None or result.status != ExecStatus.PIPELINE_SYNC:
+            silent = silent + 1 if result is None else 0
+            if self.closed or silent > 1:
+                raise self._failure(result)
+            if result is not None and result.status == ExecStatus.FATAL_ERROR:
+                failed = failed or result
+        return failed
+
+    def _failure(self, result: PGresult | None) -> Error:
+        if result is None or self.closed or not result.error_field(67):  # 67: the SQLSTATE, which only servers give
+            said = "" if result is None else result.error_message.decode(errors="replace").strip()
+            return OperationalError(said or "the connection was lost")
+        return errors.error_from_result(result)
+
+    def _flush(self) -> None:
+        """Reads while it writes: a server whose answers nobody takes would stop listening."""
+        while self._server.flush():
+            select.select([self._server.socket], [self._server.socket], [])
+            self._server.consume_input()
+
+    def _next(self) -> PGresult | None:
+        server = self._server
+        while server.is_busy():
+            self._ready.poll()
+            server.consume_input()
+        return server.get_result()
+
+
+def _bound(value: object) -> bytes:
+    text = str(value).encode()
+    if b"\0" in text:
+        raise DataError("PostgreSQL text cannot contain NUL")
+    return text
+
+
+def _rows(result: PGresult) -> list[Any]:
+    types = [result.ftype(column) for column in range(result.nfields)]
+    return [
+        tuple([_value(result.get_value(row, column), kind) for column, kind in enumerate(types)])
+        for row in range(result.ntuples)
+    ]
+
+
+def _value(value: bytes | None, kind: int) -> Any:
+    if value is None:
+        return None
+    if kind in _NUMBERS:
+        return int(value)
+    return value == b"t" if kind == _BOOLEAN else value.decode()

@@ -1,0 +1,36 @@
+"""One guardian and one roll for a test; both are gone after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.work.processes import identify
+from mam.work.runner import Guardian
+from tests.work.support import Roll, await_gone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def guardian() -> Iterator[Guardian]:
+    with Guardian() as guardian:
+        yield guardian
+        pid = guardian.pid
+        process = None if pid is None else identify(pid)
+    await_gone([] if process is None else [process])
+
+
+@pytest.fixture
+def roll(tmp_path: Path) -> Iterator[Roll]:
+    roll = Roll(tmp_path)
+    yield roll
+    roll.close()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    return str(tmp_path / "log")

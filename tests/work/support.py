@@ -1,0 +1,114 @@
+"""Agents that report their pids through a named pipe, so that a test awaits them and need not guess."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from mam.work.messages import Ended
+from mam.work.processes import ProcessId, identify, is_alive
+from mam.work.runner import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from mam.work.runner import Run
+
+PATIENCE = 60.0
+"""Only so that a broken test ends."""
+
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+class Roll:
+    """A named pipe into which every process of interest writes its pid as a line."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = str(directory / "roll")
+        os.mkfifo(self.path)
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._text = b""
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def hear(self, count: int) -> list[int]:
+        """The next so many pids; whoever wrote them may be gone by now."""
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        while self._text.count(b"\n") < count:
+            assert poll.poll(PATIENCE * 1000), f"only {self._text!r} of {count} processes reported"
+            self._text += os.read(self._descriptor, 1 << 16)
+        lines = self._text.split(b"\n")
+        self._text = b"\n".join(lines[count:])
+        return [int(line) for line in lines[:count]]
+
+    def call(self, count: int) -> list[ProcessId]:
+        """The next so many processes, as they are while they live."""
+        found = [identify(pid) for pid in self.hear(count)]
+        assert None not in found, "a process ended before the test could look at it"
+        return [process for process in found if process is not None]
+
+
+def shell(script: str, *arguments: str, **more: object) -> Plan:
+    return Plan(argv=("/bin/sh", "-c", script, "sh", *arguments), env=ENV, cwd="/", **more)  # type: ignore[arg-type]
+
+
+def python(script: str, *arguments: str, **more: object) -> Plan:
+    """Without site-packages, which nobody needs and everybody would wait for."""
+    argv = (sys.executable, "-I", "-S", "-c", script, *arguments)
+    return Plan(argv=argv, env=ENV, cwd="/", **more)  # type: ignore[arg-type]
+
+
+def finish(run: Run) -> Ended:
+    """The last message, which must say that the run has ended."""
+    last = None
+    while (message := run.wait(PATIENCE)) is not None:
+        last = message
+    assert isinstance(last, Ended), last
+    return last
+
+
+def await_gone(processes: Iterable[ProcessId]) -> None:
+    """By a descriptor of the process where there is one, which turns readable at the end."""
+    ends = time.monotonic() + PATIENCE
+    for process in processes:
+        while is_alive(process):
+            assert time.monotonic() < ends, f"process {process.pid} is still there"
+            try:
+                descriptor = os.pidfd_open(process.pid)
+            except OSError:
+                continue
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(1000)
+            os.close(descriptor)
+
+
+def those_with(argument: str) -> list[int]:
+    """Every process of the system that was started with this argument, or forked from one that was."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if os.fsencode(argument) in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+def await_that(condition: Callable[[], bool], what: str) -> None:
+    """For what sends no signal when it becomes true."""
+    ends = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < ends, what
+        time.sleep(0.005)
+
+
+def descriptors(pid: int | str = "self") -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))

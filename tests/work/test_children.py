@@ -1,0 +1,164 @@
+"""Jobs that jobs hand out, where a store is at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mam.jobs.status import ENDED
+from mam.registry import Registry
+from mam.stores.memory import MemoryStore
+from mam.work.children import is_below, open_below
+from tests.cli.command import Mam
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def mam(tmp_path: Path) -> Mam:
+    here, home = tmp_path / "project", tmp_path / "home"
+    here.mkdir()
+    home.mkdir()
+    return Mam(here, home)
+
+
+def inside(mam: Mam, job: str, prompt: str = "a part", *words: str) -> str:
+    return mam("register", prompt, "--agent", "shell", *words, MAM_JOB_ID=job).line
+
+
+def family_of(mam: Mam, generations: int) -> list[str]:
+    """A job, its child, and so on."""
+    jobs = [mam.register()]
+    for _ in range(generations):
+        jobs.append(inside(mam, jobs[-1]))
+    return jobs
+
+
+def test_who_registers_inside_a_job_is_its_parent(mam: Mam) -> None:
+    parent, child, grandchild = family_of(mam, 2)
+    assert mam.record(parent)["parent_id"] is None
+    assert [mam.record(child)[name] for name in ("parent_id", "depth")] == [parent, 1]
+    assert [mam.record(grandchild)[name] for name in ("parent_id", "depth")] == [child, 2]
+    short = inside(mam, parent[:12])
+    assert mam.record(short)["parent_id"] == parent
+
+
+def test_three_deep_is_deep_enough_unless_configured(mam: Mam) -> None:
+    *_, deepest = family_of(mam, 3)
+    mam("register", "p", "--agent", "a", MAM_JOB_ID=deepest).failed(1, "3 deep", "max_depth")
+    (mam.home / "config" / "mam").mkdir(parents=True)
+    (mam.home / "config" / "mam" / "config.toml").write_text("max_depth = 4\n")
+    deeper = inside(mam, deepest)
+    assert mam.record(deeper)["depth"] == 4
+    mam("register", "p", "--agent", "a", MAM_JOB_ID=deeper).failed(1, "4 deep")
+
+
+def test_a_job_of_another_store_is_no_parent(mam: Mam, tmp_path: Path) -> None:
+    job = mam.register()
+    made = mam("register", "p", "--agent", "a", "--store", str(tmp_path / "other"), MAM_JOB_ID=job)
+    assert made.code == 0
+    assert "is not in this store" in made.stderr
+    record = mam("get", made.out.strip(), "--store", str(tmp_path / "other")).json
+    assert (record["parent_id"], record["depth"]) == (None, 0)
+
+
+def test_a_retry_keeps_its_parent(mam: Mam) -> None:
+    parent, child = family_of(mam, 1)
+    mam("cancel", child)
+    again = mam("retry", child).line
+    assert [mam.record(again)[name] for name in ("parent_id", "depth")] == [parent, 1]
+
+
+def test_cancel_takes_the_tree_along(mam: Mam) -> None:
+    parent, child, grandchild = family_of(mam, 2)
+    done = inside(mam, parent)
+    mam("complete", done)
+    below_done = inside(mam, done)
+    stranger = mam.register()
+    ran = mam("cancel", "--tree", parent, "--reason", "enough")
+    assert ran.code == 0, ran.stderr
+    assert ran.out.splitlines()[0] == parent
+    assert set(ran.out.splitlines()) == {parent, child, grandchild, below_done}
+    assert {mam.status(job) for job in (parent, child, grandchild, below_done)} == {"cancelled"}
+    assert mam.record(grandchild)["reason"] == "enough"
+    assert mam.status(done) == "completed"
+    assert mam.status(stranger) == "pending"
+
+
+def test_cancel_alone_takes_only_what_was_named(mam: Mam) -> None:
+    parent, child = family_of(mam, 1)
+    assert mam("cancel", parent).line == parent
+    assert mam.status(child) == "pending"
+
+
+def test_the_tree_of_an_ended_job_can_still_be_called_off(mam: Mam) -> None:
+    parent, child = family_of(mam, 1)
+    mam("complete", parent)
+    assert mam("cancel", "--tree", parent).line == child
+    assert mam.status(parent) == "completed"
+    again = mam("cancel", "--tree", parent)
+    assert (again.code, again.out) == (0, "")
+
+
+def test_trees_of_several_and_in_json(mam: Mam) -> None:
+    first, second = family_of(mam, 1), family_of(mam, 1)
+    ran = mam("cancel", "--tree", "--json", first[0], first[1], second[0])
+    assert ran.code == 0, ran.stderr
+    assert [record["job_id"] for record in ran.json] == [first[0], first[1], second[0], second[1]]
+    mam("cancel", "--tree", "nosuchjob").failed(1, "nosuchjob")
+
+
+def test_an_attempt_speaks_for_the_named_job_only(mam: Mam) -> None:
+    parent, child = family_of(mam, 1)
+    mam("pick", "-s", "shell")
+    lost = mam("cancel", "--tree", parent, "--attempt", "7")
+    assert lost.code == 4
+    assert mam.status(parent) == "running"
+    ran = mam("cancel", "--tree", parent, "--attempt", "1")
+    assert ran.code == 0, ran.stderr
+    assert mam.status(child) == "cancelled"
+
+
+def test_waiting_for_a_job_of_the_own_label_is_warned_of(mam: Mam) -> None:
+    parent, child = family_of(mam, 1)
+    other = mam("register", "p", "--agent", "codex", MAM_JOB_ID=parent).line
+    warned = mam("wait", child, "--timeout", "0", MAM_JOB_ID=parent)
+    assert warned.code == 5
+    assert "is for shell, as this job is" in warned.stderr
+    assert "as this job is" not in mam("wait", other, "--timeout", "0", MAM_JOB_ID=parent).stderr
+    assert "as this job is" not in mam("wait", child, "--timeout", "0").stderr
+    assert "as this job is" not in mam("wait", child, "--timeout", "0", MAM_JOB_ID="nosuch").stderr
+    mam("complete", child)
+    assert mam("wait", child, MAM_JOB_ID=parent).stderr == ""
+
+
+# -- the rules themselves ----------------------------------------------------------------------------------------------
+
+
+def made(registry: Registry, job_id: str, parent: str | None = None, **choices: Any) -> str:
+    return registry.register(job_id=job_id, prompt="p", agent="a", parent_id=parent, **choices).job.job_id
+
+
+def test_descent_is_followed_upward_and_downward() -> None:
+    registry = Registry(MemoryStore())
+    top, left, right, low = (made(registry, *names) for names in
+                             (("top",), ("left", "top"), ("right", "top"), ("low", "left")))  # fmt: skip
+    assert is_below(registry, low, top)
+    assert not is_below(registry, top, low)
+    assert not is_below(registry, top, top)
+    assert not is_below(registry, right, left)
+    assert not is_below(registry, "missing", top)
+    registry.complete(left)
+    assert set(open_below(registry, top)) == {right, low}
+    assert registry.get(left).status in ENDED
+
+
+def test_a_circle_of_parents_ends() -> None:
+    registry = Registry(MemoryStore())
+    made(registry, "one", "two")
+    made(registry, "two", "one")
+    assert is_below(registry, "one", "two")
+    assert not is_below(registry, "one", "three")
+    assert open_below(registry, "one") == ["two"]

@@ -1,0 +1,407 @@
+"""Clients that mean no good, or do not know better: each is refused or waits for itself, and the worker goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.errors import StoreUnavailable
+from mam.registry import Registry
+from mam.stores.memory import MemoryStore
+from mam.work import door_reception, door_visits
+from mam.work.door import Doors
+from mam.work.door_place import Place, is_private
+from tests.work.doors import PATIENCE, ask, heard, held_job, refused, say, through, visitor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mam.jobs.record import Job
+    from mam.stores.port import Act
+    from mam.work.door import Door
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry(MemoryStore())
+
+
+@pytest.fixture
+def doors(registry: Registry) -> Iterator[Doors]:
+    with Doors(registry) as doors:
+        yield doors
+
+
+@pytest.fixture
+def job(registry: Registry) -> Job:
+    return held_job(registry)
+
+
+@pytest.fixture
+def door(doors: Doors, job: Job) -> Door:
+    return doors.open(job.job_id, job.attempt)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\n", b"garbage\n", b"\x00\xff\xfe\n", b"null\n", b"[]\n", b'"text"\n', b"1e999\n", b"{}\n", b'{"verb": 7}\n',
+        b"[" * 500_000 + b"\n", b'{"a":' * 100_000 + b"\n", b'{"verb": "publish", "data": NaN}\n',
+        b'{"verb": "heartbeat", "attempt": Infinity}\n', b'{"verb": "heartbeat", "attempt": ' + b"9" * 9999 + b"}\n",
+        b'{"verb": "complete", "body": -1}\n', b'{"verb": "complete", "body": 1e3}\n',
+        b'{"verb": "complete", "body": 8388609}\n', b'{"verb": "complete", "body": true}\n',
+        b'{"verb": "complete", "body": 2}\n\xff\xff', b'{"verb": "complete", "body": 3}\na\x00b',
+        b'{"verb": "complete", "result": 5}\n', b'{"verb": "complete", "result": "\\ud800"}\n',
+        b'{"verb": "fail"}\n', b'{"verb": "fail", "reason": "x", "retryable": "yes"}\n',
+        b'{"verb": "publish"}\n', b'{"verb": "publish", "event": ["progress"]}\n',
+        b'{"verb": "publish", "event": "progress", "detail": 5}\n',
+        b'{"verb": "publish", "event": "progress", "data": []}\n',
+        b'{"verb": "publish", "event": "progress", "data": {"a": 1e999}}\n',
+        b'{"verb": "publish", "event": "progress", "data": ' + b'{"a":' * 70 + b"1" + b"}" * 70 + b"}\n",
+        b'{"verb": "publish", "event": "progress", "data": {"a": "' + b"x" * 70_000 + b'"}}\n',
+        b'{"verb": "publish", "event": "progress", "detail": "' + b"x" * 70_000 + b'"}\n',
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused_and_changes_nothing(registry: Registry, door: Door, job: Job, data: bytes) -> None:
+    before = registry.get(job.job_id)
+    refused(say(door, data), 2)
+    assert registry.get(job.job_id) == before
+    assert ask(door, verb="heartbeat")["ok"]
+
+
+def test_a_line_of_ten_mebibytes_is_not_read_to_its_end(door: Door) -> None:
+    refused(say(door, b"x" * 10 * MIB), 2, "1,048,576")
+    refused(say(door, json.dumps({"verb": "complete", "result": "x" * 10 * MIB}).encode() + b"\n"), 2)
+    assert ask(door, verb="heartbeat")["ok"]
+
+
+def test_what_comes_behind_the_request_is_not_read(registry: Registry, door: Door, job: Job) -> None:
+    line = b'{"verb": "publish", "event": "progress"}\n'
+    assert say(door, line * 3)["job"]["last_seq"] == 1
+    assert registry.get(job.job_id).last_seq == 1
+
+
+def test_half_a_line_and_then_silence(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_visits, "READ_SECONDS", 0.2)
+    with visitor(door) as silent, visitor(door) as halting, visitor(door) as short:
+        halting.sendall(b'{"verb": "hea')
+        short.sendall(b'{"verb": "complete", "body": 100}\nonly this')
+        assert ask(door, verb="heartbeat")["ok"]
+        for client in (silent, halting, short):
+            refused(heard(client), 9, "in time")
+
+
+def test_a_client_that_drips_has_no_more_time_than_others(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_visits, "READ_SECONDS", 0.3)
+    with visitor(door) as client:
+        client.settimeout(0.05)
+        text = b""
+        for _ in range(int(PATIENCE / 0.05)):
+            try:
+                client.send(b" ")
+                text = client.recv(4096)
+                break
+            except TimeoutError:
+                continue
+            except BrokenPipeError:
+                break
+        refused(json.loads(text), 9, "in time")
+
+
+def test_clients_that_go_away_at_every_byte(door: Door) -> None:
+    request = b'{"verb": "complete", "body": 5}\nhello'
+    for end in range(len(request) + 1):
+        with visitor(door) as client:
+            client.sendall(request[:end])
+    assert ask(door, verb="heartbeat")["ok"]
+
+
+def test_who_has_said_everything_may_stop_writing(door: Door) -> None:
+    with visitor(door) as client:
+        client.sendall(b'{"verb": "heartbeat"}\n')
+        client.shutdown(socket.SHUT_WR)
+        assert heard(client)["ok"]
+
+
+def test_a_thousand_connections_are_bounded(doors: Doors, registry: Registry, door: Door) -> None:
+    other = doors.open(held_job(registry, "codex").job_id, 1)
+    crowd: list[socket.socket] = []
+    for _ in range(1000):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.setblocking(False)
+        crowd.append(client)
+        try:
+            client.connect(door.address)
+        except BlockingIOError:
+            client.close()
+    assert ask(other, verb="heartbeat")["ok"]
+    assert len(door.visits) <= door_reception.VISITS
+    for client in crowd:
+        client.close()
+    assert ask(door, verb="heartbeat")["ok"]
+
+
+def test_a_thousand_requests_are_all_answered(door: Door, job: Job, registry: Registry) -> None:
+    program = (
+        "import sys; from mam.door import DoorRegistry\n"
+        "for _ in range(125): DoorRegistry(sys.argv[1], None).publish(sys.argv[2], event='progress')"
+    )
+    crowd = [subprocess.Popen([sys.executable, "-c", program, door.address, job.job_id]) for _ in range(8)]
+    assert [process.wait(PATIENCE) for process in crowd] == [0] * 8
+    assert registry.get(job.job_id).last_seq == 1000
+
+
+def test_without_descriptors_the_door_takes_a_breath(door: Door) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with visitor(door) as client:  # its connection is there, and waits to be taken in
+        pass
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(PATIENCE)
+    most = max(map(int, os.listdir("/proc/self/fd"))) + 1
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    spare = []
+    try:
+        while True:
+            spare.append(os.dup(0))
+    except OSError:
+        pass
+    try:
+        client.connect(door.address)
+        client.sendall(b'{"verb": "heartbeat"}\n')
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in spare:
+            os.close(descriptor)
+    assert heard(client)["ok"]
+    client.close()
+
+
+def test_slow_readers_hold_up_only_themselves(doors: Doors, registry: Registry, door: Door) -> None:
+    through(door).complete(door.bound.job_id, result="x" * 8 * MIB)
+    other = doors.open(held_job(registry, "codex").job_id, 1)
+    slow = [visitor(door) for _ in range(20)]
+    for client in slow:
+        client.sendall(b'{"verb": "get"}\n')
+    for client in slow[:2]:
+        assert client.recv(1)  # they have been answered, so that the others wait for them
+    assert ask(other, verb="heartbeat")["ok"]
+    assert door.owed <= door_reception.OWED_LIMIT + 10 * MIB
+    for client in slow[:2]:
+        client.close()
+    answers = [heard(client) for client in slow[2:]]
+    assert all(answer["job"]["said"]["result"] == "x" * 8 * MIB for answer in answers)
+    for client in slow:
+        client.close()
+    assert ask(door, verb="heartbeat")["ok"]
+
+
+def test_who_never_reads_is_sent_away(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    through(door).complete(door.bound.job_id, result="x" * 8 * MIB)
+    monkeypatch.setattr(door_visits, "WRITE_SECONDS", 0.2)
+    with visitor(door) as client:
+        client.sendall(b'{"verb": "get"}\n')
+        assert client.recv(1)
+        while door.visits:
+            assert ask(door, verb="heartbeat")["ok"]
+            if len(door.visits) == 1 and not door.owed:
+                break
+
+
+def test_long_texts_of_many_are_not_all_kept(door: Door) -> None:
+    clients = [visitor(door) for _ in range(8)]
+    for client in clients[:3]:
+        client.sendall(b'{"verb": "complete", "body": %d}\n' % (8 * MIB))
+        client.sendall(b"x")
+    assert ask(door, verb="heartbeat")["ok"]  # behind them: they have been read
+    for client in clients[3:]:
+        client.sendall(b'{"verb": "complete", "body": %d}\n' % (8 * MIB))
+        refused(heard(client), 9, "too many")
+    for client in clients:
+        client.close()
+    assert through(door).complete(door.bound.job_id, result="y" * 8 * MIB)
+
+
+def test_a_slow_store_costs_no_client_its_time(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_visits, "READ_SECONDS", 0.3)
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(MemoryStore):
+        def get(self, job_id: str) -> Job:
+            entered.set()
+            assert leave.wait(PATIENCE)
+            return super().get(job_id)
+
+    store = Slow()
+    leave.set()
+    held = held_job(Registry(store))
+    leave.clear()
+    entered.clear()
+    with Doors(Registry(store)) as doors:
+        door = doors.open(held.job_id, 1)
+        with visitor(door) as early, visitor(door) as late:
+            late.sendall(b'{"verb":')
+            early.sendall(b'{"verb": "get"}\n')
+            assert entered.wait(PATIENCE)
+            time.sleep(0.5)  # the store takes longer than a client may
+            late.sendall(b' "resolve"}\n')
+            leave.set()
+            assert heard(early)["ok"]
+            assert heard(late)["ok"]
+
+
+def test_a_store_in_trouble_is_no_trouble_of_the_doors(doors: Doors, registry: Registry, job: Job) -> None:
+    class Broken(MemoryStore):
+        def get(self, job_id: str) -> Job:
+            raise ZeroDivisionError
+
+        def change(self, job_id: str, act: Act) -> Job:
+            raise ZeroDivisionError
+
+    with Doors(Registry(Broken())) as broken:
+        door = broken.open(job.job_id, 1)
+        for _ in range(2):
+            refused(ask(door, verb="get"), 9, "ZeroDivisionError")
+            refused(ask(door, verb="heartbeat"), 9)
+            refused(ask(door, verb="wait", seen={"a": ""}), 9)
+
+
+# -- other users -------------------------------------------------------------------------------------------------------
+
+NOBODY = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+AS_NOBODY = """
+import os, socket, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+client = socket.socket(socket.AF_UNIX)
+try:
+    client.connect(sys.argv[1])
+    client.sendall(b'{"verb": "heartbeat"}\\n')
+    print(len(client.recv(100)))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+@needs_root
+def test_another_user_cannot_come_in(door: Door) -> None:
+    def tried() -> str:
+        asked = subprocess.run([sys.executable, "-c", AS_NOBODY, door.address], capture_output=True, text=True)
+        return asked.stdout.strip()
+
+    assert tried() == "PermissionError"
+    os.chmod(os.path.dirname(door.address), 0o711)
+    assert tried() == "PermissionError"
+    os.chmod(door.address, 0o666)
+    assert tried() in ("0", "ConnectionResetError", "BrokenPipeError")
+    assert ask(door, verb="heartbeat")["ok"]
+
+
+@needs_root
+def test_a_socket_of_another_user_is_not_spoken_to(tmp_path: Path) -> None:
+    address = "/tmp/mam-test-" + os.urandom(8).hex()
+    program = (
+        "import os, socket, sys; os.setgid(65534); os.setuid(65534)\n"
+        "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777); s.listen()\n"
+        "print('listening', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as impostor:  # fmt: skip
+        assert impostor.stdout is not None
+        assert impostor.stdout.readline()
+        try:
+            from mam.door import DoorRegistry
+
+            with pytest.raises(StoreUnavailable, match="another user"):
+                DoorRegistry(address, lambda: Registry(MemoryStore()))
+        finally:
+            impostor.communicate()
+            os.unlink(address)
+
+
+# -- the place ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_private_runtime_directory_is_used(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip  # noqa: E501
+    runtime = f"/tmp/mam-run-{os.urandom(4).hex()}"
+    os.mkdir(runtime, 0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    try:
+        place = Place()
+        assert os.path.dirname(place.path) == f"{runtime}/mam"
+        assert is_private(f"{runtime}/mam")
+        place.close()
+        os.chmod(runtime, 0o755)
+        open_to_all = Place()
+        assert not open_to_all.path.startswith(runtime)
+        open_to_all.close()
+        os.chmod(runtime, 0o700)
+        os.rmdir(f"{runtime}/mam")
+        os.symlink("/tmp", f"{runtime}/mam")
+        elsewhere = Place()
+        assert not elsewhere.path.startswith(runtime)
+        elsewhere.close()
+    finally:
+        os.unlink(f"{runtime}/mam")
+        os.rmdir(runtime)
+
+
+def test_a_directory_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+    for mode in (0o755, 0o711, 0o770):
+        os.chmod(tmp_path, mode)
+        with pytest.raises(StoreUnavailable):
+            Place(str(tmp_path))
+    with pytest.raises(StoreUnavailable):
+        Place(str(tmp_path / ("long" * 30)))
+
+
+def test_what_a_killed_worker_left_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = f"/tmp/mam-base-{os.urandom(4).hex()}"
+    os.mkdir(base, 0o700)
+    program = (
+        "import sys; from mam.registry import Registry; from mam.stores.memory import MemoryStore\n"
+        "from mam.work.door import Doors; d = Doors(Registry(MemoryStore()), directory=sys.argv[1])\n"
+        "print(d.open('job', 1).address, flush=True); sys.stdin.read()"
+    )
+    workers = [
+        subprocess.Popen([sys.executable, "-c", program, base], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    addresses = []
+    for worker in workers:
+        assert worker.stdout is not None
+        addresses.append(worker.stdout.readline().decode().strip())
+    killed, alive = workers
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    for address in addresses:
+        assert os.path.exists(address)
+        os.utime(os.path.dirname(address), (0, 0))
+    os.mkdir(f"{base}/mam-door-other", 0o700)
+    with open(f"{base}/mam-door-other/file", "w"):
+        os.utime(f"{base}/mam-door-other", (0, 0))
+    Place(base).close()
+    assert [os.path.exists(address) for address in addresses] == [False, True]
+    assert not os.path.exists(os.path.dirname(addresses[0]))
+    assert os.path.exists(f"{base}/mam-door-other/file")
+    alive.communicate()
+    os.utime(os.path.dirname(addresses[1]), (0, 0))
+    Place(base).close()
+    os.unlink(f"{base}/mam-door-other/file")
+    os.rmdir(f"{base}/mam-door-other")
+    assert os.listdir(base) == []
+    os.rmdir(base)

@@ -1,0 +1,357 @@
+"""Nobody is left behind: by trees that do not want to end, and when worker, keeper or guardian are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.work.messages import Failed, Lost, Started
+from mam.work.processes import ProcessId, identify, is_alive, send
+from mam.work.runner import Guardian
+from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell, those_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mam.work.runner import Run
+    from tests.work.support import Roll
+
+DAEMON = """
+import os, sys, signal, time
+def report():
+    with open(sys.argv[1], "w") as roll:
+        roll.write(f"{os.getpid()}\\n")
+def daemon():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            report()
+            while True: time.sleep(1000)
+        os._exit(0)
+    os.wait()
+"""
+IGNORE = "for name in ('SIGTERM', 'SIGINT', 'SIGHUP'): signal.signal(getattr(signal, name), signal.SIG_IGN)\n"
+SLEEP = "report()\nwhile True: time.sleep(1000)\n"
+
+
+def started(run: Run) -> tuple[ProcessId, ProcessId]:
+    message = run.wait(PATIENCE)
+    assert isinstance(message, Started)
+    assert message.agent is not None
+    assert message.keeper is not None
+    return message.agent, message.keeper
+
+
+class TestTreesThatDoNotWantToEnd:
+    def test_sigterm_comes_first_and_reaches_grandchildren(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        polite = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
+        script = f"sh -c '{polite.replace(chr(39), chr(34))}' sh $1 & {polite}"
+        run = guardian.start(shell(script, roll.path), log)
+        both = roll.call(2)
+        run.stop(PATIENCE, "cancelled")
+        ended = finish(run)
+        assert (ended.stdout_tail, ended.exit_code) == ("bye\nbye\n", 0)
+        assert (ended.tree_ended_because, ended.is_tree_gone) == ("cancelled", True)
+        assert not any(map(is_alive, both))
+
+    def test_those_who_ignore_sigterm(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + "os.fork(); os.fork()\n" + SLEEP, roll.path), log)
+        four = roll.call(4)
+        run.stop(0.2, "cancelled")
+        ended = finish(run)
+        assert ended.signal == signal.SIGKILL
+        assert not any(map(is_alive, four))
+
+    def test_a_daemon_of_its_own_session(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, roll.path), log)
+        both = roll.call(2)
+        assert len({os.getsid(process.pid) for process in both}) == 2
+        run.stop(0.1, "cancelled")
+        assert finish(run).is_tree_gone
+        assert not any(map(is_alive, both))
+
+    def test_a_daemon_that_outlives_the_agent(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        """It holds the pipes open too, and the run still ends."""
+        run = guardian.start(python(DAEMON + IGNORE + "daemon(); daemon(); print('done')", roll.path), log)
+        daemons = roll.call(2)
+        ended = finish(run)
+        assert (ended.exit_code, ended.stdout_tail) == (0, "done\n")
+        assert ended.tree_ended_because == "the agent ended and left processes behind"
+        assert not any(map(is_alive, daemons))
+
+    def test_who_ends_a_moment_after_the_agent_is_not_ended(self, guardian: Guardian, log: str) -> None:
+        """A shell does not wait for the far side of `> >(tee …)`."""
+        run = guardian.start(shell("(trap '' TERM; sleep 0.05; echo last) & exit 5"), log)
+        ended = finish(run)
+        assert (ended.exit_code, ended.stdout_tail, ended.tree_ended_because) == (5, "last\n", None)
+
+    def test_those_who_are_stopped(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        script = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
+        run = guardian.start(shell(script, roll.path), log)
+        [agent] = roll.call(1)
+        assert send(agent, signal.SIGSTOP)
+        run.stop(PATIENCE, "cancelled")
+        assert finish(run).stdout_tail == "bye\n"
+
+    @pytest.mark.parametrize(
+        ("loop", "reports"),
+        [
+            # A chain in the agent's group: every process forks the next and ends.
+            ("if os.fork(): os._exit(0)\n    if number == 20: report()", 1),
+            # The same, each in a session of its own, which no signal to a group reaches.
+            ("if os.fork(): os._exit(0)\n    os.setsid()\n    if number == 20: report()", 1),
+            # A parent that makes children for ever, who leave its session.
+            ("if os.fork() == 0: os.setsid(); time.sleep(1000)\n    if number == 20: report()", 1),
+            # A tree that doubles, up to some hundreds.
+            ("os.fork()\n    if number == 7: report(); time.sleep(1000)", 256),
+        ],
+        ids=["chain", "sessions", "nursery", "doubling"],
+    )
+    def test_fork_loops(self, guardian: Guardian, log: str, roll: Roll, loop: str, reports: int) -> None:
+        script = f"{DAEMON}{IGNORE}import itertools\nfor number in itertools.count():\n    {loop}\n"
+        run = guardian.start(python(script, roll.path), log)
+        _, keeper = started(run)
+        roll.hear(reports)
+        await_that(lambda: bool(those_with(roll.path)), "nothing runs")
+        run.stop(0, "cancelled")
+        assert finish(run).is_tree_gone
+        assert those_with(roll.path) == []
+        await_gone([keeper])
+
+    def test_a_child_that_is_born_during_the_grace(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        script = DAEMON + "signal.signal(signal.SIGTERM, lambda *_: daemon())\n" + SLEEP
+        run = guardian.start(python(script, roll.path), log)
+        roll.call(1)
+        run.stop(1, "cancelled")
+        [late] = roll.call(1)
+        assert finish(run).is_tree_gone
+        assert not is_alive(late)
+
+    def test_a_second_word_shortens_the_grace(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + SLEEP, roll.path), log)
+        roll.call(1)
+        run.stop(1000, "first")
+        run.stop(0, "second")
+        assert finish(run).tree_ended_because == "first"
+
+    def test_an_agent_that_floods_is_ended_just_the_same(self, guardian: Guardian, log: str) -> None:
+        run = guardian.start(shell("exec yes", log_limit=1 << 20), log)
+        started(run)
+        while (message := run.wait(PATIENCE)) is None or message.as_dict().get("stdout", 0) < 1 << 20:
+            assert message is not None
+        run.stop(0, "enough")
+        ended = finish(run)
+        assert (ended.signal, ended.tree_ended_because) == (signal.SIGKILL, "enough")
+
+
+class Killable:
+    """A worker that really is another process."""
+
+    def __init__(self, log: str, argv: tuple[str, ...]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.work.a_worker", log, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert self.process.stdout is not None
+        said = json.loads(self.process.stdout.readline())
+        guardian, agent = identify(said["guardian"]), ProcessId.from_json(said["agent"])
+        keeper, worker = ProcessId.from_json(said["keeper"]), identify(self.process.pid)
+        assert guardian is not None
+        assert agent is not None
+        assert keeper is not None
+        assert worker is not None
+        self.guardian, self.agent, self.keeper, self.worker = guardian, agent, keeper, worker
+
+    def kill(self, *who: ProcessId) -> None:
+        for process in who:
+            assert send(process, signal.SIGKILL)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+        await_gone([self.keeper, self.guardian])
+
+
+@pytest.fixture
+def killable(log: str, roll: Roll) -> Iterator[Killable]:
+    """With an agent, a child of it and a daemon, who all ignore SIGTERM."""
+    worker = Killable(log, python(DAEMON + IGNORE + "daemon(); os.fork()\n" + SLEEP, roll.path).argv)
+    yield worker
+    worker.close()
+
+
+class TestKilled:
+    def test_worker(self, killable: Killable, roll: Roll) -> None:
+        tree = roll.call(3)
+        killable.kill(killable.worker)
+        await_gone([*tree, killable.agent, killable.keeper, killable.guardian])
+
+    def test_worker_and_keeper(self, killable: Killable, roll: Roll) -> None:
+        tree = roll.call(3)
+        killable.kill(killable.keeper, killable.worker)
+        await_gone([*tree, killable.guardian])
+
+    def test_worker_and_guardian(self, killable: Killable, roll: Roll) -> None:
+        tree = roll.call(3)
+        killable.kill(killable.guardian, killable.worker)
+        await_gone([*tree, killable.keeper])
+
+    def test_keeper_and_guardian_the_worker_ends_what_it_can_name(self, killable: Killable, roll: Roll) -> None:
+        """The daemon has left the tree for the first process of the system; this much is lost with both."""
+        daemon, *rest = sorted(roll.call(3), key=lambda process: os.getsid(process.pid) == killable.agent.pid)
+        killable.kill(killable.guardian, killable.keeper)
+        try:
+            await_gone(rest)
+        finally:
+            send(daemon, signal.SIGKILL)
+
+    def test_worker_by_the_terminal(self, killable: Killable, roll: Roll) -> None:
+        """Ctrl-C goes to the group of the terminal; guardian, keeper and agent are in other sessions."""
+        tree = roll.call(3)
+        sessions = {os.getsid(process.pid) for process in (killable.guardian, killable.keeper, killable.agent)}
+        assert os.getsid(killable.process.pid) not in sessions
+        killable.process.send_signal(signal.SIGINT)
+        await_gone([*tree, killable.keeper, killable.guardian])
+
+    def test_worker_while_the_agent_floods(self, log: str, roll: Roll) -> None:
+        worker = Killable(log, shell("echo $$ > $1; yes & exec yes", roll.path).argv)
+        try:
+            tree = roll.call(1)
+            worker.kill(worker.worker)
+            await_gone([*tree, worker.keeper])
+        finally:
+            worker.close()
+
+    def test_signals_for_everybody_do_not_end_the_guardian(self, guardian: Guardian, log: str) -> None:
+        finish(guardian.start(shell("exit 0"), log))
+        pid = guardian.pid
+        assert pid is not None
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            os.kill(pid, number)
+        assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
+        assert guardian.pid == pid
+
+    def test_sigterm_for_the_keeper_ends_its_run(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
+        roll.call(1)
+        assert send(started(run)[1], signal.SIGTERM)
+        ended = finish(run)
+        assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was told to end")
+
+    def test_the_worker_learns_that_the_keeper_died(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, roll.path), log)
+        tree = roll.call(2)
+        assert send(started(run)[1], signal.SIGKILL)
+        last = run.wait(PATIENCE)
+        assert last == Lost(reason="the keeper of the run was killed", left=None)
+        assert run.ended == last
+        await_gone(tree)
+        assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
+
+    def test_a_keeper_that_was_stopped_is_passed_over(
+        self, guardian: Guardian, log: str, roll: Roll, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """By its agent, for instance, which may send signals to whatever belongs to its user. The guardian would make
+        it go on, so it is stopped too."""
+        monkeypatch.setattr("mam.work.runner._OVERDUE_SECONDS", 0.1)
+        monkeypatch.setattr("mam.work.takeover.KEEPER_SECONDS", 0.1)
+        finish(guardian.start(shell("exit 0"), log))
+        script = "kill -STOP $2; kill -STOP $PPID; echo $$ > $1; exec sleep 1000"
+        run = guardian.start(shell(script, roll.path, str(guardian.pid)), log)
+        tree = roll.call(1)
+        run.stop(0.1, "cancelled")
+        *_, last = run.messages()
+        assert last == Lost(reason="the keeper of the run does not answer", left=None)
+        await_gone(tree)
+        os.kill(guardian.pid or 0, signal.SIGCONT)
+
+    def test_a_keeper_that_was_stopped_is_made_to_go_on(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(shell("kill -STOP $PPID; echo $$ > $1; exec sleep 1000", roll.path), log)
+        roll.call(1)
+        run.stop(0, "cancelled")
+        assert finish(run).tree_ended_because == "cancelled"
+
+    def test_other_runs_go_on_when_one_keeper_dies(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        ones = [guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), f"{log}{n}") for n in range(3)]
+        agents = roll.call(3)
+        keepers = [started(run)[1] for run in ones]
+        send(keepers[1], signal.SIGKILL)
+        assert isinstance(ones[1].wait(PATIENCE), Lost)
+        assert [run.wait(0.05) for run in (ones[0], ones[2])] == [None, None]
+        assert sum(map(is_alive, agents)) == 2
+        for run in (ones[0], ones[2]):
+            run.stop(1, "over")
+            assert finish(run).signal == signal.SIGTERM
+
+    def test_a_dead_guardian_is_replaced_and_its_runs_go_on(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        first = guardian.start(shell("echo $$ > $1; read line < $2; exit 6", roll.path, roll.path + "2"), log)
+        os.mkfifo(roll.path + "2")
+        roll.call(1)
+        pid = guardian.pid
+        assert pid is not None
+        old = identify(pid)
+        assert old is not None
+        assert send(old, signal.SIGKILL)
+        assert finish(guardian.start(shell("exit 3"), log + "2")).exit_code == 3
+        assert guardian.pid != pid
+        with open(roll.path + "2", "w") as go:
+            go.write("go\n")
+        assert finish(first).exit_code == 6
+
+    def test_a_guardian_killed_while_many_start(self, guardian: Guardian, tmp_path: Path) -> None:
+        """Every run ends in one of the ways that are said, and none twice."""
+        finish(guardian.start(shell("exit 0"), str(tmp_path / "first")))
+        codes: list[int | None] = []
+
+        def serve(thread: int) -> None:
+            for number in range(20):
+                run = guardian.start(shell("exit 3"), str(tmp_path / f"{thread}-{number}"))
+                *_, last = run.messages()
+                codes.append(getattr(last, "exit_code", None))
+                assert not isinstance(last, Failed), last
+
+        threads = [threading.Thread(target=serve, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for ended in range(10, 70, 10):
+            await_that(lambda ended=ended: len(codes) >= ended, "the runs do not go on")  # type: ignore[misc]
+            pid = guardian.pid
+            process = None if pid is None else identify(pid)
+            assert process is None or send(process, signal.SIGKILL)
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert codes == [3] * 80
+
+    def test_a_guardian_that_hangs_is_replaced(
+        self, guardian: Guardian, log: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        finish(guardian.start(shell("exit 0"), log))
+        pid = guardian.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr("mam.work.runner._READY_SECONDS", 0.3)
+        assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
+        assert guardian.pid != pid
+
+    def test_the_guardian_waits_for_its_last_run(self, log: str, roll: Roll) -> None:
+        guardian = Guardian()
+        run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
+        agents = roll.call(1)
+        pid = guardian.pid
+        assert pid is not None
+        process = identify(pid)
+        assert process is not None
+        guardian.close(timeout=0.05)
+        assert is_alive(process)
+        assert is_alive(agents[0])
+        run.stop(0, "over")
+        assert finish(run).signal == signal.SIGKILL
+        await_gone([process])
+        await_that(lambda: identify(pid) is None, "a zombie is left")

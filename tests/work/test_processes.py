@@ -1,0 +1,159 @@
+"""A process is its boot, pid and start time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mam.work.processes import Entry, ProcessId, identify, is_alive, look, ps, send, table
+from mam.work.trees import _children_by_table, finder, walk
+from tests.work.support import await_gone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def known(pid: int) -> ProcessId:
+    process = identify(pid)
+    assert process is not None
+    return process
+
+
+def test_a_process_is_alive_until_it_ends(sleeper: subprocess.Popen[bytes]) -> None:
+    process = known(sleeper.pid)
+    assert is_alive(process)
+    assert send(process, signal.SIGKILL)
+    await_gone([process])  # by now it is a zombie, which this test has not waited for
+    assert not is_alive(process)
+    sleeper.wait()
+    assert not is_alive(process)
+    assert identify(sleeper.pid) is None
+    assert not send(process, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("change", [{"start_time": 1}, {"boot_id": "another"}, {"namespace": 7}])
+def test_the_same_pid_alone_is_somebody_else(sleeper: subprocess.Popen[bytes], change: dict[str, Any]) -> None:
+    stranger = known(sleeper.pid).replace(**change)
+    assert not is_alive(stranger)
+    assert not send(stranger, signal.SIGKILL)
+    assert sleeper.poll() is None
+    assert is_alive(known(sleeper.pid))
+
+
+def test_a_pid_that_is_used_again_is_somebody_else(tmp_path: Any) -> None:
+    """For real, in a namespace where pids can be chosen. Needs root, which CI has."""
+    if os.geteuid() != 0 and not os.environ.get("CI"):
+        pytest.skip("choosing a pid needs root")
+    script = """
+import os, subprocess, time
+from mam.work.processes import identify, is_alive, send
+def start(pid):
+    open("/proc/sys/kernel/ns_last_pid", "w").write(str(pid - 1))
+    process = subprocess.Popen(["sleep", "1000"])
+    assert process.pid == pid, process.pid
+    return process
+first = start(500)
+earlier = identify(500)
+first.kill(); first.wait()
+time.sleep(0.02)  # the kernel counts start times in hundredths of a second
+second = start(500)
+assert identify(500) is not None and identify(500) != earlier
+assert not is_alive(earlier) and not send(earlier, 9) and second.poll() is None
+second.kill(); second.wait()
+print("seen")
+"""
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", script]
+    asked = subprocess.run(command, capture_output=True, text=True)
+    assert asked.stdout == "seen\n", asked.stderr
+
+
+def test_json_there_and_back() -> None:
+    process = known(os.getpid())
+    assert ProcessId.from_json(process.to_json()) == process
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        None,
+        [],
+        "12",
+        {},
+        {"boot_id": "b", "pid": 12},
+        {"boot_id": "", "pid": 12, "start_time": 1},
+        {"boot_id": "b", "pid": True, "start_time": 1},
+        {"boot_id": "b", "pid": 1, "start_time": 1},
+        {"boot_id": "b", "pid": 0, "start_time": 1},
+        {"boot_id": "b", "pid": -1, "start_time": 1},
+        {"boot_id": "b", "pid": 2**40, "start_time": 1},
+        {"boot_id": "b", "pid": "12", "start_time": 1},
+        {"boot_id": "b", "pid": 12, "start_time": 1.5},
+        {"boot_id": "b", "pid": 12, "start_time": 1, "namespace": None},
+    ],
+)
+def test_what_is_not_a_process_is_none(junk: object) -> None:
+    """Least of all 0, -1 and 1, which a signal would carry to a group, to everybody, and to the first process."""
+    assert ProcessId.from_json(junk) is None
+
+
+def test_a_name_full_of_parentheses_is_read_right(tmp_path: Any) -> None:
+    program = tmp_path / "a) Z 1 (b"
+    program.symlink_to("/usr/bin/sleep")
+    process = subprocess.Popen([str(program), "1000"])
+    try:
+        entry = look(process.pid)
+        assert entry is not None
+        assert (entry.pid, entry.parent, entry.dead) == (process.pid, os.getpid(), False)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_everybody_is_in_the_table(sleeper: subprocess.Popen[bytes]) -> None:
+    found = {entry.pid: entry for entry in table()}
+    assert found[sleeper.pid] == look(sleeper.pid)
+    assert found[sleeper.pid].session == os.getsid(sleeper.pid)
+
+
+def test_ps_says_the_same(sleeper: subprocess.Popen[bytes]) -> None:
+    """As far as it can: it gives the group for the session, and the start in seconds."""
+
+    def comparable(entry: Entry) -> Entry:
+        return entry.replace(start_time=0, session=0)
+
+    exact = look(sleeper.pid)
+    assert exact is not None
+    alone = list(ps("-p", str(sleeper.pid)))
+    assert [comparable(entry) for entry in alone] == [comparable(exact)]
+    assert alone[0] in list(ps("-ax"))
+    assert alone == list(ps("-p", str(sleeper.pid)))
+
+
+def test_both_ways_to_find_children_agree(sleeper: subprocess.Popen[bytes]) -> None:
+    assert sleeper.pid in finder()(os.getpid())
+    assert sleeper.pid in _children_by_table()(os.getpid())
+
+
+def test_a_walk_tells_parents_first() -> None:
+    with subprocess.Popen(["sh", "-c", "sh -c 'sleep 1000 & echo; wait' & wait"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        told: list[tuple[int, int]] = []
+        walk(process.pid, lambda pid, parent: told.append((pid, parent)))
+        assert len(told) == 2
+        assert [parent for _, parent in told] == [process.pid, told[0][0]]
+        for pid in (process.pid, *[pid for pid, _ in told]):
+            os.kill(pid, signal.SIGKILL)

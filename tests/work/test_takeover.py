@@ -1,0 +1,142 @@
+"""An earlier attempt on this host is ended before the next begins; what cannot be ended is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mam.work.messages import Ended, Started
+from mam.work.processes import identify, is_alive, send
+from mam.work.takeover import end_earlier
+from tests.work.support import PATIENCE, await_gone, python, shell
+from tests.work.test_guardian_kills import DAEMON, IGNORE, SLEEP, Killable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.work.runner import Guardian
+    from tests.work.support import Roll
+
+
+def record(killable: Killable) -> dict[str, Any]:
+    return {"agent": killable.agent.to_json(), "keeper": killable.keeper.to_json()}
+
+
+@pytest.fixture
+def killable(log: str, roll: Roll) -> Iterator[Killable]:
+    worker = Killable(log, python(DAEMON + IGNORE + "daemon(); os.fork()\n" + SLEEP, roll.path).argv)
+    yield worker
+    worker.close()
+
+
+def test_a_run_whose_worker_lives_or_hangs(killable: Killable, roll: Roll) -> None:
+    tree = roll.call(3)
+    send(killable.worker, signal.SIGSTOP)
+    assert end_earlier(record(killable)) is None
+    assert not any(map(is_alive, [*tree, killable.keeper, killable.agent]))
+
+
+def test_a_worker_learns_why_its_run_was_ended(guardian: Guardian, log: str, roll: Roll) -> None:
+    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
+    roll.call(1)
+    started = run.wait(PATIENCE)
+    assert isinstance(started, Started)
+    assert end_earlier(started.to_json()) is None
+    ended = run.wait(PATIENCE)
+    assert isinstance(ended, Ended)
+    assert ended.tree_ended_because == "the keeper was told to end"
+
+
+def test_a_keeper_that_hangs_is_ended_with_its_tree(killable: Killable, roll: Roll) -> None:
+    """Stopped, it can do nothing about the SIGTERM it is sent first."""
+    tree = roll.call(3)
+    send(killable.keeper, signal.SIGSTOP)
+    assert end_earlier(record(killable)) is None
+    assert not any(map(is_alive, [*tree, killable.keeper]))
+
+
+def test_an_agent_without_keeper_guardian_and_worker(killable: Killable, roll: Roll) -> None:
+    daemon, *rest = sorted(roll.call(3), key=lambda process: os.getsid(process.pid) == killable.agent.pid)
+    killable.kill(killable.worker, killable.guardian, killable.keeper)
+    try:
+        await_gone([killable.keeper])
+        assert is_alive(killable.agent)
+        assert end_earlier(record(killable)) is None
+        assert not any(map(is_alive, rest))
+    finally:
+        send(daemon, signal.SIGKILL)
+
+
+def test_what_is_left_of_a_dead_agent_is_named_and_not_touched(killable: Killable, roll: Roll) -> None:
+    """The number of a session proves nothing once its leader is gone."""
+    tree = roll.call(3)
+    [child] = [one for one in tree if one != killable.agent and os.getsid(one.pid) == killable.agent.pid]
+    killable.kill(killable.worker, killable.guardian, killable.keeper, killable.agent)
+    try:
+        await_gone([killable.keeper, killable.agent])
+        left = end_earlier(record(killable))
+        assert left == f"process {child.pid} may be left of the earlier attempt, which cannot be told for certain"
+        assert is_alive(child)
+    finally:
+        for process in tree:
+            send(process, signal.SIGKILL)
+
+
+def test_all_gone_already(guardian: Guardian, log: str) -> None:
+    run = guardian.start(shell("exit 0"), log)
+    started, *_ = run.messages()
+    assert isinstance(started, Started)
+    assert end_earlier(started.to_json()) is None
+
+
+class TestNotTouched:
+    @pytest.fixture
+    def bystander(self) -> Iterator[subprocess.Popen[bytes]]:
+        process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        yield process
+        assert process.poll() is None
+        process.kill()
+        process.wait()
+
+    def test_the_same_pid_of_somebody_else(self, bystander: subprocess.Popen[bytes]) -> None:
+        process = identify(bystander.pid)
+        assert process is not None
+        stranger = process.replace(start_time=process.start_time - 1).to_json()
+        assert end_earlier({"agent": stranger, "keeper": stranger}) is None
+
+    def test_another_host_and_an_earlier_boot(self, bystander: subprocess.Popen[bytes]) -> None:
+        process = identify(bystander.pid)
+        assert process is not None
+        there: dict[str, Any] = {"agent": process.replace(boot_id="other").to_json()}
+        assert end_earlier(there) == (
+            "the earlier attempt ran on another host, or before a restart and could not be ended from here"
+        )
+        there["host"] = "build7"
+        assert end_earlier(there) == "the earlier attempt ran on build7 and could not be ended from here"
+        assert end_earlier(there, host="build7") is None  # it has been restarted since, which ended everything
+
+    def test_another_container(self, bystander: subprocess.Popen[bytes]) -> None:
+        process = identify(bystander.pid)
+        assert process is not None
+        there = {"agent": process.replace(namespace=7).to_json()}
+        assert end_earlier(there) == (
+            "the earlier attempt ran in another container of this machine and could not be ended from here"
+        )
+
+    @pytest.mark.parametrize("junk", [{}, {"agent": None, "keeper": 12}, {"agent": {"pid": -1}}])
+    def test_a_record_that_says_nothing(self, junk: dict[str, Any]) -> None:
+        assert end_earlier(junk) == "the processes of the earlier attempt are not known, so they could not be ended"
+
+    def test_oneself(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        """An agent that starts a worker which takes over the very job it runs in."""
+        script = (
+            "import os\nfrom mam.work.processes import identify\nfrom mam.work.takeover import end_earlier\n"
+            "print(end_earlier({'agent': identify(os.getppid()).to_json()}))"
+        )
+        asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert asked.stdout == "this worker runs inside the earlier attempt, which was therefore not ended\n"

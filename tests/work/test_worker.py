@@ -1,0 +1,394 @@
+"""The worker in this process: what it makes of good and bad agents, on memory, files and SQLite."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.config import Config
+from mam.stores.files.store import FilesStore, create_files_store
+from mam.stores.memory import MemoryStore
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
+from mam.testing.conformance.base import check_journal, terminal_events
+from mam.work.validator import trusted_validation
+from tests.work.repositories import make_repository
+from tests.work.shop import Shop
+from tests.work.support import await_gone, await_that
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mam.stores.port import Store
+    from tests.work.support import Roll
+
+HERE = os.uname().nodename
+
+
+def make_store(kind: str, folder: Path) -> Store:
+    if kind == "memory":
+        return MemoryStore()
+    if kind == "files":
+        create_files_store(str(folder / "jobs"))
+        return FilesStore(str(folder / "jobs"))
+    create_sqlite_store(str(folder / "jobs.db"))
+    return SqliteStore(str(folder / "jobs.db"))
+
+
+@pytest.fixture(params=["memory", "files", "sqlite"])
+def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
+    """On every store; the journal is sound after each test."""
+    store = make_store(request.param, tmp_path)
+    shop = Shop(store, tmp_path)
+    yield shop
+    check_journal(store)
+    store.close()
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Shop:
+    """For what has nothing to do with the store."""
+    return Shop(MemoryStore(), tmp_path)
+
+
+class TestEnds:
+    def test_one_that_does_it(self, shop: Shop) -> None:
+        job = shop.ended("echo out; echo err >&2; echo $MAM_JOB_ID $MAM_ATTEMPT")
+        assert (job.status, job.checked, job.ended_attempt, job.supervised) == ("completed", False, 1, False)
+        assert job.result == f"out\n{job.job_id} 1"
+        assert sorted(shop.output(job.job_id).split()) == sorted([b"out", b"err", job.job_id.encode(), b"1"])
+        assert job.run is not None
+        assert (job.run["exit_code"], job.run["signal"], job.run["host"]) == (0, None, HERE)
+        assert job.run["place"] == str(shop.place)
+        assert {"cpu_seconds", "memory_bytes", "wall_seconds", "process"} <= set(job.run)
+        assert [event["event"] for event in shop.store.events(job.job_id)] == ["started", "completed"]
+
+    def test_one_that_fails(self, shop: Shop) -> None:
+        job = shop.ended("echo half; exit 3")
+        assert (job.status, job.reason, job.result, job.retries) == ("error", "exit code 3", "half", 0)
+        assert terminal_events(shop.store, job.job_id) == [("error", "error")]
+
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+    def test_one_that_a_signal_ends(self, quick: Shop, number: signal.Signals) -> None:
+        job = quick.ended(f"kill -{number.value} $$")
+        assert (job.status, job.reason) == ("error", f"ended by signal {number.value}")
+        assert job.run is not None
+        assert (job.run["exit_code"], job.run["signal"]) == (None, number)
+
+    def test_one_that_takes_too_long(self, shop: Shop, roll: Roll) -> None:
+        job = shop.ended(f"sh -c 'echo $$ > {roll.path}; sleep 1000' & echo $$ > {roll.path}; wait", timeout_sec=1)
+        assert (job.status, job.reason) == ("error", "timed out after 1 s")
+        roll.hear(2)
+
+    def test_a_silent_one(self, quick: Shop) -> None:
+        job = quick.ended("exec sleep 1000", idle_timeout_sec=1, on_idle="stop")
+        assert (job.status, job.reason) == ("error", "silent for 1 s")
+
+    def test_an_unknown_agent(self, quick: Shop) -> None:
+        job = quick.ended("do it", agent="nobody")
+        assert job.status == "error"
+        assert "nobody is not an agent" in str(job.reason)
+        assert "config.toml" in str(job.reason)
+
+    def test_a_script_of_a_mebibyte(self, quick: Shop) -> None:
+        job = quick.ended("# " + "x" * ((1 << 20) - 10) + "\nexit 4")
+        assert job.reason == "exit code 4"
+
+    def test_an_interpreter_that_is_not_there(self, quick: Shop) -> None:
+        job = quick.ended("#!/no/such/interpreter\n")
+        assert job.status == "error"
+        assert "No such file" in str(job.reason)
+
+
+class TestHands:
+    def test_concurrency(self, shop: Shop, roll: Roll) -> None:
+        gate = shop.folder / "gate"
+        os.mkfifo(gate)
+        jobs = [shop.job(f"echo $$ > {roll.path}; read line < {gate}") for _ in range(4)]
+        with shop.at_work(concurrency=3, drain=True):
+            roll.hear(3)
+            assert [shop.get(job).status for job in jobs] == ["running"] * 3 + ["pending"]
+            with open(gate, "w", encoding="ascii") as opened:
+                roll_left = threading.Thread(target=roll.hear, args=(1,))
+                roll_left.start()
+                while any(not shop.get(job).status.ended for job in jobs):
+                    opened.write("\n" * 8)
+                    opened.flush()
+                roll_left.join()
+
+    def test_labels_take_turns(self, quick: Shop) -> None:
+        order = quick.folder / "order"
+        for label in ("a", "a", "a", "b", "b", "c"):
+            quick.job(f"echo {label} >> {order}", label=label)
+        assert quick.drain(labels=("a", "b", "c")) == 6
+        assert order.read_text().split() == ["a", "b", "c", "a", "b", "a"]
+
+    def test_once_takes_one(self, quick: Shop) -> None:
+        jobs = [quick.job("exit 0") for _ in range(3)]
+        assert quick.drain(most=1) == 1
+        assert [quick.get(job).status for job in jobs] == ["completed", "pending", "pending"]
+
+    def test_only_this_job_until_it_has_ended(self, quick: Shop) -> None:
+        first, second = quick.job("exit 0"), quick.job("exit 0")
+        with quick.worker(job_id=second) as worker:
+            worker.run()
+        assert (quick.get(first).status, quick.get(second).status) == ("pending", "completed")
+
+    def test_a_job_that_comes_later_is_taken_at_once(self, shop: Shop) -> None:
+        with shop.at_work():
+            assert shop.until(shop.job("exit 0")).status == "completed"
+            assert shop.until(shop.job("exit 0")).status == "completed"
+
+    def test_one_that_waits_for_a_retry_is_taken_again(self, quick: Shop) -> None:
+        quick.config = Config(
+            commands={"busy": {"argv": ["/bin/sh", "-c", "exit 75", "--", "{brief}"], "retry_codes": [75]}}
+        )
+        job = quick.ended("do it", agent="busy", max_retries=2)
+        assert (job.status, job.waiting_for, job.retries, job.reason) == ("waiting", "retry", 1, "exit code 75")
+
+
+class TestStopping:
+    def test_handing_back_ends_the_tree_and_costs_nothing(self, shop: Shop, roll: Roll) -> None:
+        job = shop.job(f"sh -c 'echo $$ > {roll.path}; sleep 1000' & echo $$ > {roll.path}; wait")
+        with shop.at_work():
+            both = roll.call(2)
+        await_gone(both)
+        found = shop.get(job)
+        assert (found.status, found.losses, found.retries, found.attempt) == ("pending", 0, 0, 1)
+        assert any("handed back" in line for line in shop.said)
+
+    def test_an_agent_that_answers_sigterm_with_success_is_not_done(self, quick: Shop, roll: Roll) -> None:
+        job = quick.job(f"trap 'exit 0' TERM; echo $$ > {roll.path}; while :; do sleep 0.01; done")
+        with quick.at_work():
+            roll.hear(1)
+        assert quick.get(job).status == "pending"
+
+    def test_finishing_what_runs(self, shop: Shop, roll: Roll) -> None:
+        gate = shop.folder / "gate"
+        os.mkfifo(gate)
+        first = shop.job(f"echo $$ > {roll.path}; read line < {gate}")
+        second = shop.job("exit 0")
+        with shop.at_work() as worker:
+            roll.hear(1)
+            worker.stop()
+            gate.write_text("\n")
+            assert shop.until(first).status == "completed"
+        assert shop.get(second).status == "pending"
+
+    def test_a_check_that_is_broken_off_says_nothing(self, quick: Shop, roll: Roll) -> None:
+        script = quick.folder / "check"
+        script.write_text(f"echo $$ > {roll.path}; sleep 1000\n")
+        job = quick.job("exit 0", validation=trusted_validation(str(script)))
+        with quick.at_work():
+            checking = roll.call(1)
+        await_gone(checking)
+        assert quick.get(job).status == "pending"
+
+    def test_cancelled_while_it_is_checked(self, quick: Shop, roll: Roll) -> None:
+        script = quick.folder / "check"
+        script.write_text(f"echo $$ > {roll.path}; sleep 1000\n")
+        job = quick.job("exit 0", validation=trusted_validation(str(script)))
+        with quick.at_work():
+            checking = roll.call(1)
+            quick.registry.cancel(job)
+            await_gone(checking)
+        assert quick.get(job).status == "cancelled"
+
+    def test_a_check_may_take_longer_than_a_lease(self, quick: Shop) -> None:
+        script = quick.folder / "check"
+        script.write_text("sleep 2\n")
+        job = quick.job("exit 0", validation=trusted_validation(str(script)))
+        quick.drain(lease=1.0)
+        assert (quick.get(job).status, quick.get(job).reason, quick.get(job).checked) == ("completed", None, True)
+
+
+class TestCancelling:
+    def test_it_reaches_grandchildren_and_those_who_left(self, shop: Shop, roll: Roll) -> None:
+        away = f"{sys.executable} -I -S -c 'import os, time; os.setsid(); open({roll.path!r}, \"w\").write(str(os.getpid()) + chr(10)); time.sleep(1000)'"
+        job = shop.job(f"({away} &) ; sh -c 'echo $$ > {roll.path}; sleep 1000' & echo $$ > {roll.path}; wait")
+        with shop.at_work():
+            three = roll.call(3)
+            shop.registry.cancel(job, reason="no longer needed")
+            await_gone(three)
+            await_that(lambda: any("given up" in line for line in shop.said), "the worker did not notice")
+        found = shop.get(job)
+        assert (found.status, found.reason) == ("cancelled", "no longer needed")
+        assert terminal_events(shop.store, job) == [("error", "cancelled")]
+
+    def test_one_that_ignores_sigterm(self, quick: Shop, roll: Roll) -> None:
+        job = quick.job(f"trap '' TERM INT HUP; echo $$ > {roll.path}; while :; do sleep 0.05; done")
+        with quick.at_work(grace=0.2):
+            one = roll.call(1)
+            quick.registry.cancel(job)
+            await_gone(one)
+
+
+class TestChecks:
+    @pytest.mark.parametrize(
+        ("script", "problem"),
+        [
+            ("echo done > out.txt", None),
+            ("true", "out.txt is missing"),
+            (": > out.txt", "out.txt is empty"),
+            ("ln -s /etc/passwd out.txt", "out.txt"),
+            ("mkdir out.txt", "out.txt"),
+            ("mkfifo out.txt", "out.txt"),
+        ],
+        ids=["good", "missing", "empty", "link", "directory", "pipe"],
+    )
+    def test_artifacts(self, quick: Shop, script: str, problem: str | None) -> None:
+        job = quick.ended(f"{script}; mam_said_nothing=1", artifacts=["out.txt"])
+        assert job.checks is not None
+        if problem is None:
+            assert (job.status, job.checked, job.reason) == ("completed", True, None)
+            assert job.checks["artifacts"][0]["size"] == 5
+        else:
+            assert (job.status, job.checked) == ("error", False)
+            assert problem in str(job.reason)
+            assert job.run is not None
+            assert job.run["exit_code"] == 0
+
+    @pytest.mark.parametrize(("code", "status"), [(0, "completed"), (1, "error")])
+    def test_a_script(self, shop: Shop, code: int, status: str) -> None:
+        script = shop.folder / "check"
+        script.write_text(f"#!/bin/sh\necho looked at $MAM_JOB_ID\nexit {code}\n")
+        job = shop.ended("echo I am done", validation=trusted_validation(str(script)))
+        assert job.status == status
+        assert job.checks is not None
+        assert job.checks["script"]["output"] == f"looked at {job.job_id}\n"
+        assert job.result == "I am done"
+
+    def test_a_script_that_was_changed_is_not_run(self, quick: Shop) -> None:
+        script = quick.folder / "check"
+        script.write_text("exit 0\n")
+        job = quick.ended(f"echo 'touch {quick.folder}/ran' > {script}", validation=trusted_validation(str(script)))
+        assert job.status == "error"
+        assert "has changed" in str(job.reason)
+        assert not (quick.folder / "ran").exists()
+
+
+class TestPlaces:
+    def test_fresh(self, shop: Shop) -> None:
+        job = shop.ended("pwd; ls -A | wc -l", workspace="fresh")
+        assert job.run is not None
+        assert job.result == f"{job.run['place']}\n0"
+        assert job.run["place"] != str(shop.place)
+
+    def test_worktree(self, quick: Shop) -> None:
+        repository = make_repository(quick.folder / "repository")
+        job = quick.ended(
+            "cat sub/deep/file.txt; git rev-parse --abbrev-ref HEAD", workdir=str(repository.path), workspace="worktree"
+        )
+        assert job.run is not None
+        assert job.result == f"one\n{job.run['branch']}"
+        assert job.run["branch"] in repository.branches()
+
+    def test_a_directory_that_is_not_there_is_waited_for(self, shop: Shop) -> None:
+        job = shop.ended("exit 0", workdir=str(shop.folder / "gone"))
+        assert (job.status, job.waiting_for, job.retries, job.losses) == ("waiting", "place", 0, 0)
+        _, words = shop.registry.explain(job.job_id)
+        assert any("gone is not there" in line for line in words)
+
+    def test_another_hosts_directory_is_mapped(self, quick: Shop) -> None:
+        quick.config = Config(workdirs={"/home/elsewhere": str(quick.folder)})
+        job = quick.ended("pwd", workdir="/home/elsewhere/place", origin_host="far")
+        assert job.result == str(quick.place)
+
+    def test_and_said_when_it_is_not(self, quick: Shop) -> None:
+        job = quick.ended("pwd", workdir="/home/elsewhere/place", origin_host="far")
+        assert job.status == "waiting"
+        assert "[workdirs]" in str(job.reason)
+
+    def test_a_directory_that_vanishes_under_the_agent(self, quick: Shop) -> None:
+        job = quick.ended(f"rm -r {quick.place}; echo gone", artifacts=["out.txt"])
+        assert job.status == "error"
+        assert (quick.folder / "place").exists() is False
+
+
+class TestAgents:
+    def test_a_command_of_the_users_own(self, shop: Shop) -> None:
+        shop.config = Config(commands={"mine": {"argv": ["/bin/sh", "-c", "cat; exit 0"], "prompt": "stdin"}})
+        job = shop.ended("say hello", agent="mine")
+        assert "say hello" in str(job.result)
+        assert job.job_id in str(job.result)
+
+    def test_only_its_own_word_counts_if_so_agreed(self, quick: Shop) -> None:
+        quick.config = Config(commands={"mine": {"argv": ["/bin/true"], "success": "said", "prompt": "stdin"}})
+        job = quick.ended("do it", agent="mine")
+        assert (job.status, job.reason) == ("error", "it ended without saying that it was done")
+
+    def test_artifacts_alone_if_so_agreed(self, quick: Shop) -> None:
+        argv = ["/bin/sh", "-c", "echo x > out.txt; exit 9"]
+        quick.config = Config(commands={"mine": {"argv": argv, "success": "artifacts", "prompt": "stdin"}})
+        job = quick.ended("do it", agent="mine", artifacts=["out.txt"])
+        assert (job.status, job.checked) == ("completed", True)
+
+    def test_a_person(self, shop: Shop) -> None:
+        job = shop.job("look at it", agent="human", artifacts=["report.md"])
+        with shop.at_work(labels=("human",)):
+            await_that(lambda: bool(shop.shown), "the brief was not shown")
+            assert "look at it" in shop.shown[0]
+            (shop.place / "report.md").write_text("seen")
+            shop.registry.complete(job, result="looks good")
+            found = shop.until(job)
+        assert (found.status, found.checked, found.result) == ("completed", True, "looks good")
+
+    def test_a_person_who_forgot_something(self, quick: Shop) -> None:
+        job = quick.job("look at it", agent="human", artifacts=["report.md"])
+        with quick.at_work(labels=("human",)):
+            await_that(lambda: bool(quick.shown), "the brief was not shown")
+            quick.registry.complete(job)
+            found = quick.until(job)
+        assert (found.status, found.reason) == ("error", "report.md is missing")
+        assert found.said is not None
+        assert found.said["status"] == "completed"
+
+    def test_a_voice_that_is_gone_does_not_matter(self, quick: Shop) -> None:
+        def dead(_words: str) -> None:
+            raise OSError(5, "Input/output error")
+
+        job = quick.job("exit 0")
+        with quick.worker(drain=True) as worker:
+            worker._crew._say = dead
+            worker.run()
+        assert quick.get(job).status == "completed"
+
+
+class TestBadAgents:
+    def test_much_output(self, quick: Shop) -> None:
+        job = quick.ended("head -c 80000000 /dev/zero | tr '\\0' x; echo; echo end")
+        assert (job.status, job.run and job.run["output_bytes"]) == ("completed", 80_000_005)
+        assert str(job.result).endswith("x\nend")
+        assert quick.output(job.job_id).endswith(b"x\nend\n")
+
+    def test_output_that_is_no_text(self, shop: Shop) -> None:
+        job = shop.ended(r"printf '\377\376\000 a\200b \033[31m'")
+        assert job.status == "completed"
+        assert shop.output(job.job_id) == b"\377\376\000 a\200b \033[31m"
+        assert "\0" not in str(job.result)
+
+    def test_one_that_leaves_somebody_behind(self, quick: Shop, roll: Roll) -> None:
+        job = quick.ended(f"(trap '' HUP TERM; echo $$ > {roll.path}; exec sleep 1000) & echo on its way; sleep 0.2")
+        roll.hear(1)
+        assert (job.status, job.result) == ("completed", "on its way")
+
+    def test_one_that_closes_its_stdout(self, quick: Shop) -> None:
+        job = quick.ended("exec >&- 2>&-; sleep 0.3; exit 5")
+        assert job.reason == "exit code 5"
+
+    def test_one_that_spoils_its_own_directory(self, quick: Shop) -> None:
+        """The worker's private one, which it can find, as the same user."""
+        job = quick.ended('rm -rf "$(dirname "$0")"; echo still here', artifacts=["out.txt"])
+        assert (job.status, job.reason) == ("error", "out.txt is missing")
+
+    def test_after_all_that_the_worker_goes_on(self, quick: Shop) -> None:
+        for prompt in ("kill -9 $$", "kill -9 $PPID; sleep 1000", "exit 1", 'rm -rf "$(dirname "$0")"'):
+            quick.job(prompt)
+        last = quick.job("exit 0")
+        quick.drain()
+        assert quick.get(last).status == "completed"
