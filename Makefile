@@ -6,7 +6,7 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test lint format docs bench bench-long clean
 
 help:
-	@echo "make demo    see a job registered, claimed, lost, taken over and finished"
+	@echo "make demo    see jobs run, fail, wait, be lost and taken over, on your terminal"
 	@echo "make test    install what the tests need and run them"
 	@echo "make lint    ruff, mypy, import contracts"
 	@echo "make docs    write the generated parts of README.md and docs/reference.md"
@@ -26,7 +26,7 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tools/demo.sh
+	@$(VENV)/bin/mam demo
 
 test: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest -n auto

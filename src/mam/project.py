@@ -62,14 +62,14 @@ def project_values() -> Values:
 
 
 def find_project_file() -> ProjectFile | None:
-    from mam.workspace import _is_mine, _levels
+    from mam.workspace import is_mine, levels_from
 
     try:
         here = os.getcwd()
     except FileNotFoundError:
         return None
-    for level, _ in _levels(here):
-        if _is_mine(os.path.join(level, ".mam")):
+    for level, _ in levels_from(here):
+        if is_mine(os.path.join(level, ".mam")):
             found = read_project_file(os.path.join(level, NAME))
             if found is not None:
                 return found

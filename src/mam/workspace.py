@@ -220,20 +220,20 @@ def _here() -> str:
 def _nearest(here: str) -> Located:
     default = os.path.join(here, STORE_NAMES[0])
     why = f"the default: there is none upward from {here}"
-    for level, checkout in _levels(here):
+    for level, checkout in levels_from(here):
         if checkout:
             default = os.path.join(level, STORE_NAMES[0])
             why = f"the default: there is none upward from {level}, the main checkout of this git worktree"
         for name in STORE_NAMES:
             path = os.path.join(level, name)
-            if _is_mine(os.path.dirname(path)) and _is_mine(path):
+            if is_mine(os.path.dirname(path)) and is_mine(path):
                 return Located(kind=FILES, address=path, why=f"the nearest {name} upward from {here}", exists=True)
     if os.path.lexists(default):
         raise StoreUnavailable(store=default, problem="not a directory of yours; name another place with --store")
     return Located(kind=FILES, address=default, why=why, exists=False)
 
 
-def _levels(here: str) -> Iterator[tuple[str, bool]]:
+def levels_from(here: str) -> Iterator[tuple[str, bool]]:
     """Directories from here to the root, and whether each is the main checkout that a worktree led to."""
     level, checkout, seen = here, False, set()
     while level not in seen:
@@ -265,7 +265,7 @@ def _main_checkout(level: str) -> str | None:
     return main if os.path.isdir(main) else None
 
 
-def _is_mine(path: str) -> bool:
+def is_mine(path: str) -> bool:
     """Someone else's directory (in /tmp, say) never becomes a store by lying on the way."""
     try:
         found, link = os.stat(path), os.lstat(path)

@@ -56,10 +56,16 @@ def test_another_file_may_be_named_and_must_be_there(mam: Mam) -> None:
     assert mam.record(job)["agent"] == "human"
 
 
-def test_a_projects_file_is_not_read(mam: Mam) -> None:
+def test_a_projects_file_does_not_choose_the_agent_until_it_is_trusted(mam: Mam) -> None:
     mam("init")
-    (mam.here / ".mam/config.toml").write_text('default_agent = "evil"\nnonsense = 1\n')
-    mam("register", "x").failed(2, "--agent")
+    (mam.here / ".mam/config.toml").write_text('default_agent = "evil"\n')
+    refused = mam("register", "x")
+    assert refused.code == 2
+    assert "mam trust" in refused.stderr
+    assert "--agent" in refused.stderr
+
+    assert mam("trust").code == 0
+    assert mam.record(mam("register", "x").line)["agent"] == "evil"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ SOCKET_NAME = ".s.PGSQL.5432"
 class Proxy:
     """Listens in `folder` as the server does in its own, and passes everything on until told to cut.
 
-    `cut_at(answer)` cuts the wire of whoever is about to hear the server's next answer, or the second from then, instead
-    of passing it on, once. An act hears two: one to its question, one to what it has written and committed.
+    `cut_at(answer)` cuts the wire of whoever is about to hear that answer of the server's, counted from now, instead of
+    passing it on, once. An act hears two: one to its question, one to what it has written and committed.
     """
 
     def __init__(self, folder: Path, server_folder: Path) -> None:

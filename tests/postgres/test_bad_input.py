@@ -15,8 +15,8 @@ import pytest
 
 from mam.errors import StoreUnavailable
 from mam.registry import Registry
-from mam.stores.postgres import connection as wire
 from mam.stores.postgres import acting as postgres
+from mam.stores.postgres import connection as wire
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from mam.testing.tasks import LABEL

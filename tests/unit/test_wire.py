@@ -27,7 +27,7 @@ UNSIGNED = (
     '{"schema_version":1,"seq":3,"job_id":"abc12345","event":"progress","timestamp":"2026-06-19T09:32:00Z",'
     '"detail":"정렬 half of it","data":{"percent":50}}'
 ).encode()
-SIGNATURE = "e5a8dfd1ea41cd01f27fd4bfb4f2ca96cbf0bc5ad8f5da77c18a8a8e8f9e4a3a"
+SIGNATURE = "326c2933e0be2f45e0abd5cccef38a776ab2156f517466f8f84bb93374467ba2"
 SIGNED = UNSIGNED[:-2] + b',"hmac_sig":"' + SIGNATURE.encode() + b'"}}'
 
 
@@ -62,7 +62,7 @@ def _changed(**fields: Any) -> bytes:
         SIGNED + b" ",
         SIGNED.replace(SIGNATURE.encode(), SIGNATURE.upper().encode()),
         SIGNED.replace(SIGNATURE.encode(), b"0" * 64),
-        SIGNED.replace(SIGNATURE.encode(), b"\\u0065" + SIGNATURE[1:].encode()),
+        SIGNED.replace(SIGNATURE.encode(), b"\\u0033" + SIGNATURE[1:].encode()),
         to_wire(PAYLOAD, "another token"),
         _changed(data={"hmac_sig": 7}),
         _changed(data={"hmac_sig": None}),

@@ -159,6 +159,9 @@ def test_a_job_that_was_taken_over_is_told_so(registry: Registry, job: Job, mam:
     registry.cancel(job.job_id)
     for words in (["publish", "progress"], ["heartbeat"], ["complete"], ["register", "p", "--agent", "a"]):
         mam(*words).failed(4, "cancelled")
+    mam("heartbeat", "--attempt", "3").failed(4, "attempt 1")
+    refused = [line for line in mam("logs", job.job_id, "--json").out.splitlines() if '"refused"' in line]
+    assert len(refused) == 5
 
 
 def test_wild_text_passes_as_it_is(registry: Registry, job: Job, mam: Mam) -> None:

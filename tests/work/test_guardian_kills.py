@@ -15,6 +15,7 @@ import pytest
 from mam.work.messages import Failed, Lost, Started
 from mam.work.processes import ProcessId, identify, is_alive, send
 from mam.work.runner import Guardian
+from mam.work.trees import finder
 from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell, those_with
 
 if TYPE_CHECKING:
@@ -150,6 +151,16 @@ class TestTreesThatDoNotWantToEnd:
         run.stop(0, "enough")
         ended = finish(run)
         assert (ended.signal, ended.tree_ended_because) == (signal.SIGKILL, "enough")
+
+
+def waiting_keeper(guardian: Guardian) -> ProcessId:
+    """The one child that a guardian without runs has."""
+    pid = guardian.pid
+    assert pid is not None
+    await_that(lambda: len(finder()(pid)) == 1, "the guardian has not one child")
+    process = identify(finder()(pid)[0])
+    assert process is not None
+    return process
 
 
 class Killable:
@@ -328,6 +339,21 @@ class TestKilled:
         for thread in threads:
             thread.join(PATIENCE)
         assert codes == [3] * 80
+
+    def test_the_keeper_that_was_forked_ahead_is_killed(self, guardian: Guardian, log: str) -> None:
+        for number in range(5):
+            assert finish(guardian.start(shell(f"exit {number}"), log)).exit_code == number
+            spare = waiting_keeper(guardian)
+            assert send(spare, signal.SIGKILL)
+            await_gone([spare])
+
+    def test_the_keeper_that_was_forked_ahead_goes_with_the_guardian(self, guardian: Guardian, log: str) -> None:
+        finish(guardian.start(shell("exit 0"), log))
+        spare = waiting_keeper(guardian)
+        process = identify(guardian.pid or 0)
+        assert process is not None
+        assert send(process, signal.SIGKILL)
+        await_gone([spare])
 
     def test_a_guardian_that_hangs_is_replaced(
         self, guardian: Guardian, log: str, monkeypatch: pytest.MonkeyPatch

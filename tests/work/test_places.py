@@ -444,14 +444,14 @@ def test_many_jobs_of_one_repository_at_once(repository: Repository, work: str) 
         threading.Thread(
             target=lambda number=number: found.append(prepare(job_in(repository.path, job_id=f"job{number}"), work, {}))
         )
-        for number in range(8)
+        for number in range(16)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    assert len({place.path for place in found}) == len({place.branch for place in found}) == 8
-    assert len(repository.worktrees()) == 9
+    assert len({place.path for place in found}) == len({place.branch for place in found}) == 16
+    assert len(repository.worktrees()) == 17
 
 
 # -- hostile repositories --------------------------------------------------------------------------------------------

@@ -516,6 +516,13 @@ def test_a_worker_that_renews_keeps_it(guardian: Guardian, log: str, roll: Roll)
     assert finish(run).tree_ended_because == "over"
 
 
+def test_a_run_that_is_forgotten_ends(guardian: Guardian, log: str, roll: Roll) -> None:
+    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
+    agents = roll.call(1)
+    del run
+    await_gone(agents)
+
+
 def test_closing_a_run_ends_its_agent(guardian: Guardian, log: str, roll: Roll) -> None:
     run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
     agents = roll.call(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.agents.acts import removal_reason, take_away
-from mam.agents.answer import NEWER
+from mam.agents.answer import LIVE, NEWER, judged
 from mam.agents.lease import GRACE_SECONDS
 from mam.errors import MamError
 from mam.frozen import Frozen
@@ -54,10 +54,11 @@ def clean_up(directory: Directory, *, dry_run: bool, grace_seconds: float = GRAC
             found[where].append(item)
 
     act = take_away(grace_seconds)
+    remains = list(directory.remains())  # before anything is put aside here
     for look in list(directory.looks()):
         reason = removal_reason(look, directory.clock.now(), grace_seconds)
         handle(look, reason, lambda look=look: directory.change(look.agent_id, act))  # type: ignore[misc]
-    for look in list(directory.remains()):
+    for look in remains:
         handle(look, look.reason, lambda look=look: directory.discard(look))  # type: ignore[misc]
     lists = {name: tuple(items) for name, items in found.items()}
     return Report(root=directory.address, dry_run=dry_run, grace_seconds=grace_seconds, **lists)
@@ -78,8 +79,6 @@ def _item(look: Look, reason: str) -> Item:
 
 
 def _kept(look: Look, now: Moment) -> str:
-    from mam.agents.answer import LIVE, judged
-
     if look.kind == NEWER:
         return f"it was written by a newer program ({look.reason})"
     answer = judged(look, now)

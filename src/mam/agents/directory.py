@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from mam.agents import tree
 from mam.agents.answer import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
+from mam.agents.errors import BadName
+from mam.agents.names import is_agent_id
 from mam.agents.reading import Invalid, Malformed, Newer, parse_record
 from mam.clock import SystemClock
 from mam.errors import BadInput, StoreUnavailable
@@ -46,6 +48,8 @@ class FilesDirectory:
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def look(self, agent_id: str) -> Look:
+        if not is_agent_id(agent_id):
+            return Look(agent_id=agent_id, kind=MISSING, reason=f"{agent_id[:80]!r} is not an id")
         with self._live_agents() as live:
             if isinstance(live, Look):
                 return live.replace(agent_id=agent_id)
@@ -78,6 +82,7 @@ class FilesDirectory:
     # -- changing --------------------------------------------------------------------------------------------------
 
     def change(self, agent_id: str, act: Act) -> AgentRecord | None:
+        _check_single(agent_id)
         with self._locked() as root:
             with self._made(root) as live:
                 look = self._look(live, agent_id)
@@ -192,6 +197,12 @@ def _read(live: int, name: str) -> AgentRecord:
     if record.agent_id != name:
         raise Invalid(f"it is the record of {record.agent_id}, under another id")
     return record
+
+
+def _check_single(name: str) -> None:
+    """Cleanup also takes away what has no proper id; that it is one name in one directory must hold for all."""
+    if not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise BadName(name=repr(name[:80]), why="it would lead elsewhere")
 
 
 def _form(record: AgentRecord) -> bytes:

@@ -39,9 +39,12 @@ def run(options: Options) -> int:
         signal.signal(number, _end)
     with Stage(keep=options.keep) as stage:
         story = Story(stage)
-        with teller(story.chronicle, as_json=options.json, lively=person_reads()) as told:
-            story.play(told.tell)
-            promises = looked_at(stage, story)
+        try:
+            with teller(story.chronicle, as_json=options.json, lively=person_reads()) as told:
+                story.play(told.tell)
+                promises = looked_at(stage, story)
+        finally:
+            story.chronicle.close()
         if options.json:
             put_json(_document(stage, story, promises, keep=options.keep))
         told.conclude(promises, stage if options.keep else None)

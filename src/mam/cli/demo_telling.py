@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mam.cli.demo_chart import chart, legend, plain
+from mam.cli.demo_chart import Crew, chart, legend, plain
 from mam.cli.output import put
 from mam.cli.text import one_line
 from mam.demo.parts import DOOMED, HELPERS
@@ -54,7 +54,8 @@ class Silent:
 
     def _lines(self, width: int) -> list[list[Cell]]:
         lives = in_order(list(self._chronicle.lives.values()))
-        return chart(lives, self._chronicle.moment, width, OWNERS) if lives else []
+        crew = Crew(owners=OWNERS, deaths=self._chronicle.deaths)
+        return [*chart(lives, self._chronicle.moment, width, crew), [], *legend(crew)] if lives else []
 
 
 class Plain(Silent):
@@ -64,7 +65,7 @@ class Plain(Silent):
 
     def conclude(self, promises: Sequence[Promise], kept: Stage | None) -> None:
         put("")
-        for line in plain([*self._lines(PIPE_WIDTH), [], legend(OWNERS)]):
+        for line in plain(self._lines(PIPE_WIDTH)):
             put(line)
         put("")
         for promise in promises:
@@ -115,8 +116,7 @@ class Lively(Silent):
         from rich.text import Text
 
         width = min(self._console.width, WIDTH_MOST)
-        lines = [*self._lines(width), [], legend(OWNERS)]
-        texts = [Text.assemble(*((cell.text, cell.style) for cell in line)) for line in lines]
+        texts = [Text.assemble(*((cell.text, cell.style) for cell in line)) for line in self._lines(width)]
         for text in texts:
             text.truncate(self._console.width)
         return Text("\n").join([Text(), *texts])

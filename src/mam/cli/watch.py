@@ -1,8 +1,8 @@
 """Show the jobs live: what needs you first, then what runs, failed, waits, and is done.
 
-On a terminal a table with keys; ? shows them. In a pipe, or with --json, one line for each change of a status from now
-on: time, id, from -> to, label and reason, separated by tabs. Filters choose what `mam list` shows with them; --status
-then means the status after the change.
+On a terminal a table with keys; ? shows them. In a pipe, with --json or TERM=dumb, one line for each change of a status
+from now on: time, id, from -> to, label and reason, separated by tabs. Filters choose what `mam list` shows with them;
+for a change, --status means the one after it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     registry = registry_of(options)
     query = query_of(options, registry)
-    if options.json or not person_reads() or os.environ.get("TERM", "dumb") == "dumb":
+    if options.json or not person_reads() or os.getenv("TERM", "dumb") == "dumb":
         from mam.cli.watch_lines import Lines
 
         return Lines(registry, query, as_json=options.json).run()

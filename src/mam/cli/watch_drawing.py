@@ -68,10 +68,10 @@ def shortened(sentence: str) -> str:
 
 def _other(item: Item, around: Around) -> Text:
     if item.kind == TITLE:
-        counted = "" if item.section == DONE else f"  {item.count}"
+        counted = "" if item.section == DONE else f"  {item.count:,}"
         return Text(f"{item.section.upper()}{counted}", style=TITLES.get(item.section, "bold"))
     if item.kind == MORE:
-        return Text(f"… {item.count} more; ⏎ shows them", style="dim")
+        return Text(f"… {item.count:,} more; ⏎ shows them", style="dim")
     if item.kind == LABEL:
         return _label(item, around)
     return Text()

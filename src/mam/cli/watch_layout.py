@@ -17,8 +17,8 @@ NEEDS, RUNS, FAILED, WAITS, PENDS, DONE = "needs you", "running", "failed", "wai
 TITLE, ROW, LABEL, MORE, GAP = "title", "row", "label", "more", "gap"
 
 URGENCY = ("asks", "yours", "stalled", "quiet", "failed")
-LEAST_ROWS = 3
-"""What each section keeps of a small screen when those above it could fill it."""
+LEAST_ROWS, LEAST_PART = 2, 5
+"""What each section keeps when those above it could fill the screen: so many lines, or that part of it."""
 NEXT_SHOWN = 10
 
 
@@ -81,7 +81,7 @@ def fitted(found: Sequence[tuple[str, list[Item]]], height: int, unfolded: set[s
 def _rooms(wanted: Sequence[int], height: int) -> list[int]:
     """How many lines each section gets: first a few for everyone, then what is left from the top."""
     left = height - len(wanted)
-    rooms = [min(count, LEAST_ROWS) for count in wanted]
+    rooms = [min(count, max(LEAST_ROWS, height // LEAST_PART)) for count in wanted]
     left -= sum(rooms)
     for at, count in enumerate(wanted):
         more = max(0, min(count - rooms[at], left))

@@ -226,15 +226,17 @@ class Screen:
         needs = sum(model.need(job, now) is not None for job in jobs)
         running = sum(job.status is RUNNING for job in model.open.values())
         counts = [
-            (f"{needs} need{'s' * (needs == 1)} you", "bold red" if needs else ""),
-            (f"{running} running", ""),
-            (f"{len(model.open) - running} waiting", ""),
+            (f"{needs:,} need{'s' * (needs == 1)} you", "bold red" if needs else ""),
+            (f"{running:,} running", ""),
+            (f"{len(model.open) - running:,} waiting", ""),
             (f"{len(model.queued):,} pending", ""),
         ]
         right = Text(" · ").join(Text(words, style=style) for words, style in counts)
         if any(pause.agent is None and pause.label is None and pause.holds(now) for pause in self._pauses):
             right = Text.assemble(("everything is paused", "bold yellow"), " · ", right)
         left = Text.assemble(("mam ", "bold"), one_line(self._title))
+        if not self._loaded:
+            return left
         spare = width - right.cell_len - 2
         left.truncate(max(0, spare), overflow="ellipsis", pad=True)
         return Text.assemble(left, "  ", right) if spare > 0 else right

@@ -16,12 +16,12 @@ from mam.work.processes import ProcessId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mam.registry import Registry
     from mam.stores.port import Entry
 
-NAP_SECONDS = 1.0
+NAP_SECONDS = 0.5
 
 
 class Span(Frozen):
@@ -65,13 +65,18 @@ class Chronicle:
         self._registry = registry
         self._names: dict[str, str] = {}
         self.lives: dict[str, Life] = {}
-        self.processes: dict[int, ProcessId] = {}
+        self.processes: dict[str, dict[int, ProcessId]] = {}
+        """Of each job, every one that its record ever named."""
+        self.deaths: dict[str, float] = {}
+        """When a worker was killed."""
         self.begun = time.monotonic()
         self._changed = Condition()
         self._cursor = registry.store.end()
         self._error: Exception | None = None
         self._ended: float | None = None
-        Thread(target=self._follow, name="mam-demo", daemon=True).start()
+        self._stopped = False
+        self._thread = Thread(target=self._follow, name="mam-demo", daemon=True)
+        self._thread.start()
 
     @property
     def now(self) -> float:
@@ -83,7 +88,16 @@ class Chronicle:
         return self.now if self._ended is None else self._ended
 
     def end(self) -> None:
+        """Nothing that comes belongs to the picture; it is still read, since nothing should come."""
         self._ended = self.now
+
+    def close(self) -> None:
+        """The store is not touched any more, so that it can be removed."""
+        self._stopped = True
+        self._thread.join()
+
+    def of(self, job_ids: Iterable[str]) -> list[ProcessId]:
+        return [process for job_id in job_ids for process in self.processes.get(job_id, {}).values()]
 
     def name(self, job_id: str, name: str) -> None:
         with self._changed:
@@ -107,7 +121,7 @@ class Chronicle:
     def _follow(self) -> None:
         store = self._registry.store
         try:
-            while True:
+            while not self._stopped:
                 for entry in store.entries(self._cursor):
                     self._cursor = entry.cursor
                     with self._changed:
@@ -136,7 +150,7 @@ class Chronicle:
         for found in ((fields.get("run") or {}).get("process") or {}).values():
             process = ProcessId.from_json(found)
             if process is not None:
-                self.processes[process.pid] = process
+                self.processes.setdefault(entry.job_id, {})[process.pid] = process
 
     def _child(self, parent: str | None) -> str:
         siblings = sum(life.parent == parent for life in self.lives.values() if parent is not None)

@@ -7,7 +7,7 @@ from mam.jobs.status import CANCELLED, COMPLETED, ERROR, Status
 
 LABEL = "demo"
 DOOMED, HELPERS = "carl", ("anna", "ben")
-SHORT_LEASE_SECONDS, CONCURRENCY = 3, 4
+SHORT_LEASE_SECONDS, CONCURRENCY = 5, 4
 
 CHAPTERS = ("sorting", "searching", "graphs", "strings")
 BOOK, REINDEX, UPLOAD, REPORT, CRAWL = "book", "reindex", "upload", "report", "crawl"

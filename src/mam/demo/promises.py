@@ -29,7 +29,7 @@ class Promise(Frozen):
 def looked_at(stage: Stage, story: Story) -> list[Promise]:
     lives = story.chronicle.lives
     of = {name: lives[job_id] for name, job_id in story.ids.items()}
-    left = stage.left_running(list(story.chronicle.processes.values()))
+    left = stage.await_gone(story.chronicle.of(lives), all_marked=True)
     return [
         Promise(
             words="Four jobs ran side by side and told of their progress.",
@@ -43,7 +43,7 @@ def looked_at(stage: Stage, story: Story) -> list[Promise]:
         ),
         Promise(
             words=f"{CRAWL} was called off while it ran, with the jobs and processes below it.",
-            problem=_called_off(lives, of[CRAWL]),
+            problem=_called_off(lives, of[CRAWL], story.tree_left),
         ),
         Promise(
             words=f"{DOOMED} was killed with -9; somebody else finished what he had begun.",
@@ -54,13 +54,8 @@ def looked_at(stage: Stage, story: Story) -> list[Promise]:
             problem=_late_word(stage, of[REINDEX]),
         ),
         Promise(words="Every job ended as it should, exactly once.", problem=_once(lives, story)),
-        Promise(
-            words="Nothing was left running.",
-            problem=f"these processes are: {', '.join(map(str, left))}"
-            if left
-            else None if story.politely else "a worker did not go when it was told to",
-        ),
-    ]  # fmt: skip
+        Promise(words="Nothing was left running.", problem=_left(left, politely=story.politely)),
+    ]
 
 
 def _fan_out(lives: list[Life]) -> str | None:
@@ -89,11 +84,13 @@ def _unbelieved(stage: Stage, life: Life) -> str | None:
     return None if job.status is ERROR and (job.checks or {}).get("problem") else f"it is {job.status}"
 
 
-def _called_off(lives: dict[str, Life], root: Life) -> str | None:
+def _called_off(lives: dict[str, Life], root: Life, left: list[int]) -> str | None:
     tree = [life for life in lives.values() if root.job_id in (life.job_id, life.parent)]
     wrong = [life.name for life in tree if life.state is not CANCELLED or not life.attempts]
     if len(tree) != 3:
         return f"there were {len(tree)} jobs and not three"
+    if left:
+        return f"these processes went on: {', '.join(map(str, left))}"
     return f"not so: {', '.join(wrong)}" if wrong else None
 
 
@@ -112,6 +109,12 @@ def _late_word(stage: Stage, life: Life) -> str | None:
         unchanged = stage.registry.get(life.job_id) == before
         return None if unchanged and lost.exit_code == LATE_WORD else "it was refused, and yet something changed"
     return "it was accepted"
+
+
+def _left(left: list[int], *, politely: bool) -> str | None:
+    if left:
+        return f"these processes are still there: {', '.join(map(str, left))}"
+    return None if politely else "a worker did not go when it was told to"
 
 
 def _once(lives: dict[str, Life], story: Story) -> str | None:

@@ -87,7 +87,7 @@ class Stage:
                 del os.environ[name]
         for name in ("state", "cache", "config"):
             os.environ[f"XDG_{name.upper()}_HOME"] = os.path.join(self.folder, name)
-        os.environ["PATH"] = os.pathsep.join((os.path.join(self.folder, "bin"), os.environ.get("PATH", os.defpath)))
+        os.environ["PATH"] = os.pathsep.join((os.path.join(self.folder, "bin"), os.getenv("PATH", os.defpath)))
         os.environ[MARK] = self.folder
         os.chdir(self.project)
 
@@ -126,10 +126,10 @@ class Stage:
         self._workers.clear()
         return politely
 
-    def left_running(self, processes: list[ProcessId]) -> list[int]:
-        """Who is still there of these, and of everything that bears the mark."""
+    def await_gone(self, processes: list[ProcessId], *, all_marked: bool = False) -> list[int]:
+        """Who is still there of these, and of everything that bears the mark, when they had time enough to go."""
         ends = time.monotonic() + STOP_SECONDS
-        while left := {process.pid for process in processes if is_alive(process)} | self._marked():
+        while left := {one.pid for one in processes if is_alive(one)} | (self._marked() if all_marked else set()):
             if time.monotonic() > ends:
                 break
             time.sleep(0.05)  # the death of a stranger's child sends no word

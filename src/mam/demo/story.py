@@ -37,6 +37,8 @@ class Story:
         self._tell_at: Callable[[float, str], None] = lambda _at, _words: None
         self.ids: dict[str, str] = {}
         self.chronicle = Chronicle(stage.registry)
+        self.tree_left: list[int] = []
+        """Processes of the tree that outlived its being called off."""
         self.politely = False
 
     def play(self, tell: Callable[[float, str], None]) -> None:
@@ -47,6 +49,7 @@ class Story:
         self._await(lambda: all(life.state.ended for life in self.chronicle.lives.values()), "every job has ended")
         self._tell("every job has ended; the workers are told to go")
         self.chronicle.end()
+        self.tree_left = self._stage.await_gone(self.chronicle.of(self._tree()))
         self.politely = self._stage.dismiss()
 
     def _register(self) -> None:
@@ -75,6 +78,7 @@ class Story:
             self._stage.hire(name, "--concurrency", str(CONCURRENCY))
         self._tell(f"workers {' and '.join(HELPERS)} join, {CONCURRENCY} jobs at a time each")
         self._await(lambda: any(self._life(name).signs for name in CHAPTERS), "the fan-out makes progress")
+        self.chronicle.deaths[DOOMED] = self.chronicle.now
         self._stage.kill(DOOMED)
         self._tell(f"{DOOMED} is killed with -9; nobody was told, the lease will tell")
 

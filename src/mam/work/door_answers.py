@@ -151,7 +151,11 @@ def _fail(bound: Bound, asked: Asked) -> Json:
 def _register(bound: Bound, asked: Asked) -> Json:
     """A child. Its rights are at most its parent's, and it depends on nothing outside the family."""
     parent = bound.registry.store.get(bound.job_id)
-    acts.check_fence(parent, bound.attempt)
+    try:
+        acts.check_fence(parent, bound.attempt)
+    except ClaimLost as lost:
+        _note_loss(bound, asked, lost)
+        raise
     choices = {**_choices(asked.fields.get("choices", {})), **kinship(parent, bound.max_depth)}
     choices["after"] = [resolve(bound, needed) for needed in choices.get("after", ())]
     choices["permissions"] = _permissions(parent, choices.get("permissions", EDIT))
@@ -244,8 +248,18 @@ def _attempt(bound: Bound, asked: Asked) -> int:
     if type(given) is not int or not 0 <= given <= MOST:
         raise BadInput(why="attempt must be a whole number")
     if given != bound.attempt:
-        raise ClaimLost(job=bound.job_id, attempt=given, why=f"this socket belongs to attempt {bound.attempt}")
+        lost = ClaimLost(job=bound.job_id, attempt=given, why=f"this socket belongs to attempt {bound.attempt}")
+        _note_loss(bound, asked, lost)
+        raise lost
     return given
+
+
+def _note_loss(bound: Bound, asked: Asked, lost: ClaimLost) -> None:
+    """A refused writer leaves a line in the audit log; the registry sees to that, unless it was not even asked."""
+    if bound.logs_dir is not None:
+        from mam.audit.mirror import AuditLog
+
+        AuditLog(bound.logs_dir).refused(bound.registry.store, bound.job_id, asked.verb, str(lost))
 
 
 def _after(job: Job, asked: Asked) -> Json:

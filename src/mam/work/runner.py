@@ -122,6 +122,10 @@ class Run:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        """A run that its thread forgot, by an error for instance, must not go on unwatched."""
+        self.close()
+
     def hand_over(self, plan: Plan, log_directory: str) -> bool:
         """The plan to the keeper. False when the keeper went away, or never came, before it started anything."""
         self._order(

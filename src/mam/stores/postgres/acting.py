@@ -77,22 +77,20 @@ class Acting:
 
     def rows(self, query: str, values: dict[str, Any]) -> list[Any]:
         """Inside an act a failure is the act's; a reader simply asks again."""
-        statement = _STATEMENTS[query]
-        if not self._in_act:
-            return self._read(statement, values)
-        unsent, self._unsent = self._unsent, []
-        self._wrote = self._wrote or bool(unsent)
-        rows = self._trip([*unsent, (statement, values)], ends=False)
-        if query in _HOLDING and rows:
-            self._xact = rows[-1][-1] or self._xact
-            return [row[:-1] for row in rows]
-        return rows
+        self._notice_fork()
+        with self._threads:  # else another thread's act would be taken for ours
+            if not self._in_act:
+                return self._read(_STATEMENTS[query], values)
+            unsent, self._unsent = self._unsent, []
+            self._wrote = self._wrote or bool(unsent)
+            rows = self._trip([*unsent, (_STATEMENTS[query], values)], ends=False)
+            if query in _HOLDING and rows:
+                self._xact = rows[-1][-1] or self._xact
+                return [row[:-1] for row in rows]
+            return rows
 
     def run(self, query: str, values: dict[str, Any]) -> None:
-        """What is written inside an act waits for the next question or the end."""
-        if not self._in_act:
-            self._read(_STATEMENTS[query], values)
-            return
+        """What an act writes waits for its next question or its end."""
         self._unsent.append((_STATEMENTS[query], values))
         if "lines" in values and self._xact is not None:
             self._written = {"xact": self._xact, "job_id": values["job_id"], "lines": values["lines"]}
@@ -169,13 +167,11 @@ class Acting:
 
     def _read(self, statement: Statement, values: dict[str, Any]) -> list[Any]:
         ends = time.monotonic() + PATIENCE_SECONDS
-        self._notice_fork()
-        with self._threads:
-            while True:
-                try:
-                    return self._trip([(statement, values)], ends=True)
-                except psycopg.Error as error:
-                    self._pause_or_give_up(error, ends)
+        while True:
+            try:
+                return self._trip([(statement, values)], ends=True)
+            except psycopg.Error as error:
+                self._pause_or_give_up(error, ends)
 
     def _trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
         """Every word to the server goes through here."""

@@ -1,0 +1,147 @@
+"""The directory in PostgreSQL, where the jobs are: many hosts, one clock, each act one transaction."""
+
+from __future__ import annotations
+
+import psycopg
+
+from mam.agents.answer import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
+from mam.agents.errors import BadName
+from mam.agents.names import bare_name, is_agent_id
+from mam.agents.reading import Invalid, Malformed, Newer, parse_record
+from mam.clock import Moment, SystemClock, parse_time
+from mam.stores.postgres.connection import Server
+from mam.writing import to_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from mam.agents.acts import Act
+    from mam.agents.record import AgentRecord
+    from mam.clock import Clock
+    from mam.stores.postgres.connection import Connection
+
+ASIDE = "put_aside:"
+"""Before the id of a row that was no record; no id has a colon."""
+
+_SPACE = 0x6D616D61
+"""Keeps these locks apart from those that the jobs' store takes on its keys."""
+
+_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+# An id that has no row yet cannot be held by its row, so that its name is.
+_HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))"
+_ONE = "SELECT agent_id, record FROM agent_record WHERE agent_id = %s"
+_ALL = "SELECT agent_id, record FROM agent_record WHERE agent_id NOT LIKE 'put\\_aside:%' ORDER BY agent_id"
+_ASIDE = "SELECT agent_id, record FROM agent_record WHERE agent_id LIKE 'put\\_aside:%' ORDER BY agent_id"
+_PUT_ASIDE = "UPDATE agent_record SET agent_id = %s WHERE agent_id = %s"
+_DELETE = "DELETE FROM agent_record WHERE agent_id = %s"
+_WRITE = """
+INSERT INTO agent_record (agent_id, generation_id, name, record, lease_expires_ms) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, name = excluded.name,
+    record = excluded.record, lease_expires_ms = excluded.lease_expires_ms
+"""
+
+
+class ServerClock:
+    """The server's time for every lease, so that no host can be ahead of the others."""
+
+    def __init__(self, directory: PostgresDirectory) -> None:
+        self._directory = directory
+        self._local = SystemClock()
+
+    def now(self) -> Moment:
+        return Moment(wall_ms=int(self._directory.ask(_NOW)[0][0]))
+
+    def new_id(self) -> str:
+        return self._local.new_id()
+
+    def chance(self) -> float:
+        return self._local.chance()
+
+
+class PostgresDirectory:
+    def __init__(self, url: str, clock: Clock | None = None) -> None:
+        self._server = Server(url)
+        self.address = self._server.address
+        self.clock: Clock = clock or ServerClock(self)
+        self._connection: Connection | None = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def look(self, agent_id: str) -> Look:
+        if not is_agent_id(agent_id):
+            return Look(agent_id=agent_id, kind=MISSING, reason=f"{agent_id[:80]!r} is not an id")
+        return self._look(agent_id)
+
+    def looks(self) -> Iterator[Look]:
+        for agent_id, record in self.ask(_ALL):
+            yield self._judged(agent_id, record)
+
+    def remains(self) -> Iterator[Look]:
+        for agent_id, _ in self.ask(_ASIDE):
+            yield Look(agent_id=agent_id, kind=MALFORMED, reason="put aside", path=self._path(agent_id))
+
+    def discard(self, remains: Look) -> None:
+        self.ask(_DELETE, remains.agent_id)
+
+    def change(self, agent_id: str, act: Act) -> AgentRecord | None:
+        if not agent_id or "\0" in agent_id:
+            raise BadName(name=repr(agent_id[:80]), why="PostgreSQL could not hold it")
+        try:
+            with self._connected().transaction():
+                self.ask(_HOLD, agent_id, _SPACE)
+                look = self._look(agent_id)
+                wanted = act(look, self.clock.now())
+                if wanted is None:
+                    self.ask(_DELETE, agent_id)
+                elif wanted is not look.record:
+                    self._write(look, wanted)
+                return wanted
+        except psycopg.Error as error:
+            raise self._server.unavailable(error) from None
+
+    def _write(self, look: Look, record: AgentRecord) -> None:
+        if look.record is None and look.kind != MISSING:
+            self.ask(_PUT_ASIDE, f"{ASIDE}{look.agent_id}:{self.clock.new_id()[:12]}", look.agent_id)
+        expires = 0 if record.liveness is None else parse_time(record.liveness.lease_expires_at)
+        text = to_bytes(record.to_json()).decode()
+        self.ask(_WRITE, record.agent_id, record.generation_id, bare_name(record.agent_name), text, expires)
+
+    def _look(self, agent_id: str) -> Look:
+        rows = self.ask(_ONE, agent_id)
+        if not rows:
+            return Look(agent_id=agent_id, kind=MISSING, reason="there is none", path=self._path(agent_id))
+        return self._judged(*rows[0])
+
+    def _judged(self, agent_id: str, text: str) -> Look:
+        path = self._path(agent_id)
+        try:
+            record = parse_record(text.encode())
+            if record.agent_id != agent_id:
+                raise Invalid(f"it is the record of {record.agent_id}, under another id")
+        except Newer as error:
+            return Look(agent_id=agent_id, kind=NEWER, reason=str(error), path=path)
+        except Invalid as error:
+            return Look(agent_id=agent_id, kind=INVALID, reason=f"its record is not valid: {error}", path=path)
+        except Malformed as error:
+            return Look(agent_id=agent_id, kind=MALFORMED, reason=str(error), path=path)
+        return Look(agent_id=agent_id, kind=FOUND, record=record, path=path)
+
+    def _path(self, agent_id: str) -> str:
+        return f"{self.address} agent_record {agent_id}"
+
+    def ask(self, query: str, *values: object) -> list[Any]:
+        try:
+            cursor = self._connected().execute(query.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+        except psycopg.Error as error:
+            raise self._server.unavailable(error) from None
+
+    def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._server.connect()
+        return self._connection

@@ -1,0 +1,38 @@
+"""Which directory counts here: the user's own files, or PostgreSQL where the jobs are there too."""
+
+from __future__ import annotations
+
+import os
+
+from mam.agents.names import PREFIXES
+from mam.errors import BadInput, StoreUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.port import Directory
+
+
+def open_directory(store: str | None = None, registry_dir: str | None = None) -> Directory:
+    from mam.config import load_config
+    from mam.workspace import POSTGRES, locate
+
+    config = load_config()
+    try:
+        located = locate(store, registry_dir, config)
+    except StoreUnavailable:
+        located = None  # something odd lies where the jobs would be; sessions are not written down there anyway
+    if located is not None and located.kind == POSTGRES:
+        from mam.agents.directory_postgres import PostgresDirectory
+
+        return PostgresDirectory(located.address)
+    from mam.agents.directory import FilesDirectory, agents_directory
+
+    return FilesDirectory(agents_directory(), lock_wait_seconds=config.lock_wait_seconds)
+
+
+def written_prefix() -> str:
+    """The mark before names in records: MAM, HOUMAO, or none."""
+    prefix = os.environ.get("MAM_AGENT_PREFIX", PREFIXES[0]).strip().rstrip("-")
+    if prefix not in (*PREFIXES, ""):
+        raise BadInput(why=f"MAM_AGENT_PREFIX must be {' or '.join(PREFIXES)}, or empty")
+    return prefix

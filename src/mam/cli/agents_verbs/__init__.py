@@ -1,0 +1,1 @@
+"""The verbs of `mam agents`, one file each."""

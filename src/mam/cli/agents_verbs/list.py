@@ -1,0 +1,45 @@
+"""All records, one line each: id, name, state, tmux session, agent, and until when it holds or why it does not."""
+
+from __future__ import annotations
+
+from mam.agents.answer import LIVE, judged
+from mam.cli.agents_verbs.common import directory_of
+from mam.cli.output import put, put_json_array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.answer import Answer, Look
+    from mam.agents.record import Json
+    from mam.cli.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--live", action="store_true", help="only those whose lease holds")
+
+
+def run(options: Options) -> int:
+    directory = directory_of(options)
+    now = directory.clock.now()
+    rows = [(look, judged(look, now)) for look in directory.looks()]
+    if options.live:
+        rows = [(look, answer) for look, answer in rows if answer.kind == LIVE]
+    if options.json:
+        put_json_array(_value(look, answer) for look, answer in rows)
+        return 0
+    for look, answer in rows:
+        put(look.agent_id, *_columns(answer))
+    return 0
+
+
+def _value(look: Look, answer: Answer) -> Json:
+    record = None if look.record is None else look.record.to_json()
+    return {"agent_id": look.agent_id, "answer": answer.kind, "reason": answer.reason, "record": record}
+
+
+def _columns(answer: Answer) -> tuple[str, str, str, str, str]:
+    record = answer.record
+    if record is None:
+        return "-", answer.kind, "-", "-", answer.reason
+    until = answer.reason if record.liveness is None else record.liveness.lease_expires_at
+    session = record.terminal.current_session_name or record.terminal.last_session_name
+    return record.agent_name, answer.kind, session, record.identity.tool, until

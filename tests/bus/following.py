@@ -1,0 +1,67 @@
+"""What a subscriber of our own got, and whether that is what the store has."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mam.config import Config
+from mam.stores.port import Query
+from mam.workspace import locate, open_store
+from tests.cli.command import Mam
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+
+LONGEST = 240.0
+
+
+def opened(mam: Mam) -> Store:
+    config = Config()
+    return open_store(locate(str(mam.here / ".mam" / "jobs"), None, config), config)
+
+
+def in_the_store(mam: Mam) -> set[tuple[str, int]]:
+    store = opened(mam)
+    try:
+        return {
+            (job.job_id, event["seq"])
+            for job in store.select(Query())
+            for event in store.events(job.job_id)
+            if "marker" not in event
+        }
+    finally:
+        store.close()
+
+
+def numbers(lines: str) -> list[tuple[str, int]]:
+    events: list[dict[str, Any]] = [json.loads(line) for line in lines.splitlines()]
+    return [(event["job_id"], event["seq"]) for event in events]
+
+
+def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=LONGEST)
+    return process.returncode, out.decode(), err.decode()
+
+
+def until_says(process: subprocess.Popen[bytes], words: str) -> None:
+    """Reads stderr up to a line that holds these words."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if words in line.decode():
+            return
+    raise AssertionError(f"it ended without saying {words!r}")
+
+
+def until_prints(process: subprocess.Popen[bytes], words: str) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if words in line.decode():
+            return line.decode()
+    raise AssertionError(f"it ended without printing {words!r}")
+
+
+def relay_files(mam: Mam) -> list[Path]:
+    return sorted((mam.here / ".mam" / "jobs" / ".store").glob("relay-*.json"))

@@ -1,0 +1,140 @@
+"""`mam publish` with a broker: stored first, then sent, by whoever is there to do it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.bus.following import ended, opened, until_says
+from tests.bus.mosquitto import Mosquitto, Reader, as_parts
+from tests.cli.command import Mam
+
+
+def test_an_event_reaches_a_reader_that_is_not_ours(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    reader = Reader(broker)
+
+    assert news("publish", job, "started").line == "1"
+    assert news("publish", job, "progress", "--detail", "at /home/me/secret/file.txt", "--data", '{"a": 1}').line == "2"
+    lines = [as_parts(line) for line in reader.take(2)]
+    reader.stop()
+
+    assert [topic for _, topic, _ in lines] == [f"python/mqtt/jobs/{job}/events"] * 2
+    assert [payload for _, _, payload in lines] == opened(news).events(job)
+    assert lines[1][2]["detail"] == "at …/file.txt"
+    assert [retained for retained, _, _ in lines] == [False, False]
+
+
+def test_the_end_is_kept_by_the_broker_for_those_who_come_late(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    news("publish", job, "started")
+    news("publish", job, "completed", "--detail", "done")
+
+    late = Reader(broker)
+    retained, _, payload = as_parts(late.take(1)[0])
+    late.stop()
+
+    assert retained
+    assert (payload["event"], payload["seq"], payload["data"]) == ("completed", 2, {"status": "completed"})
+
+
+def test_without_a_broker_nothing_of_mqtt_is_even_imported(mam: Mam) -> None:
+    job = mam.register()
+
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "mam", "publish", job, "progress"],
+        capture_output=True, text=True, cwd=mam.here, env=mam.env,
+    )  # fmt: skip
+
+    assert ran.returncode == 0
+    assert "paho" not in ran.stderr
+    assert "mam.bus.relay" not in ran.stderr
+
+
+def test_a_running_relay_is_left_to_do_it(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    reader = Reader(broker)
+    relay = news.start("relay")
+    until_says(relay, "sending the events")
+    _until_served(news)
+
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "mam", "publish", job, "progress"],
+        capture_output=True, text=True, cwd=news.here, env=news.env,
+    )  # fmt: skip
+    payload = as_parts(reader.take(1)[0])[2]
+    reader.stop()
+    relay.terminate()
+
+    assert ended(relay)[0] == 0
+    assert payload["seq"] == 1
+    assert "paho" not in ran.stderr
+
+
+def test_a_broker_that_is_away_costs_nothing_but_time(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    broker.kill()
+
+    ran = news("publish", job, "started")
+
+    assert ran.line == "1"
+    assert f"127.0.0.1:{broker.port} cannot be reached" in ran.stderr
+    assert "waits in the journal" in ran.stderr
+    broker.start()
+    reader = Reader(broker)
+    news("publish", job, "progress")
+    assert [as_parts(line)[2]["seq"] for line in reader.take(2)] == [1, 2]
+    reader.stop()
+
+
+def test_many_at_once_are_all_sent_in_order(news: Mam, broker: Mosquitto) -> None:
+    jobs = [news.register() for _ in range(4)]
+    reader = Reader(broker)
+
+    for _ in range(3):
+        started = [news.start("publish", job, "progress") for job in jobs]
+        assert [ended(process)[0] for process in started] == [0] * 4
+    heard = [as_parts(line)[2] for line in reader.take(12)]
+    reader.stop()
+
+    for job in jobs:
+        assert [payload["seq"] for payload in heard if payload["job_id"] == job] == [1, 2, 3]
+    assert news("relay", "--status", "--json").json[0]["waiting"] == 0
+
+
+def test_a_broker_elsewhere_without_tls_is_refused(mam: Mam) -> None:
+    job = mam.register()
+
+    ran = mam("publish", job, "progress", MQTT_BROKER="192.0.2.1")
+
+    assert ran.line == "1"
+    assert "192.0.2.1:1883 is not on this host and has no TLS" in ran.stderr
+    assert "--insecure-broker" in ran.stderr
+    mam("relay", MQTT_BROKER="192.0.2.1").failed(2, "has no TLS")
+    mam("subscribe", job, MQTT_BROKER="192.0.2.1").failed(2, "has no TLS")
+
+
+def test_a_broker_that_needs_no_tls_is_on_this_very_host(mam: Mam) -> None:
+    job = mam.register()
+
+    for host in ("127.example.com", "127.0.0.1.example.com", "127.0.0.256", "localhost.example.com", "0.0.0.0"):
+        assert "has no TLS" in mam("publish", job, "progress", MQTT_BROKER=host).stderr, host
+
+
+def test_settings_that_make_no_sense_are_told_and_the_event_is_stored(mam: Mam) -> None:
+    job = mam.register()
+
+    for wrong in (
+        {"MQTT_PORT": "0"}, {"MQTT_PORT": "x"}, {"MQTT_TLS": "maybe"}, {"MQTT_BROKER": "user:pw@host"},
+        {"MQTT_BROKER": "a b"}, {"MQTT_TLS": "1", "MQTT_CA_CERTS": "/nowhere/ca.pem"},
+    ):  # fmt: skip
+        ran = mam("publish", job, "progress", **{"MQTT_BROKER": "127.0.0.1", **wrong})
+        assert ran.code == 0
+        assert len(ran.stderr.splitlines()) == 1, ran.stderr
+        assert "stored" in ran.stderr
+    assert len(opened(mam).events(job)) == 6
+
+
+def _until_served(news: Mam) -> None:
+    while not news("relay", "--status", "--json").json[0]["served"]:
+        pass

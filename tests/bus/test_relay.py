@@ -1,0 +1,331 @@
+"""The relay: in order, each event until the broker has taken it, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.bus.following import ended, in_the_store, numbers, opened, relay_files, until_says
+from tests.bus.mosquitto import Mosquitto, Reader, as_parts
+from tests.cli.command import Mam
+
+PUBLISHERS = 4
+EVENTS = int(os.environ.get("MAM_BUS_EVENTS", "200"))
+"""For 4 publishers together; 5,000 is the large dose."""
+RELAY_KILLS = int(os.environ.get("MAM_BUS_KILLS", "10"))
+"""200 is the large dose."""
+
+
+def _publishers(mam: Mam, jobs: list[str], count: int, *pause: str) -> list[subprocess.Popen[bytes]]:
+    store = str(mam.here / ".mam" / "jobs")
+    root = str(Path(__file__).resolve().parents[2])
+    return [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.bus.publishing", store, job, str(count), *pause],
+            cwd=root, env=mam.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        for job in jobs
+    ]
+
+
+def _all_ended(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        code, _, err = ended(process)
+        assert code == 0, err
+
+
+def _subscriber(mam: Mam, jobs: list[str]) -> subprocess.Popen[bytes]:
+    """It listens to the broker before anything is published: the retained end of an old job is heard only then."""
+    return mam.start("subscribe", *jobs, "--json", "--timeout", "0", "--idle-timeout", "0")
+
+
+def test_a_broker_killed_in_the_middle_loses_nothing(news: Mam, broker: Mosquitto) -> None:
+    jobs = [news.register() for _ in range(PUBLISHERS)]
+    relay = news.start("relay")
+    until_says(relay, "sending the events")
+    subscriber = _subscriber(news, jobs)
+    publishers = _publishers(news, jobs, EVENTS // PUBLISHERS - 1)
+
+    for _ in range(2):
+        _until_sent(news, _sent(news) + EVENTS // 10)
+        broker.kill()
+        broker.start()
+    _all_ended(publishers)
+    code, out, _ = ended(subscriber)
+    relay.terminate()
+    assert ended(relay)[0] == 0
+
+    heard = numbers(out)
+    assert code == 0
+    assert len(heard) == len(set(heard))
+    assert set(heard) == in_the_store(news)
+    assert len(heard) == EVENTS // PUBLISHERS * PUBLISHERS
+    for job in jobs:
+        assert [seq for job_id, seq in heard if job_id == job] == sorted(seq for job_id, seq in heard if job_id == job)
+
+
+def test_a_relay_killed_again_and_again_loses_nothing(news: Mam, broker: Mosquitto, tmp_path: Path) -> None:
+    jobs = [news.register() for _ in range(PUBLISHERS)]
+    heard_by_others = tmp_path / "heard"
+    with heard_by_others.open("wb") as file:
+        reader = Reader(broker)
+        copier = subprocess.Popen(["cat"], stdin=reader.process.stdout, stdout=file)
+        publishers = _publishers(news, jobs, EVENTS // PUBLISHERS - 1, "0.002")
+        chance = random.Random(5)
+        for _ in range(RELAY_KILLS):
+            relay = news.start("relay")
+            until_says(relay, "sending the events")
+            time.sleep(chance.random() * 0.1)
+            relay.kill()
+            relay.communicate()
+        _all_ended(publishers)
+        news("relay", "--once")
+        _until_holds(heard_by_others, in_the_store(news))
+        reader.process.terminate()
+        assert copier.wait(60) == 0
+        reader.stop()
+
+    heard = _heard(heard_by_others)
+    assert set(heard) == in_the_store(news)
+    for job in jobs:
+        assert _first_times(heard, job) == sorted(set(seq for job_id, seq in heard if job_id == job))
+    assert news("relay", "--status", "--json").json[0]["waiting"] == 0
+
+
+def test_killed_between_the_answer_and_the_mark_it_sends_again(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    news("publish", job, "started")
+    before = {file: file.read_bytes() for file in relay_files(news)}
+    news("publish", job, "progress")
+    assert len(before) == 1
+    for file, content in before.items():  # as if it had been killed before the mark was moved
+        file.write_bytes(content)
+    reader = Reader(broker)
+
+    news("relay", "--once")
+    heard = [as_parts(line)[2]["seq"] for line in reader.take(1)]
+    reader.stop()
+
+    assert heard == [2]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"at": 7}', b"\xff" * 100, b'{"at": {}, "broker": 1}'])
+def test_a_mark_that_nobody_can_read_sends_everything_again(news: Mam, broker: Mosquitto, content: bytes) -> None:
+    job = news.register()
+    news("publish", job, "started")
+    (file,) = relay_files(news)
+    file.write_bytes(content)
+    reader = Reader(broker)
+
+    assert news("publish", job, "progress").code == 0
+    heard = [as_parts(line)[2]["seq"] for line in reader.take(2)]
+    reader.stop()
+
+    assert heard == [1, 2]
+
+
+def test_a_store_made_anew_is_sent_from_its_beginning(news: Mam, broker: Mosquitto) -> None:
+    news("publish", news.register(), "started")
+    store = news.here / ".mam" / "jobs"
+    (file,) = relay_files(news)
+    mark = file.read_bytes()
+    for path in sorted(store.rglob("*"), reverse=True):
+        path.unlink() if not path.is_dir() else path.rmdir()
+    job = news.register("another")
+    (store / ".store" / file.name).write_bytes(mark)
+    reader = Reader(broker)
+
+    ran = news("publish", job, "started")
+    heard = as_parts(reader.take(1)[0])[2]
+    reader.stop()
+
+    assert heard["job_id"] == job
+    assert "sent from its beginning" in ran.stderr
+
+
+def test_two_relays_take_turns_and_the_second_takes_over(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    reader = Reader(broker)
+    first = news.start("relay")
+    until_says(first, "sending the events")
+    _until_served(news)
+    second = news.start("relay")
+    until_says(second, "sending the events")
+
+    news("publish", job, "started")
+    assert as_parts(reader.take(1)[0])[2]["seq"] == 1
+    first.kill()
+    first.communicate()
+    news("publish", job, "progress")
+    news("publish", job, "progress")
+    heard = [as_parts(line)[2]["seq"] for line in reader.take(2)]
+    reader.stop()
+    second.terminate()
+
+    assert ended(second)[0] == 0
+    assert heard == [2, 3]
+
+
+def test_a_broker_that_was_away_is_found_again(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    broker.kill()
+    relay = news.start("relay")
+    until_says(relay, "cannot be reached")
+    news("publish", job, "started")
+    assert news("relay", "--status", "--json").json == [
+        {"broker": f"127.0.0.1:{broker.port}", "waiting": 1, "sent": 0, "served": True}
+    ]
+
+    broker.start()
+    until_says(relay, "is there again")
+    _until_sent(news, 1)
+    relay.send_signal(signal.SIGINT)
+
+    assert ended(relay)[0] == 0
+    assert news("relay", "--status").line == f"127.0.0.1:{broker.port}\t0 waiting\t1 sent\tno relay runs"
+
+
+def test_a_job_that_is_gone_is_cleared_from_the_broker(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    news("publish", job, "completed")
+    (news.here / ".mam" / "jobs" / f"{job}.json").unlink()
+    other = news.register()
+
+    news("publish", other, "started")
+    news("publish", other, "completed")
+    late = Reader(broker)
+    topics = [as_parts(line)[1] for line in late.take(1)]
+    late.stop()
+
+    assert topics == [f"python/mqtt/jobs/{other}/events"]
+
+
+def test_a_topic_that_would_reach_others_is_not_used(news: Mam, broker: Mosquitto) -> None:
+    news.register()
+    store = news.here / ".mam" / "jobs"
+    template = json.loads(next(store.glob("*.json")).read_bytes())
+    for number, prefix in enumerate(("a/#", "+/b", "$SYS/x", "", "nul\0", "half \ud800")):
+        job = {**template, "job_id": f"bad{number}", "topic_prefix": prefix, "number": 0}
+        (store / f"bad{number}.json").write_text(json.dumps(job))
+    good = news.register()
+    reader = Reader(broker, topic="#")
+
+    said = [news("publish", f"bad{number}", "progress") for number in range(6)]
+    news("publish", good, "progress")
+    heard = as_parts(reader.take(1)[0])
+    reader.stop()
+
+    assert [ran.code for ran in said] == [0] * 6
+    assert heard[1] == f"python/mqtt/jobs/{good}/events"
+    assert "no place for them" in said[0].stderr
+
+
+def test_what_is_old_can_be_left_out(news: Mam, mam: Mam, broker: Mosquitto) -> None:
+    job = mam.register()
+    mam("publish", job, "started", MQTT_BROKER="")
+    assert news("relay", "--status", "--json").json[0]["waiting"] == 1
+
+    assert news("relay", "--once", "--from-now").code == 0
+
+    assert news("relay", "--status", "--json").json[0] == {
+        "broker": f"127.0.0.1:{broker.port}", "waiting": 0, "sent": 0, "served": False,
+    }  # fmt: skip
+
+
+def test_without_a_broker_there_is_nothing_to_relay(mam: Mam) -> None:
+    mam.register()
+
+    mam("relay").failed(2, "no broker is configured")
+    assert "the store alone" in mam("relay", "--status").stderr
+
+
+def test_an_old_record_s_own_broker_is_used(mam: Mam, broker: Mosquitto) -> None:
+    mam.register()
+    store = mam.here / ".mam" / "jobs"
+    record = json.loads(next(store.glob("*.json")).read_bytes())
+    named = {"host": "127.0.0.1", "port": broker.port, "tls": False, "username": None, "password": None}
+    old = {**record, "job_id": "abc12345", "broker": named, "topic_prefix": "old/abc12345", "number": 0}
+    (store / "abc12345.json").write_text(json.dumps(old))
+    reader = Reader(broker, topic="old/+/events")
+
+    mam("publish", "abc12345", "started")
+    mam("publish", "abc12345", "progress", MQTT_BROKER="127.0.0.1", MQTT_PORT="1")  # the environment wins
+    assert mam("relay", "--once").code == 0
+    heard = [as_parts(line)[2]["seq"] for line in reader.take(2)]
+    reader.stop()
+
+    assert heard == [1, 2]
+
+
+def test_the_files_beside_the_store_are_private(news: Mam) -> None:
+    news("publish", news.register(), "started")
+
+    files = list((news.here / ".mam" / "jobs" / ".store").glob("relay-*"))
+    assert files
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "files"])
+def test_every_store_on_a_host_has_its_relay(news: Mam, broker: Mosquitto, kind: str, tmp_path: Path) -> None:
+    address = f"sqlite://{tmp_path}/jobs.db" if kind == "sqlite" else str(tmp_path / "jobs")
+    job = news("register", "x", "--agent", "a", "--store", address).line
+    reader = Reader(broker)
+
+    news("publish", job, "started", "--store", address)
+    assert as_parts(reader.take(1)[0])[2]["job_id"] == job
+    reader.stop()
+
+    assert news("relay", "--status", "--json", "--store", address).json[0]["waiting"] == 0
+
+
+# -- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _sent(mam: Mam) -> int:
+    files = relay_files(mam)
+    return int(json.loads(files[0].read_bytes())["count"]) if files else 0
+
+
+def _until_sent(mam: Mam, count: int) -> None:
+    ends = time.monotonic() + 240
+    while _sent(mam) < count:
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def _until_served(news: Mam) -> None:
+    while not news("relay", "--status", "--json").json[0]["served"]:
+        pass
+
+
+def _heard(file: Path) -> list[tuple[str, int]]:
+    lines = [line for line in file.read_text().splitlines() if line.startswith("> ")]
+    return [(payload["job_id"], payload["seq"]) for _, _, payload in (as_parts(line[2:]) for line in lines)]
+
+
+def _until_holds(file: Path, wanted: set[tuple[str, int]]) -> None:
+    ends = time.monotonic() + 120
+    while not wanted <= set(_heard(file)):
+        assert time.monotonic() < ends, wanted - set(_heard(file))
+        time.sleep(0.05)
+
+
+def _first_times(heard: list[tuple[str, int]], job: str) -> list[int]:
+    return list(dict.fromkeys(seq for job_id, seq in heard if job_id == job))
+
+
+def test_the_events_of_the_store_are_all_there(news: Mam) -> None:
+    """The harness itself: what it compares with is what `mam` shows."""
+    job = news.register()
+    news("publish", job, "started")
+
+    assert in_the_store(news) == {(job, 1)}
+    assert [event["seq"] for event in opened(news).events(job)] == [1]

@@ -1,0 +1,48 @@
+"""A worker's door on every kind of store that one process can have, for those who import these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.registry import Registry
+from mam.stores.files.store import FilesStore, create_files_store
+from mam.stores.memory import MemoryStore
+from mam.work.door import Doors
+from tests.work.doors import held_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mam.jobs.record import Job
+    from mam.work.door import Door
+
+
+@pytest.fixture(params=["memory", "files", "sqlite"], name="registry")
+def registry_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Registry:
+    if request.param == "memory":
+        return Registry(MemoryStore())
+    if request.param == "sqlite":
+        sqlite = pytest.importorskip("mam.stores.sqlite.store")
+        sqlite.create_sqlite_store(str(tmp_path / "jobs.db"))
+        return Registry(sqlite.SqliteStore(str(tmp_path / "jobs.db")))
+    create_files_store(str(tmp_path / "jobs"))
+    return Registry(FilesStore(str(tmp_path / "jobs")))
+
+
+@pytest.fixture(name="doors")
+def doors_fixture(registry: Registry) -> Iterator[Doors]:
+    with Doors(registry) as doors:
+        yield doors
+
+
+@pytest.fixture(name="job")
+def job_fixture(registry: Registry) -> Job:
+    return held_job(registry)
+
+
+@pytest.fixture(name="door")
+def door_fixture(doors: Doors, job: Job) -> Door:
+    return doors.open(job.job_id, job.attempt)
