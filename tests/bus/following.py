@@ -43,7 +43,7 @@ def numbers(lines: str) -> list[tuple[str, int]]:
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=LONGEST)
-    return process.returncode, out.decode(), err.decode()
+    return process.returncode, (out or b"").decode(), (err or b"").decode()
 
 
 def until_says(process: subprocess.Popen[bytes], words: str) -> None:

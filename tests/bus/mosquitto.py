@@ -51,6 +51,7 @@ class Mosquitto:
     def __init__(self, folder: Path, config: str | None = None, port: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self.readers: list[Reader] = []
         self.port = port or free_port()
         self.config = folder / "mosquitto.conf"
         text = config or "listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n"
@@ -68,6 +69,8 @@ class Mosquitto:
         self.process.wait(LONGEST)
 
     def stop(self) -> None:
+        for reader in self.readers:
+            reader.stop()
         if self.process.poll() is None:
             self.process.terminate()
             self.process.wait(LONGEST)
@@ -96,6 +99,7 @@ class Reader:
         self.process = subprocess.Popen(
             ["stdbuf", "-oL", *argv], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+        broker.readers.append(self)
         self._until("SUBACK")
 
     def take(self, count: int) -> list[str]:
@@ -103,8 +107,11 @@ class Reader:
         return [self._until("> ")[2:].rstrip("\n") for _ in range(count)]
 
     def stop(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        if self.process.poll() is None:
+            self.process.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.process.wait()
 
     def _until(self, mark: str) -> str:
         assert self.process.stdout is not None
@@ -118,7 +125,7 @@ def send(broker: Mosquitto, topic: str, message: bytes, *words: str) -> None:
     """Somebody else's message."""
     subprocess.run(
         [program("mosquitto_pub"), "-V", "5", "-q", "1", "-h", "127.0.0.1", "-p", str(broker.port), "-t", topic,
-         "-s", *words],
+         "-s" if message else "-n", *words],
         input=message, check=True, capture_output=True, timeout=LONGEST,
     )  # fmt: skip
 

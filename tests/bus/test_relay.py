@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bus.conftest import Tracked
 from tests.bus.following import ended, in_the_store, numbers, opened, relay_files, until_says
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
@@ -27,13 +28,19 @@ RELAY_KILLS = int(os.environ.get("MAM_BUS_KILLS", "10"))
 def _publishers(mam: Mam, jobs: list[str], count: int, *pause: str) -> list[subprocess.Popen[bytes]]:
     store = str(mam.here / ".mam" / "jobs")
     root = str(Path(__file__).resolve().parents[2])
-    return [
+    started = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.bus.publishing", store, job, str(count), *pause],
-            cwd=root, env=mam.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            cwd=root,
+            env=mam.env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         for job in jobs
     ]
+    assert isinstance(mam, Tracked)
+    mam.started += started
+    return started
 
 
 def _all_ended(processes: list[subprocess.Popen[bytes]]) -> None:
@@ -96,7 +103,7 @@ def test_a_relay_killed_again_and_again_loses_nothing(news: Mam, broker: Mosquit
     heard = _heard(heard_by_others)
     assert set(heard) == in_the_store(news)
     for job in jobs:
-        assert _first_times(heard, job) == sorted(set(seq for job_id, seq in heard if job_id == job))
+        assert _first_times(heard, job) == sorted({seq for job_id, seq in heard if job_id == job})
     assert news("relay", "--status", "--json").json[0]["waiting"] == 0
 
 
@@ -162,6 +169,7 @@ def test_two_relays_take_turns_and_the_second_takes_over(news: Mam, broker: Mosq
 
     news("publish", job, "started")
     assert as_parts(reader.take(1)[0])[2]["seq"] == 1
+    _until_sent(news, 1)  # killed before that mark, the second would rightly send it again
     first.kill()
     first.communicate()
     news("publish", job, "progress")

@@ -72,6 +72,20 @@ def test_an_agent_without_keeper_guardian_and_worker(killable: Killable, roll: R
         send(daemon, signal.SIGKILL)
 
 
+def test_children_that_outlive_an_agent_which_ends_when_asked(log: str, roll: Roll) -> None:
+    """They ignore SIGTERM, are in sessions of their own, and nothing leads to them once their parent is gone."""
+    stubborn = "if os.fork() == 0:\n    os.setsid()\n    " + IGNORE + "    report(); time.sleep(1000)\n"
+    worker = Killable(log, python(DAEMON + stubborn + SLEEP, roll.path).argv)
+    try:
+        both = roll.call(2)
+        worker.kill(worker.worker, worker.guardian, worker.keeper)
+        await_gone([worker.keeper])
+        assert end_earlier(record(worker)) is None
+        assert not any(map(is_alive, both))
+    finally:
+        worker.close()
+
+
 def test_what_is_left_of_a_dead_agent_is_named_and_not_touched(killable: Killable, roll: Roll) -> None:
     """The number of a session proves nothing once its leader is gone."""
     tree = roll.call(3)

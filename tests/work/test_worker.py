@@ -108,7 +108,7 @@ class TestEnds:
     def test_an_interpreter_that_is_not_there(self, quick: Shop) -> None:
         job = quick.ended("#!/no/such/interpreter\n")
         assert job.status == "error"
-        assert "No such file" in str(job.reason)
+        assert "first line does not exist" in str(job.reason)
 
 
 class TestHands:
@@ -238,7 +238,7 @@ class TestChecks:
         ("script", "problem"),
         [
             ("echo done > out.txt", None),
-            ("true", "out.txt is missing"),
+            ("true", "out.txt is not there"),
             (": > out.txt", "out.txt is empty"),
             ("ln -s /etc/passwd out.txt", "out.txt"),
             ("mkdir out.txt", "out.txt"),
@@ -349,7 +349,8 @@ class TestAgents:
             await_that(lambda: bool(quick.shown), "the brief was not shown")
             quick.registry.complete(job)
             found = quick.until(job)
-        assert (found.status, found.reason) == ("error", "report.md is missing")
+        assert found.status == "error"
+        assert "report.md is not there" in str(found.reason)
         assert found.said is not None
         assert found.said["status"] == "completed"
 
@@ -389,7 +390,8 @@ class TestBadAgents:
     def test_one_that_spoils_its_own_directory(self, quick: Shop) -> None:
         """The worker's private one, which it can find, as the same user."""
         job = quick.ended('rm -rf "$(dirname "$0")"; echo still here', artifacts=["out.txt"])
-        assert (job.status, job.reason) == ("error", "out.txt is missing")
+        assert job.status == "error"
+        assert "out.txt is not there" in str(job.reason)
 
     def test_after_all_that_the_worker_goes_on(self, quick: Shop) -> None:
         for prompt in ("kill -9 $$", "kill -9 $PPID; sleep 1000", "exit 1", 'rm -rf "$(dirname "$0")"'):

@@ -206,8 +206,14 @@ def _check_single(name: str) -> None:
 
 
 def _form(record: AgentRecord) -> bytes:
-    """As the other system writes it, for people who look."""
-    return json.dumps(record.to_json(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    """As the other system writes it, for people who look. Half a surrogate pair can only be written escaped."""
+    for readable in (True, False):
+        try:
+            text = json.dumps(record.to_json(), indent=2, sort_keys=True, ensure_ascii=not readable, allow_nan=False)
+            return text.encode() + b"\n"
+        except UnicodeEncodeError:
+            continue
+    raise AssertionError("escaped JSON is ASCII")
 
 
 def _is_there(parent: int, name: str) -> bool:

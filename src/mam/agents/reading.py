@@ -50,7 +50,9 @@ class Newer(ValueError):
 
 def parse_record(data: bytes) -> AgentRecord:
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        value = json.loads(
+            data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite
+        )
     except Invalid:
         raise
     except (ValueError, RecursionError):
@@ -277,6 +279,14 @@ def _once(pairs: list[tuple[str, Any]]) -> Json:
 
 def _no_constant(word: str) -> Any:
     raise Malformed(f"{word} is not JSON")
+
+
+def _finite(word: str) -> float:
+    """1e999 is a number to JSON and to nobody else."""
+    number = float(word)
+    if number in (float("inf"), float("-inf")):
+        raise Malformed(f"{word[:40]} is too large a number")
+    return number
 
 
 def _shown(value: object) -> str:

@@ -6,6 +6,7 @@ import os
 
 from mam.cli.files import read_text
 from mam.cli.options import number
+from mam.cli.signing import add_sign
 from mam.cli.times import when, whole_seconds
 from mam.clock import SystemClock
 from mam.errors import BadInput
@@ -36,6 +37,7 @@ def add_job_options(parser: Parser) -> None:
                         help="how often `fail --retryable` tries again (default 3)")  # fmt: skip
     parser.add_argument("--key", metavar="K", help="the same key gives the same job back instead of a second one")
     parser.add_argument("--workdir", metavar="DIR", help="where the work is; default: here")
+    add_sign(parser)
     _add_order(parser)
     _add_running(parser)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from mam.cli.drafting import add_job_options, choices_of, prompt_of
 from mam.cli.options import descent, registry_of
 from mam.cli.output import put_job, say
+from mam.cli.signing import signing
 from mam.errors import BadInput
 from mam.jobs.draft import draft_job
 
@@ -34,7 +35,9 @@ def run(options: Options) -> int:
     # Said before a store is made for a job that no store would take.
     draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
     registry = registry_of(options, create=True)
-    registration = registry.register(prompt=prompt, agent=agent, **choices, **descent(registry))
+    registration = registry.register(
+        prompt=prompt, agent=agent, **choices, **descent(registry), **signing(options, registry)
+    )
     if not registration.created:
         _say_known(registration, prompt)
     put_job(registration.job, as_json=options.json, line=registration.job.job_id)

@@ -6,7 +6,7 @@ import select
 import sys
 
 from mam.cli.output import put, put_json_line, say
-from mam.cli.watch_news import Away, Broken, Follower, Happened
+from mam.cli.watch_news import Away, Broken, Follower, Happened, Loaded
 from mam.errors import MamError
 from mam.jobs.status import ENDED
 
@@ -39,6 +39,8 @@ class Lines:
                 raise BrokenPipeError
             for news in follower.drain():
                 match news:
+                    case Loaded():
+                        say(f"watching {self._registry.store.address}")
                     case Happened():
                         for entry in news.entries:
                             self._tell(entry)

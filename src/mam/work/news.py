@@ -5,9 +5,8 @@ The audit log is written here and not after each act, since nobody who waits for
 
 from __future__ import annotations
 
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
-from mam.errors import MamError
 from mam.registry import NAP_SECONDS
 
 TYPE_CHECKING = False
@@ -30,28 +29,31 @@ class News:
         self._hungry = hungry
         """Whether what time decides matters to anybody here; a worker with its hands full leaves it to others."""
         self._stopped = Event()
+        self._copying = Lock()
         self._thread = Thread(target=self._follow, name="mam-news", daemon=True)
 
     def start(self) -> None:
         self._cursor = self._store.end()
         self._thread.start()
 
-    def stop(self, timeout: float = 2.0) -> None:
-        """It may be asleep; the process does not wait long for it."""
+    def stop(self) -> None:
+        """Its thread may sleep on for a while, and nobody waits for that: what it would have copied is copied here."""
         self._stopped.set()
-        self._thread.join(timeout)
+        self._copy()
 
     def _follow(self) -> None:
         self._copy()
         while not self._stopped.is_set():
             try:
                 self._turn()
-            except (MamError, OSError):
-                self._stopped.wait(1.0)  # the store is away; those who write will say so
+            except Exception:  # the store is away; those who write will say so
+                self._stopped.wait(1.0)
 
     def _turn(self) -> None:
         due = self._store.due_in() if self._hungry() else None
         self._store.wait(self._cursor, NAP_SECONDS if due is None else min(NAP_SECONDS, due + 0.001))
+        if self._stopped.is_set():
+            return
         ids, cursor = set(), self._cursor
         for entry in self._store.entries(cursor):
             cursor = entry.cursor
@@ -63,4 +65,5 @@ class News:
 
     def _copy(self) -> None:
         if self._shadow is not None:
-            self._shadow.follow(self._store)
+            with self._copying:
+                self._shadow.follow(self._store)

@@ -24,12 +24,14 @@ KEEPER_SECONDS = 5.0
 """A keeper that is told to end gives its tree three seconds, and needs less than one more."""
 _GRACE_SECONDS = 2.0
 _FORCE_SECONDS = 5.0
+_GUARDIAN_SECONDS = 4.0
+"""What a killed keeper leaves to a guardian is gone by then."""
 
 
 def end_earlier(process: dict[str, Any], *, host: str | None = None) -> str | None:
     """Ends the run that a record describes (`Started.to_json()`, and the `host` it was on if known).
 
-    None when all of it is gone; else what could not be done. Takes at most about twelve seconds, and a moment when
+    None when all of it is gone; else what could not be done. Takes at most about sixteen seconds, and a moment when
     there is nothing to do.
     """
     known = [found for name in ("keeper", "agent") if (found := ProcessId.from_json(process.get(name))) is not None]
@@ -69,13 +71,15 @@ def _end_here(keeper: ProcessId | None, agent: ProcessId | None) -> str | None:
         _await([keeper], KEEPER_SECONDS)
     roots = [one for one in (keeper, agent) if one is not None and is_alive(one)]
     if roots:
-        _tell(_members(roots, agent, lambda one: send(one, signal.SIGTERM)), signal.SIGCONT)
-        _await(roots, _GRACE_SECONDS)
-        left = _force(roots, agent)
-        if left:
+        # Those who were found now are remembered: when a parent ends first, nothing leads to its children any more.
+        tree = _members(roots, agent, lambda one: send(one, signal.SIGTERM))
+        _tell(tree, signal.SIGCONT)
+        _await(tree, _GRACE_SECONDS)
+        if left := _force(tree, agent):
             return f"of the earlier attempt {_pids(left)} could not be ended"
     strangers = [] if agent is None else _session_of_the_dead(agent)
-    if strangers:
+    _await(strangers, _GUARDIAN_SECONDS)
+    if strangers := [one for one in strangers if is_alive(one)]:
         return f"{_pids(strangers)} may be left of the earlier attempt, which cannot be told for certain"
     return None
 

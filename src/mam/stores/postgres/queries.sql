@@ -197,6 +197,30 @@ WITH updated AS (
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN %(news)s::boolean THEN pg_notify('mam_news', '') END
 
+-- name: end job
+-- The whole act in one trip, for a job that is just as the writer left it, judged at a time that is the server's. FOR
+-- UPDATE: a registration that comes after this job may be under way.
+WITH held AS MATERIALIZED (
+    SELECT job_id FROM job
+    WHERE job_id = %(job_id)s AND record = %(before)s
+      AND abs((extract(epoch FROM clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+    FOR UPDATE
+), updated AS (
+    UPDATE job
+    SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
+        boot_ms = %(boot_ms)s, record = %(record)s
+    FROM held WHERE job.job_id = held.job_id
+), told AS (
+    INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM held
+)
+INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM held
+RETURNING number, pg_notify('mam_news', '')
+
+-- name: has ended
+-- A job ends once, so that whoever finds this entry has found the one that it wrote.
+SELECT count(*) FROM journal
+WHERE xact >= %(xact)s::xid8 AND job_id = %(job_id)s AND fields = %(fields)s AND lines = %(lines)s
+
 -- name: insert event
 INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
 

@@ -47,7 +47,13 @@ class Statement:
         self._parameters = parameters
 
     def bound(self, values: dict[str, Any]) -> list[bytes | None]:
-        return [None if values[name] is None else _bound(values[name]) for name in self._parameters]
+        bound = [
+            value.encode() if type(value) is str else None if value is None else str(value).encode()
+            for value in [values[name] for name in self._parameters]
+        ]
+        if b"\0" in b"".join(filter(None, bound)):
+            raise DataError("PostgreSQL text cannot contain NUL")  # it would be cut off there without a word
+        return bound
 
 
 class Wire:
@@ -74,8 +80,8 @@ class Wire:
         return self._server.backend_pid
 
     def trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
-        """Sends statements and waits for the answers; the rows of the last. With `ends`, all that was sent since the
-        last end has happened and is durable when this returns; when it raises an answer of the server's, none of it."""
+        """Sends statements and waits for the answers; the rows of the first that has any, or of none. With `ends`, all
+        that was sent since the last end has happened and is durable when this returns; when it raises an answer of the server's, none of it."""
         try:
             unread = [step for statement, values in sent for step in self._send(statement, values)]
             if ends:
@@ -175,13 +181,6 @@ class Wire:
             self._ready.poll()
             server.consume_input()
         return server.get_result()
-
-
-def _bound(value: object) -> bytes:
-    text = str(value).encode()
-    if b"\0" in text:
-        raise DataError("PostgreSQL text cannot contain NUL")
-    return text
 
 
 def _rows(result: PGresult) -> list[Any]:

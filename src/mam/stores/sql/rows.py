@@ -10,7 +10,7 @@ import json
 
 from mam.errors import BadRecord
 from mam.jobs.lease import Lease
-from mam.jobs.record import Job, parse_job
+from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import Status
 from mam.jobs.sweep import end_of_wait
 from mam.stores.sql.gate import blocked_at_first
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 as_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 _ABSENT = object()
-_USUAL = dict(Job.field_defaults)
-_NEW = {**Job.all_fields, "unknown": {}}
+_TOPICS = "python/mqtt/jobs/"
+_USUAL = {**Job.field_defaults, "broker": NO_BROKER, "expected_artifacts": []}
+_FIXED = Job.needed - _USUAL.keys() - {"prompt", "topic_prefix", "unknown"}
+_NEW = {**Job.all_fields, **_USUAL, "unknown": {}}
 
 
 class Row:
@@ -40,15 +42,11 @@ class Row:
         self.root = root
         self._fields = fields = _loaded(record, store)
         try:
-            lease = fields.get("lease")
-            whole = {
-                **_NEW,
-                **fields,
-                "prompt": prompt,
-                "status": Status(fields["status"]),
-                "lease": None if lease is None else Lease(**lease),
-            }
-            if len(whole) == len(_NEW) and Job.needed <= whole.keys() and fields.get("schema_version", 1) == 1:
+            whole = {**_NEW, "topic_prefix": _TOPICS + fields["job_id"], **fields, "prompt": prompt}
+            whole["status"] = Status(fields["status"])
+            if whole["lease"] is not None:
+                whole["lease"] = Lease(**whole["lease"])
+            if len(whole) == len(_NEW) and whole["schema_version"] == 1 and _FIXED <= fields.keys():
                 self.job = Job.of(whole)
                 return
         except (KeyError, TypeError, ValueError):
@@ -119,7 +117,8 @@ def job_of(record: str, prompt: str, store: str) -> Job:
 
 
 def _unusual(fields: Json) -> Json:
-    return {name: value for name, value in fields.items() if value != _USUAL.get(name, _ABSENT) and name != "prompt"}
+    usual = {**_USUAL, "prompt": fields["prompt"], "topic_prefix": _TOPICS + fields["job_id"]}
+    return {name: value for name, value in fields.items() if value != usual.get(name, _ABSENT)}
 
 
 def _loaded(record: str, store: str) -> Json:

@@ -1,0 +1,59 @@
+"""Generations that all want the same name at the same moment."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mam.agents.acts import publish, refresh
+from mam.agents.errors import GenerationConflict, GenerationLost
+from mam.agents.reading import record_from
+from mam.testing.races import Crew
+from tests.agents.records import a_record, stopped
+
+if TYPE_CHECKING:
+    from mam.agents.port import Directory
+
+GENERATIONS = 12
+
+
+def race(open_directory: Callable[[], Directory], rounds: int) -> None:
+    """In every round exactly one publishes, all others are told so at once, and the record is the winner's."""
+    directory = open_directory()
+    for number in range(0, rounds, 2):  # every other one has had a session before
+        record = record_from({**stopped(generation="before"), "agent_id": f"agent-{number}"})
+        directory.change(record.agent_id, publish(record))
+    barrier = multiprocessing.get_context("forkserver").Barrier(GENERATIONS)
+    tasks = [partial(_publish_all, f"generation-{member}", rounds, barrier) for member in range(GENERATIONS)]
+    with Crew(open_directory, processes=True) as crew:  # type: ignore[arg-type]
+        outcomes = crew.race(tasks)
+    for number in range(rounds):
+        winners = [member for member in range(GENERATIONS) if outcomes[member][number]]
+        assert len(winners) == 1, f"round {number}: {winners}"
+        kept = directory.look(f"agent-{number}").record
+        assert kept is not None
+        assert kept.generation_id == f"generation-{winners[0]}"
+    directory.close()
+
+
+def _publish_all(
+    generation: str, rounds: int, barrier: Any, directory: Directory, _report: Callable[[Any], None]
+) -> list[bool]:
+    won = []
+    for number in range(rounds):
+        record = a_record(generation=generation, agent_id=f"agent-{number}")
+        barrier.wait(60)
+        try:
+            directory.change(record.agent_id, publish(record, 3600))
+            won.append(True)
+        except GenerationConflict:
+            won.append(False)
+        # Whoever thinks to have won still has it a moment later, and whoever lost cannot slip in by refreshing.
+        try:
+            directory.change(record.agent_id, refresh(generation))
+            assert won[-1]
+        except GenerationLost:
+            assert not won[-1]
+    return won

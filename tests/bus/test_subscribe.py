@@ -1,0 +1,278 @@
+"""`mam subscribe`: the registry first, then the news, until the jobs have ended."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from mam.events.wire import to_wire
+from tests.bus.following import ended, opened, until_prints, until_says
+from tests.bus.mosquitto import Mosquitto, send
+from tests.cli.command import Mam
+
+
+@pytest.fixture(params=["store", "broker"])
+def either(request: pytest.FixtureRequest, mam: Mam) -> Mam:
+    """What has to be the same with a broker and without."""
+    if request.param == "broker":
+        mam.env.update(request.getfixturevalue("broker").env)
+    return mam
+
+
+def _topic(job: str) -> str:
+    return f"python/mqtt/jobs/{job}/events"
+
+
+def test_started_before_the_agent_it_tells_everything_and_ends(either: Mam) -> None:
+    job = either.register()
+    subscriber = either.start("subscribe", job)
+
+    either("publish", job, "started")
+    assert until_prints(subscriber, "started") == f"{job}\t1\tstarted\tstarted\n"
+    either("publish", job, "progress", "--detail", "half")
+    assert until_prints(subscriber, "half") == f"{job}\t2\tprogress\thalf\n"
+    either("complete", job)
+    either("relay", "--once")
+    code, out, _ = ended(subscriber)
+
+    assert (code, out) == (0, f"{job}\t3\tcompleted\tcompleted\n")
+
+
+@pytest.mark.parametrize(("verb", "code"), [("complete", 0), ("fail", 7), ("cancel", 8)])
+def test_started_after_the_end_it_ends_too(either: Mam, verb: str, code: int) -> None:
+    job = either.register()
+    either("publish", job, "started")
+    either(verb, job, *(["--reason", "no"] if verb == "fail" else []))
+
+    ran = either("subscribe", job, "--json")
+
+    assert ran.code == code
+    assert [json.loads(line) for line in ran.out.splitlines()] == opened(either).events(job)
+
+
+def test_of_several_jobs_an_error_wins(either: Mam) -> None:
+    jobs = [either.register() for _ in range(3)]
+    either("complete", jobs[0])
+    either("cancel", jobs[1])
+    assert either("subscribe", *jobs[:2], "--replay").code == 8
+    either("publish", jobs[2], "started")
+    either("fail", jobs[2], "--reason", "no")
+
+    assert either("subscribe", *jobs, "--replay").code == 7
+
+
+def test_what_was_told_before_is_not_told_again(either: Mam) -> None:
+    job = either.register()
+    either("publish", job, "started")
+    first = either.start("subscribe", job)
+    until_prints(first, "started")
+    _until_received(either, job, [1])
+    first.kill()
+    first.communicate()
+    either("complete", job)
+
+    again = either("subscribe", job)
+
+    assert (again.code, again.out) == (0, f"{job}\t2\tcompleted\tcompleted\n")
+    assert "up to 1 were told before" in again.stderr
+    assert len(either("subscribe", job, "--replay").out.splitlines()) == 2
+    assert [line["payload"]["seq"] for line in _received(either, job)] == [1, 2, 1, 2]
+
+
+def test_it_gives_up_after_its_time_and_after_silence(either: Mam) -> None:
+    job = either.register()
+
+    late = either("subscribe", job, "--timeout", "0.2", "--idle-timeout", "0")
+    silent = either("subscribe", job, "--idle-timeout", "0.2")
+
+    assert (late.code, silent.code) == (5, 5)
+    assert "has not ended" in late.stderr
+    assert "said nothing" in silent.stderr
+
+
+def test_the_job_s_own_times_count(either: Mam) -> None:
+    job = either.register("x", "--timeout", "1", "--idle-timeout", "0")
+
+    assert either("subscribe", job).code == 5
+
+
+def test_waiting_for_permission_is_not_silence(either: Mam) -> None:
+    job = either.register()
+    either("publish", job, "permission_required")
+    subscriber = either.start("subscribe", job, "--idle-timeout", "0.3")
+    until_prints(subscriber, "permission_required")
+
+    with pytest.raises(Exception, match="timed out"):
+        subscriber.wait(1.5)
+    either("publish", job, "progress")
+
+    assert ended(subscriber)[0] == 5
+
+
+def test_a_lost_job_is_settled_by_those_who_wait(either: Mam) -> None:
+    job = either.register()
+    store = opened(either)
+    from mam.registry import Registry
+
+    for _ in range(3):
+        Registry(store).pick("shell", owner="me", lease_seconds=0.01)
+        time.sleep(0.02)
+    store.close()
+
+    assert either("subscribe", job).code == 7
+
+
+def test_everything_is_told_from_now_on(either: Mam) -> None:
+    old = either.register()
+    either("publish", old, "started")
+    subscriber = either.start("subscribe", "--all", "--json", "--timeout", "60")
+    _until_follows(either, subscriber, old)
+    new = either.register()
+    either("publish", new, "started")
+    either("publish", new, "completed")
+
+    told = json.loads(until_prints(subscriber, f'"{new}"'))
+    end = json.loads(until_prints(subscriber, "completed"))
+    subscriber.kill()
+    subscriber.communicate()
+
+    assert (told["seq"], end["seq"], end["job_id"]) == (1, 2, new)
+
+
+def test_what_it_needs(mam: Mam) -> None:
+    mam.register()
+
+    mam("subscribe").failed(2, "which jobs?")
+    mam("subscribe", "--all", "x").failed(2, "which jobs?")
+    mam("subscribe", "nosuchjob").failed(1, "nosuchjob")
+
+
+# -- the broker ------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_restarts_is_survived(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    subscriber = news.start("subscribe", job)
+    news("publish", job, "started")
+    until_prints(subscriber, "started")
+
+    broker.kill()
+    until_says(subscriber, "Following the store")
+    news("publish", job, "progress", "--detail", "meanwhile")
+    until_prints(subscriber, "meanwhile")
+    broker.start()
+    until_says(subscriber, "is there again")
+    news("publish", job, "completed")
+
+    assert ended(subscriber)[0] == 0
+
+
+def test_a_broker_that_was_never_there_is_done_without(news: Mam, broker: Mosquitto) -> None:
+    job = news.register()
+    broker.kill()
+    subscriber = news.start("subscribe", job)
+    until_says(subscriber, "cannot be reached")
+
+    news("complete", job)
+
+    assert ended(subscriber)[0] == 0
+
+
+GARBAGE = [
+    b"", b"{}", b"not json", b"x" * 20_000, b"[" * 9000, b'{"a":1,"a":2}', b'{"seq":NaN}', b"\xff\xfe", b"null",
+]  # fmt: skip
+
+
+def _lies(job: str) -> list[bytes]:
+    true = {
+        "schema_version": 1, "seq": 9, "job_id": job, "event": "completed", "timestamp": "2026-01-01T00:00:00Z",
+        "detail": "forged", "data": {"status": "completed"},
+    }  # fmt: skip
+    return [
+        to_wire(true),
+        to_wire({**true, "seq": 1}),
+        to_wire({**true, "seq": 1, "event": "progress"}),
+        to_wire({**true, "seq": 2**53}),
+        to_wire({**true, "job_id": "another"}),
+        to_wire({**true, "schema_version": 2}),
+        to_wire(true, "a guessed token"),
+        to_wire({**true, "event": "permission_required"}),
+    ]
+
+
+@pytest.mark.parametrize("words", [[], ["--sign"]])
+def test_nothing_that_is_sent_makes_it_tell_what_did_not_happen(news: Mam, broker: Mosquitto, words: list[str]) -> None:
+    job = news.register("x", *words)
+    for message in GARBAGE[1:3]:
+        send(broker, _topic(job), message, "--retain")
+    subscriber = news.start("subscribe", job)
+    news("publish", job, "started")
+    until_prints(subscriber, "started")
+
+    for message in GARBAGE + _lies(job):
+        send(broker, _topic(job), message)
+    news("publish", job, "progress", "--detail", "true")
+    assert until_prints(subscriber, "\t") == f"{job}\t2\tprogress\ttrue\n"
+    for message in _lies(job):
+        send(broker, _topic(job), message)
+    news("publish", job, "error", "--detail", "really")
+    code, out, err = ended(subscriber)
+
+    assert (code, out) == (7, f"{job}\t3\terror\treally\n")
+    assert "dropped a message" in err
+    assert "Traceback" not in err
+    assert len(err.splitlines()) < 30
+    assert [event["seq"] for event in opened(news).events(job)] == [1, 2, 3]
+
+
+def test_a_signed_job_s_events_carry_their_signature(news: Mam, broker: Mosquitto) -> None:
+    from tests.bus.mosquitto import Reader, as_parts
+
+    job = news.register("x", "--sign")
+    reader = Reader(broker)
+
+    news("publish", job, "started")
+    payload = as_parts(reader.take(1)[0])[2]
+    reader.stop()
+
+    assert len(payload["data"]["hmac_sig"]) == 64
+    token = opened(news).secrets(job)["auth_token"]
+    assert len(token) == 43
+    assert token not in "".join(file.read_text(errors="replace") for file in _files(news) if file.name != "secrets")
+
+
+# -- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _files(mam: Mam) -> list[Path]:
+    return [file for file in (mam.here / ".mam").rglob("*") if file.is_file()]
+
+
+def _received(mam: Mam, job: str) -> list[dict[str, dict[str, int]]]:
+    file = mam.here / ".mam" / "delegate_job_logs" / job / "events.ndjson"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return [line for line in lines if line["event"] == "received"]
+
+
+def _until_received(mam: Mam, job: str, numbers: list[int]) -> None:
+    ends = time.monotonic() + 60
+    while [line["payload"]["seq"] for line in _received(mam, job)] != numbers:
+        assert time.monotonic() < ends
+
+
+def _until_follows(mam: Mam, subscriber: object, job: str) -> None:
+    """It has begun to listen when it tells something."""
+    import os
+    import select
+
+    stdout = subscriber.stdout  # type: ignore[attr-defined]
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        mam("publish", job, "progress")
+        if select.select([stdout], [], [], 0.1)[0]:
+            return
+        os.sched_yield()
+    raise AssertionError("it does not listen")

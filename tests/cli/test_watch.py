@@ -1,0 +1,450 @@
+"""`mam watch`: on a real terminal with a real worker, and in a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.command import LONGEST
+from tests.cli.terminal import CTRL_C, CTRL_Z, DOWN, ENTER, ESCAPE, UP, Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cli.command import Mam
+
+OTHER_SCREEN, BACK = b"\x1b[?1049h", b"\x1b[?1049l"
+TITLES = ("NEEDS YOU", "RUNNING", "FAILED", "WAITING", "PENDING", "DONE")
+
+
+@pytest.fixture
+def command(mam: Mam) -> Mam:
+    """Scripts of jobs say `mam`; what they print and keep stays in this test's directory."""
+    programs = mam.home / "bin"
+    programs.mkdir()
+    shim = programs / "mam"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m mam "$@"\n')
+    shim.chmod(0o700)
+    mam.env["PATH"] = f"{programs}:{mam.env['PATH']}"
+    mam.env["XDG_STATE_HOME"] = str(mam.home / "state")
+    mam("init")
+    return mam
+
+
+def watch(mam: Mam, *words: str, columns: int = 100, rows: int = 30, **env: str) -> Terminal:
+    return Terminal([sys.executable, "-m", "mam", "watch", *words], mam.here, {**mam.env, **env}, columns, rows)
+
+
+@contextlib.contextmanager
+def worker(mam: Mam, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """One that is told to go at the end, and goes."""
+    process = mam.start("worker", *words)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LONGEST)
+
+
+def is_back(terminal: Terminal) -> bool:
+    """Whether the terminal is as it was: its settings, its screen, its cursor."""
+    return terminal.settings == terminal.before and terminal.raw.rindex(BACK) > terminal.raw.rindex(OTHER_SCREEN)
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_store_says_what_to_type_next(command: Mam) -> None:
+    with watch(command) as terminal:
+        terminal.shows("Nothing here yet", "mam run -- make test", "q quit")
+        terminal.type("q")
+
+        assert terminal.ended() == 0
+        assert is_back(terminal)
+
+
+def test_what_needs_you_comes_first(command: Mam) -> None:
+    running = command.register('mam publish progress --detail "seven of ten"; sleep 600', "-s", "busy")
+    asking = command.register('mam publish permission_required --detail "may I push?"; sleep 600', "-s", "busy")
+    yours = command("register", "Read the report", "--agent", "human", "-s", "busy").line
+    failing = command.register("exit 3", "-s", "busy", "--priority", "9")
+    after = command.register("later", "--after", running)
+    command.register("nobody comes", "-s", "idle")
+    done = command.register("echo fine", "-s", "busy", "--priority", "9")
+    command("pause", "--agent-session", "idle", "--reason", "lunch")
+
+    with watch(command) as terminal, worker(command, "-s", "busy", "--concurrency", "5"):
+        terminal.shows("seven of ten", "may I push?", "exit code 3", "(unchecked)", "☞ yours")
+        terminal.shows("3 need you · 2 running" if "2 running" in terminal.text else "3 need you · 3 running")
+        order = [line.split("  ")[0] for line in terminal.lines if line.startswith(TITLES)]
+        place = {job: terminal.text.index(job[:8]) for job in (asking, yours, failing, running, after, done)}
+        terminal.type("q")
+
+        assert terminal.ended() == 0
+    assert order == ["NEEDS YOU", "RUNNING", "WAITING", "PENDING", "DONE"]
+    assert place[asking] < place[yours] < place[failing] < place[running] < place[after] < place[done]
+    assert f"job {running[:8]}, which is running" in terminal.text
+    assert re.search(r"○ +1  idle  paused: lunch", terminal.text)
+
+
+def test_it_moves_with_the_journal(command: Mam) -> None:
+    with watch(command) as terminal:
+        terminal.shows("Nothing here yet")
+        job = command.register("do it", "-s", "me")
+        terminal.shows("PENDING  1", "me")
+        command("pick", "-s", "me", "--owner", "anna@laptop")
+        terminal.shows("RUNNING  1", f"{job[:8]}  ▶ running")
+        command("publish", "--job", job, "--event", "progress", "--detail", "half of it")
+        terminal.shows("half of it")
+        command("complete", job)
+        terminal.shows("DONE", f"{job[:8]}  ✔ completed")
+        assert "RUNNING" not in terminal.text
+        command("pause", "-s", "me")
+        command.register("one more", "-s", "me")
+        terminal.shows("me  paused")
+        command("resume", "-s", "me")
+        terminal.shows_not("paused")
+
+
+def test_filters_choose_what_is_shown(command: Mam) -> None:
+    mine = command.register("mine", "--after", command.register("first", "-s", "me"), "-s", "me")
+    with watch(command, "-s", "me", "--status", "waiting") as terminal:
+        terminal.shows(mine[:8], "waiting, me in")
+        other = command.register("another", "--after", mine, "-s", "you")
+        command.register("pending", "-s", "me")
+        again = command.register("mine too", "--after", mine, "-s", "me")
+        terminal.shows(again[:8])
+
+        assert other[:8] not in terminal.text
+        assert "PENDING" not in terminal.text
+
+
+def test_a_job_opens_with_its_reasons_its_events_and_its_output(command: Mam) -> None:
+    job = command.register(
+        'mam publish progress --detail "on it"; echo one; printf "\\033[31mtwo\\n"; exit 3', "-s", "x"
+    )
+    command("worker", "-s", "x", "--drain")
+    with watch(command) as terminal:
+        terminal.shows(job[:8], "✖ failed")
+        terminal.type(ENTER)
+        terminal.shows(
+            job, "It ended in error", "exit code 3", "EVENTS", "progress", "on it", "OUTPUT", "  one", "  two"
+        )
+        terminal.type(ESCAPE)
+        terminal.shows("NEEDS YOU")
+        terminal.type("o")
+        terminal.shows("OUTPUT")
+        terminal.type("q")
+        terminal.shows("NEEDS YOU")
+        terminal.type("?")
+        terminal.shows("KEYS")
+        terminal.type("x")
+        terminal.shows_not("KEYS")
+
+
+def test_the_output_of_a_running_job_is_shown_as_it_comes(command: Mam) -> None:
+    job = command.register("echo begun; while [ ! -e go ]; do sleep 0.05; done; echo much later; sleep 600", "-s", "x")
+    with watch(command) as terminal, worker(command, "-s", "x"):
+        terminal.shows(f"{job[:8]}  ▶ running")
+        terminal.type("o")
+        terminal.shows("  begun")
+        (command.here / "go").touch()
+        terminal.shows("  much later")
+
+
+# -- keys ------------------------------------------------------------------------------------------------------------
+
+
+def test_cancel_asks_first(command: Mam) -> None:
+    job = command.register("sleep 600", "-s", "x")
+    with watch(command) as terminal, worker(command, "-s", "x"):
+        terminal.shows(f"› {job[:8]}  ▶ running")
+        terminal.type("c")
+        terminal.shows(f"y/n call off {job[:8]}, running: sleep 600")
+        terminal.type("n")
+        terminal.shows(f"{job[:8]} goes on")
+        assert command.status(job) == "running"
+        terminal.type("c")
+        terminal.shows("y/n")
+        terminal.type("y")
+        terminal.shows(f"{job[:8]} is called off", f"{job[:8]}  ⊘ cancelled")
+    record = command.record(job)
+    assert (record["status"], record["reason"]) == ("cancelled", "called off in mam watch")
+
+
+def test_what_is_pasted_is_no_answer(command: Mam) -> None:
+    job = command.register("do it", "-s", "x", "--at", "+1h")
+    with watch(command) as terminal:
+        terminal.shows(f"› {job[:8]}")
+        terminal.type("cy")
+        terminal.shows("y/n")
+        terminal.type("n")
+        terminal.shows("goes on")
+    assert command.status(job) == "waiting"
+
+
+def test_retry_hands_it_out_once_more(command: Mam) -> None:
+    job = command.register("exit 3", "-s", "x")
+    command("worker", "-s", "x", "--drain")
+    with watch(command) as terminal:
+        terminal.shows("NEEDS YOU  1")
+        terminal.type("r")
+        terminal.shows("is handed out once more as", "FAILED  1", "PENDING  1")
+        terminal.shows_not("NEEDS YOU")
+        terminal.type("c")
+        terminal.shows("has ended; there is nothing to call off")
+    new = command("list", "--status", "pending", "--json").json[0]
+    assert new["retry_of"] == job
+
+
+def test_a_job_that_runs_cannot_be_retried(command: Mam) -> None:
+    job = command.register("do it", "-s", "x", "--at", "+1h")
+    with watch(command) as terminal:
+        terminal.shows(f"› {job[:8]}")
+        terminal.type("r")
+        terminal.shows("only an ended job is retried")
+
+
+def test_the_selection_stays_on_its_job(command: Mam) -> None:
+    jobs = [command.register(f"number {at}", "-s", "x", "--at", f"+{at + 1}h") for at in range(4)]
+    with watch(command) as terminal:
+        terminal.shows(f"› {jobs[0][:8]}")
+        terminal.type(DOWN + "j")
+        terminal.shows(f"› {jobs[2][:8]}")
+        command("cancel", jobs[0])
+        terminal.shows("⊘ cancelled", f"› {jobs[2][:8]}")
+        terminal.type(UP)
+        terminal.shows(f"› {jobs[1][:8]}")
+        terminal.type("G")
+        terminal.shows(f"› {jobs[0][:8]}")
+        terminal.type("g")
+        terminal.shows(f"› {jobs[1][:8]}")
+
+
+def test_a_label_unfolds_and_what_does_not_fit_is_folded(command: Mam) -> None:
+    jobs = [command.register(f"number {at}", "-s", "x") for at in range(3)]
+    for at in range(12):
+        command.register(f"later {at}", "-s", "y", "--at", "+1h")
+    with watch(command, rows=16) as terminal:
+        terminal.shows("WAITING  12", "more; ⏎ shows them", "PENDING  3")
+        terminal.type("G" + ENTER)
+        terminal.shows(*(f"{job[:8]}  ○ pending" for job in jobs))
+        terminal.type(ESCAPE)
+        terminal.shows_not("○ pending")
+        terminal.type("k" + ENTER)
+        terminal.shows_not("more; ⏎")
+        terminal.type("G")
+        terminal.shows("›", "PENDING")
+
+
+# -- the terminal ----------------------------------------------------------------------------------------------------
+
+
+def test_hostile_text_cannot_act_on_the_terminal(command: Mam) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\u202eevil [red]x[/red]"
+    job = command.register(f"{evil}\nexit 1", "-s", "[bold]label\u202e")
+    with watch(command) as terminal:
+        terminal.shows("[bold]label\\u202e")
+        command("cancel", job, "--reason", evil)
+        terminal.shows(job[:8], "\\x1b]0;owned\\x07\\x1b[2J\\u202eevil [red]x[/red]")
+        terminal.type("o")
+        terminal.shows("EVENTS", "\\x1b]0;owned\\x07")
+    for act in (b"\x1b]0;", b"\x1b[5m", "\u202e".encode()):
+        assert act not in terminal.raw
+
+
+def test_output_of_an_agent_cannot_act_on_the_terminal(command: Mam) -> None:
+    job = command.register("printf 'a\\033[2J\\033]0;owned\\007b\\n\\377\\342\\200\\256end\\n'", "-s", "x")
+    command("worker", "-s", "x", "--drain")
+    with watch(command) as terminal:
+        terminal.shows(job[:8])
+        terminal.type("o")
+        terminal.shows("OUTPUT", "  ab", "\\u202eend")
+    assert b"\x1b]0;" not in terminal.raw
+    assert terminal.raw.count(b"\x1b[2J") == 1  # its own, at the beginning
+
+
+def test_it_survives_every_size(command: Mam) -> None:
+    job = command.register("a prompt that is longer than many a line of a terminal is wide", "-s", "x", "--at", "+1h")
+    with watch(command) as terminal:
+        terminal.shows(job[:8], "1 waiting")
+        for columns, rows in ((40, 12), (12, 4), (1, 1), (3, 2), (200, 60), (80, 24)):
+            terminal.resize(columns, rows)
+            if columns >= 40:
+                terminal.shows(job[:8])
+        terminal.type("o")
+        terminal.shows("It waits for its start time")
+        terminal.resize(30, 10)
+        terminal.shows(job[:20])
+        terminal.type("qq")
+
+        assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize("how", [CTRL_C, signal.SIGTERM, signal.SIGHUP])
+def test_the_terminal_is_put_back_however_it_ends(command: Mam, how: str | signal.Signals) -> None:
+    with watch(command) as terminal:
+        terminal.shows("Nothing here yet")
+        assert terminal.settings != terminal.before
+        if isinstance(how, str):
+            terminal.type(how)
+        else:
+            os.kill(terminal.process.pid, how)
+
+        assert terminal.ended() == (130 if isinstance(how, str) else 128 + how)
+        assert is_back(terminal)
+        assert "Traceback" not in terminal.text
+
+
+def test_the_terminal_is_put_back_after_an_error(command: Mam) -> None:
+    with watch(command, MAM_DEBUG="0") as terminal:
+        terminal.shows("Nothing here yet")
+        shutil.rmtree(command.here / ".mam")
+        terminal.shows("no news:")
+        terminal.type("q")
+
+        assert terminal.ended() == 0
+        assert is_back(terminal)
+
+
+def test_a_store_that_comes_back_is_read_anew(command: Mam) -> None:
+    with watch(command) as terminal:
+        terminal.shows("Nothing here yet")
+        shutil.rmtree(command.here / ".mam")
+        terminal.shows("no news:")
+        job = command.register("from the new store", "-s", "x", "--at", "+1h")
+        terminal.shows(job[:8])
+        terminal.shows_not("no news:")
+
+
+def test_ctrl_z_and_back(command: Mam) -> None:
+    job = command.register("do it", "-s", "x", "--at", "+1h")
+    env = {**command.env, "PS1": "ready> ", "ENV": "", "PYTHON": sys.executable}
+    with Terminal(["/bin/sh", "-i"], command.here, env) as terminal:
+        terminal.shows("ready>")
+        terminal.type('"$PYTHON" -m mam watch\n')
+        terminal.shows(job[:8])
+        terminal.type(CTRL_Z)
+        terminal.until(lambda: terminal.raw.endswith(b"ready> "), "the shell does not come back")
+        assert terminal.raw.rindex(BACK) > terminal.raw.rindex(OTHER_SCREEN)
+        terminal.type("stty -a | grep -o ' icanon'; echo do''ne\n")
+        terminal.shows("done", "icanon")
+        shown = len(terminal.raw)
+        terminal.type("fg\n")
+        terminal.until(lambda: job[:8].encode() in terminal.raw[shown:], "it does not come back")
+        terminal.type("o")
+        terminal.shows("It waits for its start time")
+        terminal.type("qq")
+        terminal.until(lambda: terminal.raw.endswith(b"ready> "), "the shell does not come back")
+        terminal.type("exit\n")
+        terminal.ended()
+
+
+def test_no_color_means_none(command: Mam) -> None:
+    command.register("exit 3", "-s", "x")
+    command("worker", "-s", "x", "--drain")
+    with watch(command, NO_COLOR="1") as terminal:
+        terminal.shows("✖ failed")
+        terminal.type("q")
+        terminal.ended()
+    styles = {style for found in re.findall(rb"\x1b\[([\d;]*)m", terminal.raw) for style in found.split(b";")}
+    assert styles <= {b"", b"0", b"1", b"2", b"7"}
+
+
+# -- in a pipe -------------------------------------------------------------------------------------------------------
+
+
+class Pipe:
+    """The command with its output in a pipe, from the moment when it watches."""
+
+    def __init__(self, mam: Mam, *words: str, **env: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "mam", "watch", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, cwd=mam.here, env={**mam.env, **env}, text=True, bufsize=1,
+        )  # fmt: skip
+        assert self.process.stderr is not None
+        assert self.process.stderr.readline().startswith("mam: watching ")
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], LONGEST)[0], "nothing was told"
+        return self.process.stdout.readline().rstrip("\n")
+
+    def __enter__(self) -> Pipe:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_in_a_pipe_each_change_is_a_line(command: Mam) -> None:
+    with Pipe(command) as told:
+        job = command.register("do it", "-s", "x")
+        assert told.line().split("\t")[1:] == [job, "new -> pending", "x", ""]
+        command("pick", "-s", "x", "--owner", "anna")
+        time, *rest = told.line().split("\t")
+        assert rest == [job, "pending -> running", "x", "attempt 1, held by anna"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time)
+        command("publish", "--job", job, "--event", "progress", "--detail", "is no change of a status")
+        command("fail", job, "--reason", "no\tway\x1b[2J")
+        assert told.line().split("\t")[1:] == [job, "running -> error", "x", "no\\tway\\x1b[2J"]
+
+
+def test_json_lines_are_whole(command: Mam) -> None:
+    with Pipe(command, "--json") as told:
+        job = command.register("do it", "-s", "x")
+        first: dict[str, Any] = json.loads(told.line())
+        assert (first["job_id"], first["from"], first["to"], first["agent_session"]) == (job, None, "pending", "x")
+        command("cancel", job, "--reason", "not \x1b[2J now")
+        second = json.loads(told.line())
+        assert (second["from"], second["to"], second["reason"]) == ("pending", "cancelled", "not \x1b[2J now")
+
+
+def test_filters_choose_what_is_told(command: Mam) -> None:
+    with Pipe(command, "-s", "x", "--status", "completed,error") as told:
+        for label in ("y", "x"):
+            command("complete", command.register("do it", "-s", label))
+        job = command("list", "-s", "x", "--json").json[0]["job_id"]
+        assert told.line().split("\t")[1:4] == [job, "running -> completed", "x"]
+
+
+def test_a_lost_job_is_told_although_nobody_else_looks(command: Mam) -> None:
+    with Pipe(command) as told:
+        job = command.register("do it", "-s", "x")
+        command("pick", "-s", "x", "--lease", "1", "--owner", "anna")
+        moves = [told.line().split("\t")[2:] for _ in range(3)]
+        assert moves[2] == ["running -> pending", "x", "the lease ran out (loss 1)"], job
+
+
+def test_it_ends_when_nobody_reads(command: Mam) -> None:
+    told = Pipe(command)
+    assert told.process.stdout is not None
+    told.process.stdout.close()
+
+    assert told.process.wait(LONGEST) == 141
+    assert told.process.stderr is not None
+    assert told.process.stderr.read() == ""
+    told.process.stderr.close()
+
+
+def test_a_dumb_terminal_gets_lines(command: Mam) -> None:
+    with watch(command, TERM="dumb") as terminal:
+        terminal.shows("mam: watching")
+        command.register("do it", "-s", "x")
+        terminal.shows("new -> pending")
+    assert b"\x1b" not in terminal.raw
+
+
+def test_without_a_store_it_says_so(mam: Mam) -> None:
+    mam("watch").failed(9, "No store at")

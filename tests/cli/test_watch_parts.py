@@ -1,0 +1,168 @@
+"""The parts of `mam watch`, each by itself: keys, the layout, and what is read from a large store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mam.cli.watch_keys import DOWN, ENTER, ESCAPE, UP, parse_keys, settled
+from mam.cli.watch_layout import MORE, TITLE, Item, fitted
+from mam.cli.watch_list import Listing
+from mam.cli.watch_model import KEPT_ENDED, Model
+from mam.registry import Registry
+from mam.stores.memory import MemoryStore
+from mam.stores.port import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANY = 10_000
+KEYS = st.lists(st.sampled_from([b"j", b"\x1b[A", b"\x1bOB", b"\r", b"\x1b[5~", b"q", b"\xc3\xa9", b"\x1b[99;5u"]))
+
+
+# -- keys ------------------------------------------------------------------------------------------------------------
+
+
+def test_keys_of_a_terminal() -> None:
+    assert parse_keys(b"\x1b[A\x1bOBj\r\n\x1b[1;5Z?") == ([UP, DOWN, "j", ENTER, ENTER, "?"], b"")
+
+
+def test_escape_is_known_when_nothing_follows() -> None:
+    keys, rest = parse_keys(b"q\x1b")
+
+    assert (keys, rest, settled(rest)) == (["q"], b"\x1b", [ESCAPE])
+    assert settled(b"\x1b[") == []
+
+
+@given(KEYS, st.integers(0, 40))
+def test_keys_may_come_in_pieces(typed: list[bytes], cut: int) -> None:
+    whole = b"".join(typed)
+    first, rest = parse_keys(whole[:cut])
+    second, left = parse_keys(rest + whole[cut:])
+
+    assert (first + second, left) == parse_keys(whole)
+
+
+@given(st.binary())
+def test_no_bytes_are_too_much(data: bytes) -> None:
+    _, rest = parse_keys(data)
+
+    assert data.endswith(rest)
+
+
+# -- layout ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=6), st.integers(20, 80))
+def test_every_section_has_its_part_of_the_screen(counts: list[int], height: int) -> None:
+    found = [
+        (f"section {at}", [Item(kind="row", section=f"section {at}", key=f"{at}/{row}") for row in range(count)])
+        for at, count in enumerate(counts)
+    ]
+    lines = fitted(found, height, set())
+
+    assert len(lines) <= height
+    assert [line.section for line in lines if line.kind == TITLE] == [name for name, _ in found]
+    for name, items in found:
+        shown = [line for line in lines if line.section == name]
+        hidden = sum(line.count for line in shown if line.kind == MORE)
+        assert sum(line.kind == "row" for line in shown) + hidden == len(items)
+
+
+# -- a large store ---------------------------------------------------------------------------------------------------
+
+
+class Counting(MemoryStore):
+    """A real store that counts what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: Counter[str] = Counter()
+
+    def select(self, query: Query) -> Iterator[Any]:
+        self.asked["select"] += 1
+        return super().select(query)
+
+    def get(self, job_id: str) -> Any:
+        self.asked["get"] += 1
+        return super().get(job_id)
+
+    def newest(self, job_id: str) -> Any:
+        self.asked["newest"] += 1
+        return super().newest(job_id)
+
+
+def test_ten_thousand_jobs_are_read_once() -> None:
+    store = Counting()
+    registry = Registry(store)
+    first = registry.register(prompt="first", agent="shell").job.job_id
+    for at in range(MANY):
+        registry.register(prompt=f"number {at}", agent="shell", label=f"label {at % 7}", after=[first][: at % 2])
+    model = Model(store, Query())
+    model.load()
+    assert len(model.queued) + len(model.open) == MANY + 1
+    listing, now = Listing(registry), store.clock.now()
+    listing.draw(model, [], now, 100, 30)
+
+    store.asked.clear()
+    cursor = store.end()
+    for _ in range(50):
+        job = registry.pick("label 0", owner="anna")
+        assert job is not None
+        registry.complete(job.job_id, attempt=job.attempt)
+        for entry in store.entries(cursor):
+            cursor = entry.cursor
+            model.apply(entry)
+            listing.forget({entry.job_id})
+        listing.draw(model, [], now, 100, 30)
+
+    assert len(model.done) == 50
+    assert store.asked["select"] == 0
+    assert store.asked["get"] + store.asked["newest"] <= 50 * 4
+
+
+def test_the_model_is_what_the_store_says() -> None:
+    """Whatever happens, following the journal leads to what reading everything anew would."""
+    store = MemoryStore()
+    registry = Registry(store)
+    followed = Model(store, Query())
+    cursor = store.end()
+    ids = [registry.register(prompt=f"p{at}", agent="shell", priority=at % 3).job.job_id for at in range(12)]
+    last = registry.register(prompt="last", agent="human", after=ids[:2]).job.job_id
+    for at in range(8):
+        job = registry.pick("shell", owner="o")
+        assert job is not None
+        match at % 4:
+            case 0:
+                registry.complete(job.job_id, attempt=job.attempt)
+            case 1:
+                registry.fail(job.job_id, attempt=job.attempt, reason="no")
+                registry.retry(job.job_id)
+            case 2:
+                registry.publish(job.job_id, event="progress", detail="half", attempt=job.attempt)
+            case 3:
+                registry.fail(job.job_id, attempt=job.attempt, reason="later", retryable=True)
+    registry.cancel(last)
+    for entry in store.entries(cursor):
+        followed.apply(entry)
+    read = Model(store, Query())
+    read.load()
+
+    for kept in ("queued", "open", "failed", "done", "said"):
+        assert getattr(followed, kept) == getattr(read, kept), kept
+    assert followed.retried == read.retried
+
+
+def test_of_ended_jobs_the_latest_are_kept() -> None:
+    store = MemoryStore()
+    registry = Registry(store)
+    model, cursor = Model(store, Query()), store.end()
+    for at in range(KEPT_ENDED + 10):
+        registry.cancel(registry.register(prompt=f"{at}", agent="shell").job.job_id)
+    for entry in store.entries(cursor):
+        model.apply(entry)
+
+    assert [job.prompt for job in model.done.values()] == [str(at) for at in range(10, KEPT_ENDED + 10)]
