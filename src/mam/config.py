@@ -34,6 +34,9 @@ class Config(Frozen):
     """Where the directories of other hosts are on this one: the beginning of a path there, and its place here."""
     commands: dict[str, Values] = {}  # noqa: RUF012
     """The user's own agents by name: `argv`, `prompt`, `success`, `env`, `retry_codes`."""
+    broker: Values = {}  # noqa: RUF012
+    """Where events are sent: `host`, `port`, `tls`, `username`, `password_file`, `ca_certs`, `certfile`, `keyfile`,
+    `client_id_prefix`, `insecure`. Taken whole from one file, so that no password goes to another file's host."""
 
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}

@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "on_idle": ((str,), "a text"),
     "workdirs": ((dict,), "a table"),
     "commands": ((dict,), "a table of tables"),
+    "broker": ((dict,), "a table"),
 }
 
 
@@ -64,9 +65,10 @@ def checked(values: Values, file: str) -> Values:
     store = values.get("store", "/")
     if not (store.startswith(("/", "~")) or "://" in store):
         raise BadConfig(file=file, problem="store must be an absolute path, since this file counts everywhere")
-    if "workdirs" in values or "commands" in values:
-        from mam.config_tables import check_command, check_workdirs
+    if "workdirs" in values or "commands" in values or "broker" in values:
+        from mam.config_tables import check_broker, check_command, check_workdirs
 
+        check_broker(values.get("broker", {}), file)
         check_workdirs(values.get("workdirs", {}), file)
         for name, table in values.get("commands", {}).items():
             check_command(name, table, file)

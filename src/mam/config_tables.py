@@ -1,4 +1,4 @@
-"""The tables of a file of settings: directories of other hosts, and the user's own agents."""
+"""The tables of a file of settings: directories of other hosts, the user's own agents, and the broker."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 COMMAND_KEYS = ("argv", "prompt", "success", "env", "retry_codes")
 PROMPT_WAYS = ("argument", "stdin", "file")
 SUCCESS_RULES = ("exit", "said", "artifacts")
+BROKER_KEYS = {
+    "host": str, "port": int, "tls": bool, "username": str, "password_file": str, "ca_certs": str, "certfile": str,
+    "keyfile": str, "client_id_prefix": str, "insecure": bool,
+}  # fmt: skip
+"""A password has a file of its own, since settings are copied into a cache."""
+_KIND_NAMES = {str: "a text", int: "a number", bool: "true or false"}
 BUILT_IN = ("shell", "human")
 """Agents whose meaning must be the same for everybody."""
 
@@ -24,6 +30,16 @@ def check_workdirs(table: dict[str, object], file: str) -> None:
             )
         if not isinstance(here, str) or not here.startswith(("/", "~")) or "\0" in here:
             raise BadConfig(file=file, problem=f"workdirs: the place of {there!a} must be an absolute path")
+
+
+def check_broker(table: dict[str, object], file: str) -> None:
+    check_names(table, BROKER_KEYS, "a setting of broker", file)
+    for name, value in table.items():
+        if type(value) is not BROKER_KEYS[name]:
+            raise BadConfig(file=file, problem=f"broker: {name} must be {_KIND_NAMES[BROKER_KEYS[name]]}")
+    for name in ("password_file", "ca_certs", "certfile", "keyfile"):
+        if not str(table.get(name, "/")).startswith(("/", "~")):
+            raise BadConfig(file=file, problem=f"broker: {name} must be an absolute path")
 
 
 def check_command(name: str, table: object, file: str) -> None:

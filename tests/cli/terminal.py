@@ -12,7 +12,7 @@ import termios
 import time
 from typing import TYPE_CHECKING
 
-import pyte  # type: ignore[import-untyped]
+import pyte
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class Terminal:
         self.process = subprocess.Popen(
             argv, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env={"TERM": "xterm-256color", **env},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - nothing else runs in this test
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )  # fmt: skip
         self._slave = slave  # kept open, so that its settings can be read when everybody else has gone
 

@@ -31,7 +31,7 @@ def test_default_agent_and_require_attempt(mam: Mam) -> None:
     ("text", "word"),
     [
         ('defualt_agent = "x"', "default_agent"),
-        ("[broker]\nhost = 'x'", "'broker'"),
+        ("[broker]\nhosts = 'x'", "'hosts'"),
         ("require_attempt = 1", "true or false"),
         ("default_agent = 1", "a text"),
         ("lock_wait_seconds = true", "a number"),

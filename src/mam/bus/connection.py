@@ -13,6 +13,7 @@ import time
 
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from mam.errors import BadConfig, BrokerUnavailable
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 QOS = 1
 KEEPALIVE_SECONDS = 30
+_TOO_NEW = "Unsupported protocol version"
 WINDOW = 100
 """Messages on their way at once, if the broker allows as many."""
 
@@ -43,11 +45,9 @@ class Connection:
         self._refused: str | None = None
         self._unanswered: set[int] = set()
         self._came: list[tuple[str, bytes]] = []
-        self._subscribed = False
+        self._subscribed = self._is_old = False
         self.window = WINDOW
-        self._client = self._made(role)
-        self._client.connect_timeout = max(0.1, seconds)
-        self._connect(time.monotonic() + seconds)
+        self._begin(role, seconds)
 
     def __enter__(self) -> Connection:
         return self
@@ -79,7 +79,10 @@ class Connection:
 
     def subscribe(self, filters: Iterable[str], seconds: float) -> None:
         """Returns when the broker has said yes to all of them."""
-        result, _ = self._client.subscribe([(one, _options()) for one in filters])
+        if self._is_old:
+            result, _ = self._client.subscribe([(one, QOS) for one in filters])
+        else:
+            result, _ = self._client.subscribe([(one, SubscribeOptions(qos=QOS)) for one in filters])
         if result != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise self._broken(self._lost or "went away")
         ends = time.monotonic() + seconds
@@ -125,12 +128,25 @@ class Connection:
         if socket is not None:
             socket.close()
 
-    def _made(self, role: str) -> Client:
+    def _begin(self, role: str, seconds: float) -> None:
+        """MQTT 5. Only a broker on this host may be older: there a refused event has no name, and nobody to refuse."""
+        ends = time.monotonic() + seconds
+        self._client = self._made(role, MQTTProtocolVersion.MQTTv5)
+        try:
+            self._connect(ends)
+        except BrokerUnavailable:
+            if not (self._is_old and self._broker.is_here):
+                raise
+            self._lost = self._refused = None
+            self._client = self._made(role, MQTTProtocolVersion.MQTTv311)
+            self._connect(ends)
+
+    def _made(self, role: str, version: MQTTProtocolVersion) -> Client:
         broker = self._broker
         client = Client(
             CallbackAPIVersion.VERSION2,
             client_id=f"{broker.client_id_prefix[:32]}-{role}-{os.urandom(6).hex()}",
-            protocol=MQTTProtocolVersion.MQTTv5,
+            protocol=version,
             reconnect_on_failure=False,
         )
         client.max_inflight_messages_set(WINDOW)
@@ -146,6 +162,7 @@ class Connection:
         return client
 
     def _connect(self, ends: float) -> None:
+        self._client.connect_timeout = max(0.1, ends - time.monotonic())
         try:
             self._client.connect(self._broker.host, self._broker.port, keepalive=KEEPALIVE_SECONDS)
             while self._greeting is None:
@@ -169,6 +186,7 @@ class Connection:
         self, _client: Client, _userdata: Any, _flags: ConnectFlags, reason: ReasonCode, told: Properties | None
     ) -> None:
         if reason.is_failure:
+            self._is_old = reason.getName() == _TOO_NEW
             self._refused = f"refused the login ({reason})"
             return
         self._greeting = reason
@@ -200,12 +218,6 @@ class Connection:
         except UnicodeDecodeError:
             return
         self._came.append((topic, bytes(message.payload)))
-
-
-def _options() -> Any:
-    from paho.mqtt.subscribeoptions import SubscribeOptions
-
-    return SubscribeOptions(qos=QOS)
 
 
 def _tls(broker: Broker) -> ssl.SSLContext:

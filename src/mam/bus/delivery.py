@@ -19,7 +19,7 @@ SECONDS = 3.0
 
 def broker_for(store: Store, job: Job, config: Config, *, insecure: bool = False) -> Broker | None:
     """The user's broker, else the one that the record names."""
-    table = getattr(config, "broker", {})
+    table = config.broker
     if not (os.environ.get("MQTT_BROKER") or table.get("host") or job.broker.get("host")):
         return None
     from mam.bus.settings import configured, of_record

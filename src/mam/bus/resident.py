@@ -61,7 +61,7 @@ def resident_relay(store: Store, config: Config, say: Callable[[str], None]) -> 
     from mam.bus.settings import configured
 
     try:
-        broker = configured(getattr(config, "broker", {}))
+        broker = configured(config.broker)
         if broker is None:
             return None
         need_client()

@@ -26,12 +26,6 @@ _ENVIRONMENT = {
     "ca_certs": "MQTT_CA_CERTS", "certfile": "MQTT_CERTFILE", "keyfile": "MQTT_KEYFILE",
     "client_id_prefix": "MQTT_CLIENT_ID_PREFIX", "insecure": "MAM_INSECURE_BROKER",
 }  # fmt: skip
-KEYS = (
-    "host", "port", "tls", "username", "password_file", "ca_certs", "certfile", "keyfile", "client_id_prefix",
-    "insecure",
-)  # fmt: skip
-"""What `[broker]` may say. A password has a file of its own, since settings are copied into a cache."""
-
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -75,14 +69,14 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1")
 
 
-def configured(table: Mapping[str, Any], file: str = "config.toml", *, insecure: bool = False) -> Broker | None:
+def configured(table: Mapping[str, Any], *, insecure: bool = False) -> Broker | None:
     """The user's broker: the environment's, else that of `[broker]` with what the environment changes in it."""
     values = {name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)}
     host = os.environ.get("MQTT_BROKER")
     if not host:
         if not table.get("host"):
             return None
-        values = {**_from_table(table, file), **values}
+        values = {**_from_table(table), **values}
         host = str(values.pop("host"))
     return _broker(host, values, insecure=insecure)
 
@@ -101,19 +95,7 @@ def of_record(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -
     return _broker(host, values, insecure=insecure).replace(everybody=False)
 
 
-def check_table(table: Mapping[str, Any], file: str) -> None:
-    """`[broker]` as a file of settings has it; BadConfig names what is wrong."""
-    for name, value in table.items():
-        if name not in KEYS:
-            raise BadConfig(file=file, problem=f"broker: {name[:80]!a} is not a setting; there are {', '.join(KEYS)}")
-        kinds: tuple[type, ...] = (bool,) if name in ("tls", "insecure") else (int,) if name == "port" else (str,)
-        if type(value) not in kinds:
-            wanted = {"tls": "true or false", "insecure": "true or false", "port": "a number"}.get(name, "a text")
-            raise BadConfig(file=file, problem=f"broker: {name} must be {wanted}")
-
-
-def _from_table(table: Mapping[str, Any], file: str) -> dict[str, Any]:
-    check_table(table, file)
+def _from_table(table: Mapping[str, Any]) -> dict[str, Any]:
     values = {name: value for name, value in table.items() if name != "password_file"}
     for name in ("ca_certs", "certfile", "keyfile"):
         if name in values:
@@ -137,7 +119,8 @@ def _password_in(path: str) -> str:
 
 def _broker(host: str, values: dict[str, Any], *, insecure: bool) -> Broker:
     if not host.isascii() or not host.isprintable() or set(host) & set(" /@?#") or len(host) > 253:
-        raise BadInput(why=f"{host[:80]!a} is not the name of a broker's host")
+        # Not repeated: whoever mistakes it for an address may have put a password into it.
+        raise BadInput(why="the broker's host is not a host name; port, user and password have settings of their own")
     tls = _flag("MQTT_TLS", values.pop("tls", False))
     told = _flag("MAM_INSECURE_BROKER", values.pop("insecure", False))
     port = _port(values.pop("port", TLS_PORT if tls else PORT))

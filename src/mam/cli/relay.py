@@ -64,7 +64,7 @@ def _brokers(registry: Registry, config: Config, options: Options) -> list[Broke
     from mam.bus.settings import configured, of_record
     from mam.stores.port import Query
 
-    own = configured(getattr(config, "broker", {}), insecure=options.insecure_broker)
+    own = configured(config.broker, insecure=options.insecure_broker)
     if own is not None:
         return [own]
     found: dict[str, Broker] = {}

@@ -41,7 +41,7 @@ def _broker_is_elsewhere() -> bool:
 
     from mam.config import load_config
 
-    table = getattr(load_config(), "broker", {})
+    table = load_config().broker
     if not (os.environ.get("MQTT_BROKER") or table.get("host")):
         return False
     from mam.bus.settings import configured

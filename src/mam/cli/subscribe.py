@@ -124,7 +124,7 @@ def _broker(registry: Registry, jobs: list[Job], config: Config, options: Option
             return None
         broker = found[0]
     else:
-        broker = configured(getattr(config, "broker", {}), insecure=options.insecure_broker)
+        broker = configured(config.broker, insecure=options.insecure_broker)
     if broker is None:
         return None
     broker.check_safe()

@@ -81,7 +81,8 @@ def fitted(found: Sequence[tuple[str, list[Item]]], height: int, unfolded: set[s
 def _rooms(wanted: Sequence[int], height: int) -> list[int]:
     """How many lines each section gets: first a few for everyone, then what is left from the top."""
     left = height - len(wanted)
-    rooms = [min(count, max(LEAST_ROWS, height // LEAST_PART)) for count in wanted]
+    least = max(LEAST_ROWS, min(height // LEAST_PART, left // max(1, len(wanted))))
+    rooms = [min(count, least) for count in wanted]
     left -= sum(rooms)
     for at, count in enumerate(wanted):
         more = max(0, min(count - rooms[at], left))

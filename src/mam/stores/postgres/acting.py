@@ -50,7 +50,7 @@ class Acting:
         """What the act under way has written; it goes to the server before the next question, or at the end."""
         self._asked = self._wrote = False
         self._xact: str | None = None
-        """The transaction that is open, once it holds something."""
+        """The transaction that is open, or was last, once it holds something."""
         self._written: dict[str, str] | None = None
         """The last entry of the transaction that is open, by which it can be recognised."""
         self._inherited: tuple[Any, ...] = ()
@@ -75,6 +75,10 @@ class Acting:
                 if self._committed(ends):
                     return done
 
+    @property
+    def last_xact(self) -> str | None:
+        return self._xact
+
     def rows(self, query: str, values: dict[str, Any]) -> list[Any]:
         """Inside an act a failure is the act's; a reader simply asks again."""
         self._notice_fork()
@@ -94,6 +98,21 @@ class Acting:
         self._unsent.append((_STATEMENTS[query], values))
         if "lines" in values and self._xact is not None:
             self._written = {"xact": self._xact, "job_id": values["job_id"], "lines": values["lines"]}
+
+    def at_once(self, steps: list[tuple[str, dict[str, Any]]]) -> list[Any] | None:
+        """A whole act in one trip; what it answers, or None when the answer was lost and nobody knows."""
+        self._notice_fork()
+        with self._threads:
+            self._begin()
+            try:
+                return self._trip([(_STATEMENTS[query], values) for query, values in steps], ends=True)
+            except psycopg.Error:
+                return None if self._is_lost() else []
+            finally:
+                self._in_act = False
+
+    def _is_lost(self) -> bool:
+        return self._wire is None or self._wire.closed
 
     def close(self) -> None:
         self._notice_fork()
@@ -135,8 +154,7 @@ class Acting:
                 self._trip(unsent, ends=True)
         except psycopg.Error as error:
             self._in_act = False
-            lost = self._wire is None or self._wire.closed
-            if lost and (self._written is None or self._has_happened(self._written, ends, error)):
+            if self._is_lost() and (self._written is None or self._has_happened(self._written, ends, error)):
                 return True  # nothing was written, or it is there
             self._pause_or_give_up(error, ends)
             return False
@@ -188,7 +206,7 @@ class Acting:
             raise
 
     def _pause_or_give_up(self, error: psycopg.Error, ends: float) -> None:
-        lost = self._wire is None or self._wire.closed or isinstance(error, psycopg.OperationalError)
+        lost = self._is_lost() or isinstance(error, psycopg.OperationalError)
         if not isinstance(error, _AGAIN) and not lost:
             raise self._server.unavailable(error) from None
         if isinstance(error, errors.QueryCanceled) or time.monotonic() >= ends:

@@ -80,8 +80,8 @@ class Wire:
         return self._server.backend_pid
 
     def trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
-        """Sends statements and waits for the answers; the rows of the first that has any, or of none. With `ends`, all
-        that was sent since the last end has happened and is durable when this returns; when it raises an answer of the server's, none of it."""
+        """Sends statements and waits for the answers; the rows of the last that has any to give. With `ends`, all that
+        was sent since the last end is done and durable when this returns; when the server refuses, none of it is."""
         try:
             unread = [step for statement, values in sent for step in self._send(statement, values)]
             if ends:
@@ -121,8 +121,8 @@ class Wire:
         return [name, None] if preparing else [None]
 
     def _answers(self, unread: list[bytes | None]) -> list[Any]:
-        """The rows of the last statement. The first that failed is what went wrong."""
-        result: PGresult | None = None
+        """The rows of the last that has columns. The first that failed is what went wrong."""
+        answer: PGresult | None = None
         for place in range(len(unread)):
             result = self._next()
             if result is None or result.status not in _WELL:
@@ -130,7 +130,9 @@ class Wire:
                 raise self._failure(result)
             if self._next() is not None:
                 raise OperationalError("the server said more than it was asked")
-        return [] if result is None else _rows(result)
+            if result.nfields:
+                answer = result
+        return [] if answer is None else _rows(answer)
 
     def _end(self) -> None:
         try:

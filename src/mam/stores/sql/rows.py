@@ -13,12 +13,14 @@ from mam.jobs.lease import Lease
 from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import Status
 from mam.jobs.sweep import end_of_wait
+from mam.stores.common import event_of
 from mam.stores.sql.gate import blocked_at_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.jobs.change import Change
     from mam.jobs.record import Json
 
 as_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -46,7 +48,7 @@ class Row:
             whole["status"] = Status(fields["status"])
             if whole["lease"] is not None:
                 whole["lease"] = Lease(**whole["lease"])
-            if len(whole) == len(_NEW) and whole["schema_version"] == 1 and _FIXED <= fields.keys():
+            if len(whole) == len(_NEW) and whole["schema_version"] == 1 and fields.keys() >= _FIXED:
                 self.job = Job.of(whole)
                 return
         except (KeyError, TypeError, ValueError):
@@ -109,6 +111,14 @@ def job_values(row: Row) -> dict[str, Any]:
         "boot_ms": end.boot_ms if end and boot_id else None,
         "record": row.record,
     }
+
+
+def told(fields: Json, change: Change) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A change as the journal keeps it, and as the event log does."""
+    events = [
+        {"seq": event["seq"], "event": as_text(event)} for event in map(event_of, change.lines) if event is not None
+    ]
+    return {"fields": as_text(fields), "lines": as_text(change.lines)}, events
 
 
 def job_of(record: str, prompt: str, store: str) -> Job:

@@ -10,11 +10,11 @@ from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.status import Status
 from mam.jobs.sweep import SWEEP_LIMIT, settle
-from mam.stores.common import check_exclusive, claimed, event_of, soonest
+from mam.stores.common import check_exclusive, claimed, soonest
 from mam.stores.port import Registration
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import Row, as_text, job_of, job_values, new_row
+from mam.stores.sql.rows import Row, job_of, job_values, new_row, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import Change, Line
     from mam.jobs.dependency import Needed
     from mam.jobs.pause import Pause
-    from mam.jobs.record import Job, Json
+    from mam.jobs.record import Job
     from mam.stores.port import Act, Problem, Query, Request
 
     T = TypeVar("T")
@@ -253,14 +253,14 @@ class SqlStore(ABC):
         if change.lines:
             row, changed = before.after(change.job)
             news = _is_news(before.job, change.job)
-            self._update(job_values(row), *_told(changed, change), news)
+            self._update(job_values(row), *told(changed, change), news)
             self._gate.written(row.job, row.root)
             self._last = row
 
     def _write_new(self, change: Change, root: str | None) -> None:
         row = new_row(change.job, root)
         values = {**job_values(row), "prompt": row.prompt}
-        self._insert(values, *_told(change.job.to_json(), change), _is_news(None, change.job))
+        self._insert(values, *told(change.job.to_json(), change), _is_news(None, change.job))
         self._gate.written(row.job, row.root)
         self._last = row
 
@@ -314,14 +314,6 @@ def pauses_in(rows: list[Any]) -> list[Pause]:
         Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at)
         for agent, label, until, reason, made_at in rows
     ]
-
-
-def _told(fields: Json, change: Change) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A change as the journal keeps it, and as the event log does."""
-    events = [
-        {"seq": event["seq"], "event": as_text(event)} for event in map(event_of, change.lines) if event is not None
-    ]
-    return {"fields": as_text(fields), "lines": as_text(change.lines)}, events
 
 
 def _is_news(before: Job | None, job: Job) -> bool:

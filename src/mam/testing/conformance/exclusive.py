@@ -14,6 +14,9 @@ from mam.testing import tasks
 from mam.testing.conformance.base import StoreCase, check_journal, everything, picked, registered
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.jobs.record import Job
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
     from mam.testing.races import Crew
@@ -39,13 +42,14 @@ class Exclusive(StoreCase):
         if way == "lost":
             clock.advance(3601)
         else:
-            {
-                "complete": registry.complete,
-                "fail": lambda job: registry.fail(job, reason="broken"),
-                "cancel": registry.cancel,
-                "release": registry.release,
-                "retry later": lambda job: registry.fail(job, reason="flaky", retryable=True),
-            }[way](first)
+            ways: dict[str, Callable[[], Job]] = {
+                "complete": lambda: registry.complete(first),
+                "fail": lambda: registry.fail(first, reason="broken"),
+                "cancel": lambda: registry.cancel(first),
+                "release": lambda: registry.release(first),
+                "retry later": lambda: registry.fail(first, reason="flaky", retryable=True),
+            }
+            ways[way]()
 
         assert picked(registry) == (first if way in ("release", "lost") else second)
         assert picked(registry) is None

@@ -1,0 +1,48 @@
+"""amqtt as a broker inside one command: loopback only, nothing kept, nobody asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+
+from mam.errors import BadInput, BrokerUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def serve(host: str, port: int, ready: Callable[[], None]) -> None:
+    """Until a signal ends it."""
+    try:
+        from amqtt.broker import Broker
+        from amqtt.errors import BrokerError
+    except ImportError:
+        raise BadInput(why="`mam broker` needs the extra `broker`: pip install 'mam-jobs[broker]'") from None
+    logging.disable(logging.CRITICAL)
+
+    async def run() -> None:
+        broker = Broker(_settings(host, port))
+        await broker.start()
+        stopped = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        ready()
+        await stopped.wait()
+        await broker.shutdown()
+
+    try:
+        asyncio.run(run())
+    except (BrokerError, OSError) as error:
+        cause = error.__cause__ or error
+        problem = f"cannot be started ({getattr(cause, 'strerror', None) or cause})"
+        raise BrokerUnavailable(broker=f"{host}:{port}", problem=problem) from None
+
+
+def _settings(host: str, port: int) -> dict[str, Any]:
+    return {
+        "listeners": {"default": {"type": "tcp", "bind": f"{host}:{port}", "max_connections": 1000}},
+        "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+    }

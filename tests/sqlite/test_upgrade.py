@@ -1,0 +1,83 @@
+"""A database of an older version is brought up to date by `mam init`, with everything that is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mam.stores.sqlite import database as databases
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
+from tests.cli.command import Mam
+from tests.sqlite.killing import at_writes, kill_points
+from tests.upgrades import check_everything_is_there, check_work_goes_on
+
+HERE = Path(__file__).parent
+
+
+def old_database(path: Path) -> None:
+    database = apsw.Connection(str(path))
+    schema = (Path(databases.__file__).parent / "schema_0001.sql").read_text(encoding="utf-8")
+    for script in ("PRAGMA journal_mode = WAL", schema, (HERE / "version_1.sql").read_text(encoding="utf-8")):
+        database.execute(script).fetchall()
+    database.execute(f"PRAGMA application_id = {databases.APPLICATION}; PRAGMA user_version = 1")
+    database.close()
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    path = tmp_path / "old.db"
+    old_database(path)
+    path.chmod(0o600)
+    return path
+
+
+def test_it_is_not_touched_until_somebody_asks_for_it(mam: Mam, old: Path) -> None:
+    before = old.read_bytes()
+    mam("list", "--store", f"sqlite://{old}").failed(9, "schema 1 of 2", "mam init")
+    mam("pick", "-s", "v1", "--store", f"sqlite://{old}").failed(9, "mam init")
+    assert old.read_bytes() == before
+
+
+def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: Path) -> None:
+    assert mam("init", "--store", f"sqlite://{old}").code == 0
+    store = SqliteStore(str(old))
+    check_everything_is_there(store)
+    check_work_goes_on(store)
+    store.close()
+    assert create_sqlite_store(str(old)) is False, "there is nothing more to do"
+
+
+def test_a_lease_of_an_earlier_boot_goes_by_the_wall_clock(old: Path) -> None:
+    create_sqlite_store(str(old))
+    database = apsw.Connection(str(old))
+    database.execute(
+        "UPDATE job SET due_ms = 1000, record = replace(record, '2094-', '2004-') WHERE status = 'running'"
+    )
+    database.close()
+    store = SqliteStore(str(old))
+    assert "running0" in [job.job_id for job in store.sweep()]
+    store.close()
+
+
+def test_killed_at_any_write_it_is_old_or_new(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        create_sqlite_store(str(path))
+        acknowledge("done")
+
+    old_database(path)
+    steps = 0
+    for _step, acknowledged in kill_points(at_writes, work):
+        steps += 1
+        create_sqlite_store(str(path))
+        store = SqliteStore(str(path))
+        check_everything_is_there(store)
+        store.close()
+        for left in tmp_path.glob("old.db*"):
+            left.unlink()
+        old_database(path)
+    assert steps > 5, "the seam no longer reaches the writes"
