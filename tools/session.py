@@ -26,9 +26,10 @@ EXAMPLE_IDS = (
     "9f0c3f5e5d6c4f0e8a3d1b2c4e5f6071",
     "3c1e77ab90d84c6e8f2b5a1c7d3e6f40",
     "b41f02d96e7a4d3fa8c15b2e9d0f7c34",
+    "7d20e8b15c9f4a63b0e4c8d2f1a59637",
 )
 """What the ids of the session's jobs are called, in the order in which the jobs are registered."""
-SORTING, DATES, SYLLABUS = (example[:8] for example in EXAMPLE_IDS)
+SORTING, DATES, SYLLABUS, COUNTING = (example[:8] for example in EXAMPLE_IDS)
 
 EXAMPLE_TIMES = (
     "2026-06-19T09:41:25.250Z",
@@ -88,6 +89,16 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "mam list --status completed,waiting",
             f"mam logs {SORTING}",
             "mam where",
+        ),
+    ),
+    (
+        "Or let mam do the work. A worker runs the agent, watches it, and looks at what it left before it believes it;\n"
+        "`mam run -- COMMAND` is all of this in one command.",
+        (
+            'mam register "wc -l < sorting.md | tee lines.txt" --agent shell -s counting --artifact lines.txt',
+            "mam worker --agent-session counting --once",
+            f"mam output {COUNTING}",
+            f"mam status {COUNTING}",
         ),
     ),
 )

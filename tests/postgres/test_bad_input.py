@@ -14,11 +14,12 @@ import psycopg
 import pytest
 
 from mam.errors import StoreUnavailable
+from mam.jobs.pause import Pause
 from mam.registry import Registry
 from mam.stores.postgres import acting as postgres
 from mam.stores.postgres import connection as wire
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from mam.testing.conformance.base import check_journal
+from mam.testing.conformance.base import check_journal, registered
 from mam.testing.tasks import LABEL
 from tests.cli.command import Mam, Ran
 from tests.postgres.server import PrivateServer
@@ -157,6 +158,15 @@ def test_a_role_that_only_works_needs_no_right_to_make_anything(
     for name, verb in {**WRITERS, **READERS}.items():
         registry = Registry(store)
         verb(registry, Cast(registry, name))
+    registry = Registry(store)
+    (first,) = registered(registry, exclusive="gpu")
+    registered(registry, after=[first])
+    registry.pause(Pause(agent="codex"))
+    assert registry.resume("codex", None)
+    registry.complete(first)
+    assert registry.sweep() != []
+    store.keep_secrets(first, {"auth_token": "t"})
+    assert store.secrets(first) == {"auth_token": "t"}
     store.wait(store.end(), 0.01)
     assert store.wait(store.end(), 0.01) is False
     assert store.due_in() is not None

@@ -73,7 +73,7 @@ def test_killed_at_any_write_it_is_old_or_new(tmp_path: Path) -> None:
     steps = 0
     for _step, acknowledged in kill_points(at_writes, work):
         steps += 1
-        create_sqlite_store(str(path))
+        assert not (create_sqlite_store(str(path)) and acknowledged)
         store = SqliteStore(str(path))
         check_everything_is_there(store)
         store.close()

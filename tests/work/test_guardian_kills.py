@@ -63,6 +63,18 @@ class TestTreesThatDoNotWantToEnd:
         assert (ended.tree_ended_because, ended.is_tree_gone) == ("cancelled", True)
         assert not any(map(is_alive, both))
 
+    def test_everybody_is_asked_also_below_who_ends_at_once(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        """Ten generations; all but the last die of SIGTERM, and the last says that it was asked."""
+        script = DAEMON + (
+            "for _ in range(10):\n    if os.fork(): report(); time.sleep(1000)\n    os.setsid()\n"
+            "signal.signal(signal.SIGTERM, lambda *_: (print('asked', flush=True), os._exit(0)))\n"
+        )
+        for _ in range(5):
+            run = guardian.start(python(script + SLEEP, roll.path), log)
+            roll.call(11)
+            run.stop(PATIENCE, "cancelled")
+            assert finish(run).stdout_tail == "asked\n"
+
     def test_those_who_ignore_sigterm(self, guardian: Guardian, log: str, roll: Roll) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "os.fork(); os.fork()\n" + SLEEP, roll.path), log)
         four = roll.call(4)
@@ -302,8 +314,8 @@ class TestKilled:
             assert finish(run).signal == signal.SIGTERM
 
     def test_a_dead_guardian_is_replaced_and_its_runs_go_on(self, guardian: Guardian, log: str, roll: Roll) -> None:
-        first = guardian.start(shell("echo $$ > $1; read line < $2; exit 6", roll.path, roll.path + "2"), log)
         os.mkfifo(roll.path + "2")
+        first = guardian.start(shell("echo $$ > $1; read line < $2; exit 6", roll.path, roll.path + "2"), log)
         roll.call(1)
         pid = guardian.pid
         assert pid is not None

@@ -76,14 +76,16 @@ def test_children_that_outlive_an_agent_which_ends_when_asked(log: str, roll: Ro
     """They ignore SIGTERM, are in sessions of their own, and nothing leads to them once their parent is gone."""
     stubborn = "if os.fork() == 0:\n    os.setsid()\n    " + IGNORE + "    report(); time.sleep(1000)\n"
     worker = Killable(log, python(DAEMON + stubborn + SLEEP, roll.path).argv)
+    both = roll.call(2)
     try:
-        both = roll.call(2)
         worker.kill(worker.worker, worker.guardian, worker.keeper)
         await_gone([worker.keeper])
         assert end_earlier(record(worker)) is None
         assert not any(map(is_alive, both))
     finally:
         worker.close()
+        for process in both:
+            send(process, signal.SIGKILL)
 
 
 def test_what_is_left_of_a_dead_agent_is_named_and_not_touched(killable: Killable, roll: Roll) -> None:

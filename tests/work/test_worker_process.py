@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.work.processes import identify
 from tests.cli.command import Mam, finish
 from tests.disks import fill
 from tests.work.support import PATIENCE, await_gone, await_that
@@ -193,7 +192,7 @@ class TestTheStoreIsAway:
             jobs.rename(away)
             gate.touch()
             await_gone(agent)
-            heard(worker, b"jobs: ")
+            heard(worker, b"No store")
             away.rename(jobs)
             record = ended(plain, job)
             assert (record["status"], record["result"], record["attempt"]) == ("completed", "done", 1)
@@ -257,7 +256,8 @@ class TestFromInside:
         assert (record["status"], record["waiting_for"], record["retries"]) == ("waiting", "retry", 1)
 
     def test_children(self, mam: Mam) -> None:
-        script = 'child=$(mam register "echo from the child" --agent shell) && mam wait $child && mam result $child'
+        child = 'child=$(mam register "echo from the child" --agent shell)'
+        script = f"{child} && mam wait $child >/dev/null && mam result $child"
         job = mam.register(script)
         assert mam("worker", "-s", "shell", "--drain", "--concurrency", "2").code == 0
         record = mam.record(job)
@@ -277,7 +277,8 @@ class TestFromInside:
         assert deepest["status"] == "error"
 
     def test_a_whole_tree_is_called_off(self, mam: Mam, roll: Roll) -> None:
-        script = f'echo $$ > {roll.path}; mam register --agent shell "echo \\$\\$ > {roll.path}; exec sleep 1000"; exec sleep 1000'
+        (mam.here / "child.sh").write_text(f"echo $$ > {roll.path}; exec sleep 1000")
+        script = f"echo $$ > {roll.path}; mam register --agent shell --prompt-file child.sh; exec sleep 1000"
         job = mam.register(script)
         with Working(mam, "-s", "shell", "--concurrency", "2", "--grace", "1"):
             both = roll.call(2)
@@ -336,20 +337,20 @@ class TestRun:
                 process.send_signal(signal.SIGINT)
             ran = finish(process)
             assert ran.code == code, ran.stderr
-            (job,) = (found for found in mam("list", "--json").json if found["status"] == status)
+            job = mam("list", "--json").json[0]
+            assert job["status"] == status
             mam("cancel", job["job_id"])
             await_gone(agent)
 
     def test_a_worker_that_is_killed_is_replaced(self, plain: Mam, roll: Roll) -> None:
         """Nobody else would take the job, and whoever typed the command would wait for ever."""
-        process = plain.start("run", "--", "sh", "-c", f"echo $PPID > {roll.path}; exec sleep 1000")
-        (keeper,) = roll.call(1)
-        worker = worker_of(keeper.pid)
-        (job,) = plain("list", "--json").json
-        plain("status", job["job_id"])
+        process = plain.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
+        agent = roll.call(1)
+        (worker,) = workers_of(process.pid)
         os.kill(worker, signal.SIGKILL)
-        await_gone([keeper])
-        await_that(lambda: bool(children_named(process.pid, b"worker")), "no new worker was started")
+        await_gone(agent)
+        await_that(lambda: workers_of(process.pid) not in ([], [worker]), "no new worker was started")
+        (job,) = plain("list", "--json").json
         plain("cancel", job["job_id"])
         assert finish(process).code == 8
 
@@ -378,22 +379,14 @@ class TestRun:
         assert list(plain.here.iterdir()) == []
 
 
-def worker_of(keeper: int) -> int:
-    """The worker is the guardian's parent, and that is the keeper's."""
-    return parent(parent(keeper))
-
-
-def parent(pid: int) -> int:
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return int(file.read().rpartition(")")[2].split()[1])
-
-
-def children_named(pid: int, word: bytes) -> list[int]:
+def workers_of(pid: int) -> list[int]:
+    """The living workers that this process has started."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                if word in file.read().split(b"\0") and parent(int(name)) == pid and identify(int(name)):
+            with open(f"/proc/{name}/cmdline", "rb") as words, open(f"/proc/{name}/stat", encoding="ascii") as stat:
+                above = int(stat.read().rpartition(")")[2].split()[1])
+                if above == pid and b"worker" in words.read().split(b"\0"):
                     found.append(int(name))
         except OSError:
             continue

@@ -38,7 +38,7 @@ def agents_directory() -> str:
 
 class FilesDirectory:
     def __init__(self, root: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
-        self.address = root
+        self.address = self.opener = root
         self.clock: Clock = clock or SystemClock()
         self._wait_seconds = lock_wait_seconds
 

@@ -63,6 +63,7 @@ class ServerClock:
 class PostgresDirectory:
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         self._server = Server(url)
+        self.opener = url
         self.address = self._server.address
         self.clock: Clock = clock or ServerClock(self)
         self._connection: Connection | None = None

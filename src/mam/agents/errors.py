@@ -151,6 +151,16 @@ class TmuxMissing(MamError):
     exit_code = 9
 
 
+class NoServer(MamError):
+    """There is no tmux server: {why}."""
+
+
+class NoAnswer(MamError):
+    """tmux gave no answer, so that it is not known what is there: {why}."""
+
+    exit_code = 9
+
+
 class TmuxFailed(MamError):
     """tmux could not {what}: {problem}."""
 

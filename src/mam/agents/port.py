@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     class Directory(Protocol):
         address: str
         """For people; it holds no password."""
+        opener: str
+        """What opens it again. It may hold a password: never shown, and never on a command line."""
         clock: Clock
         """The one by which leases are judged here."""
 

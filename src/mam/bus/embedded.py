@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def serve(host: str, port: int, ready: Callable[[], None]) -> None:
     """Until a signal ends it."""
     try:
-        from amqtt.broker import Broker
-        from amqtt.errors import BrokerError
+        from amqtt.broker import Broker  # type: ignore[import-untyped]
+        from amqtt.errors import BrokerError  # type: ignore[import-untyped]
     except ImportError:
         raise BadInput(why="`mam broker` needs the extra `broker`: pip install 'mam-jobs[broker]'") from None
     logging.disable(logging.CRITICAL)

@@ -94,8 +94,8 @@ def _output(registry: Registry, job: Job) -> Iterator[bytes]:
 
 
 def _detach(registry: Registry, job: Job, short: str) -> int:
-    say(f"detached; {short} goes on. Ctrl-C again within {SECOND_SECONDS:g} s cancels it")
     try:
+        say(f"detached; {short} goes on. Ctrl-C again within {SECOND_SECONDS:g} s cancels it")
         time.sleep(SECOND_SECONDS)
     except KeyboardInterrupt:
         try:

@@ -41,13 +41,12 @@ def _broker_is_elsewhere() -> bool:
 
     from mam.config import load_config
 
-    table = load_config().broker
-    if not (os.environ.get("MQTT_BROKER") or table.get("host")):
+    host = os.environ.get("MQTT_BROKER") or load_config().broker.get("host")
+    if not host:
         return False
-    from mam.bus.settings import configured
+    from mam.bus.settings import is_loopback
 
-    broker = configured(table)
-    return broker is not None and not broker.is_here
+    return not is_loopback(host.strip("[]"))
 
 
 def _is_door(registry: Registry) -> bool:

@@ -41,41 +41,58 @@ class Item(Frozen):
         return self.kind in (ROW, LABEL, MORE)
 
 
-def sections(model: Model, now: Moment, unfolded: set[str]) -> list[tuple[str, list[Item]]]:
-    """Every section that has something, with all of its lines."""
+class Section(Frozen):
+    name: str
+    count: int
+    """Of jobs."""
+    lines: int
+    """That it would like to have."""
+    items: list[Item]
+    """As many of them as can be needed."""
+
+
+def sections(model: Model, now: Moment, unfolded: set[str], room: int) -> list[Section]:
+    """Every section that has something."""
     open_jobs = list(model.open.values())
     asking = [(job, need) for job in [*open_jobs, *reversed(model.failed.values())] if (need := model.need(job, now))]
     asking.sort(key=lambda pair: URGENCY.index(pair[1].word))
-    seen = {job.job_id for job, _ in asking}
-    runs = sorted(_of(open_jobs, RUNNING, seen), key=lambda job: (job.claimed_at or "", job.number))
-    waits = sorted(_of(open_jobs, WAITING, seen), key=lambda job: (job.due_at or "~", job.number))
+    needs = {job.job_id: need for job, need in asking}
+    runs = [job for job in open_jobs if job.status is RUNNING and job.job_id not in needs]
+    waits = [job for job in open_jobs if job.status is WAITING]
     found = [
-        (NEEDS, [_row(NEEDS, job, need) for job, need in asking]),
-        (RUNS, [_row(RUNS, job) for job in runs]),
-        (FAILED, [_row(FAILED, job) for job in reversed(model.failed.values()) if job.job_id not in seen]),
-        (WAITS, [_row(WAITS, job) for job in waits]),
-        (PENDS, _labels(model, unfolded)),
-        (DONE, [_row(DONE, job) for job in reversed(model.done.values())]),
+        (NEEDS, [job for job, _ in asking]),
+        (RUNS, sorted(runs, key=lambda job: (job.claimed_at or "", job.number))),
+        (FAILED, [job for job in reversed(model.failed.values()) if job.job_id not in needs]),
+        (WAITS, sorted(waits, key=lambda job: (job.due_at or "~", job.number))),
+        (DONE, list(reversed(model.done.values()))),
     ]
-    return [(name, items) for name, items in found if items]
+    made = [_section(name, jobs, needs, None if name in unfolded else room) for name, jobs in found]
+    labels = _labels(model, unfolded)
+    made.insert(-1, Section(name=PENDS, count=len(model.queued), lines=len(labels), items=labels))
+    return [section for section in made if section.items]
 
 
-def fitted(found: Sequence[tuple[str, list[Item]]], height: int, unfolded: set[str]) -> list[Item]:
-    """All lines, titles and gaps among them. What does not fit is folded, section by section, from below."""
-    rooms = _rooms([len(items) for _, items in found], height)
+def fitted(found: Sequence[Section], height: int, unfolded: set[str]) -> list[Item]:
+    """All lines, titles and gaps among them. What does not fit is folded, section by section."""
+    rooms = _rooms([section.lines for section in found], height)
     gaps = sum(rooms) + 2 * len(found) - 1 <= height
     lines: list[Item] = []
-    for (name, items), room in zip(found, rooms, strict=True):
+    for section, room in zip(found, rooms, strict=True):
         if lines and gaps:
-            lines.append(Item(kind=GAP, section=name))
-        count = sum(item.count or 1 for item in items if not item.depth)
-        lines.append(Item(kind=TITLE, section=name, count=count))
-        if len(items) <= room or name in unfolded:
-            lines += items
+            lines.append(Item(kind=GAP, section=section.name))
+        lines.append(Item(kind=TITLE, section=section.name, count=section.count))
+        if section.lines <= room or section.name in unfolded or any(item.depth for item in section.items):
+            lines += section.items
             continue
-        lines += items[: room - 1]
-        lines.append(Item(kind=MORE, section=name, key=name, count=len(items) - room + 1))
+        lines += section.items[: room - 1]
+        lines.append(Item(kind=MORE, section=section.name, key=section.name, count=section.lines - room + 1))
     return lines
+
+
+def _section(name: str, jobs: list[Job], needs: dict[str, Need], most: int | None) -> Section:
+    """Thousands may wait; only what can be on the screen becomes a line."""
+    items = [Item(kind=ROW, section=name, key=job.job_id, job=job, need=needs.get(job.job_id)) for job in jobs[:most]]
+    return Section(name=name, count=len(jobs), lines=len(jobs), items=items)
 
 
 def _rooms(wanted: Sequence[int], height: int) -> list[int]:
@@ -89,14 +106,6 @@ def _rooms(wanted: Sequence[int], height: int) -> list[int]:
         rooms[at] += more
         left -= more
     return rooms
-
-
-def _of(jobs: list[Job], status: str, seen: set[str]) -> list[Job]:
-    return [job for job in jobs if job.status == status and job.job_id not in seen]
-
-
-def _row(section: str, job: Job, need: Need | None = None) -> Item:
-    return Item(kind=ROW, section=section, key=job.job_id, job=job, need=need)
 
 
 def _labels(model: Model, unfolded: set[str]) -> list[Item]:

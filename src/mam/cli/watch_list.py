@@ -51,8 +51,8 @@ class Listing:
             self._looked.pop(job_id, None)
 
     def draw(self, model: Model, pauses: Sequence[Pause], now: Moment, width: int, room: int) -> list[Text]:
-        self._items = fitted(sections(model, now, self._unfolded), room, self._unfolded)
         self._room = max(1, room)
+        self._items = fitted(sections(model, now, self._unfolded, self._room), room, self._unfolded)
         self._keep_selection()
         shown = [self._filled(item) for item in self._items[self._top : self._top + self._room]]
         around = Around(
@@ -100,9 +100,16 @@ class Listing:
             self._select(min(choices, key=lambda at: abs(at - self._at)))
         else:
             self._at, self._selected = 0, None
-        first = choices[0] if choices else 0
-        top_wanted = 0 if self._at == first else self._at
-        self._top = max(min(self._top, top_wanted), self._at - self._room + 1, 0)
+        self._scroll_to(choices[0] if choices else 0)
+
+    def _scroll_to(self, first: int) -> None:
+        """The selected line is seen, with what is unfolded below it, and at the first one the title too."""
+        below = self._at
+        while below + 1 < len(self._items) and self._items[below + 1].depth > self._items[self._at].depth:
+            below += 1
+        highest = 0 if self._at == first else self._at
+        lowest = min(self._at, max(self._at - self._room + 1, below - self._room + 1))
+        self._top = max(min(self._top, highest), lowest, 0)
         self._top = min(self._top, max(0, len(self._items) - self._room))
 
     def _filled(self, item: Item) -> Item:

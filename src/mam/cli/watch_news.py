@@ -12,7 +12,6 @@ from threading import Thread
 
 from mam.errors import MamError
 from mam.frozen import Frozen
-from mam.registry import NAP_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 
 AWAY_SECONDS = 1.0
+NAP_SECONDS = 5.0
+"""Longest sleep: a store that was taken away sends no news."""
 
 
 class Loaded(Frozen):

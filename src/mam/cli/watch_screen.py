@@ -90,10 +90,8 @@ class Screen:
                     self._draw()
                     self._dirty, drawn = False, time.monotonic()
                 due = drawn + (REST_SECONDS if self._dirty else TICK_SECONDS)
-                for key in self._terminal.wait(due - time.monotonic()):
-                    self._dirty = True
-                    if self._press(key):
-                        return 0
+                if self._press_all(self._terminal.wait(due - time.monotonic())):
+                    return 0
                 for news in follower.drain():
                     self._hear(news)
 
@@ -124,6 +122,19 @@ class Screen:
                 raise news.error
 
     # -- keys ------------------------------------------------------------------------------------------------------
+
+    def _press_all(self, keys: list[str]) -> bool:
+        """Whether one of them ends it."""
+        for key in keys:
+            self._dirty = True
+            before = self._asked
+            if self._press(key):
+                return True
+            if self._asked is not before and self._asked is not None:
+                # What was typed, or pasted, before the question was seen is no answer to it.
+                self._terminal.forget_keys()
+                break
+        return False
 
     def _press(self, key: str) -> bool:
         """Whether that was the last one."""
@@ -170,7 +181,6 @@ class Screen:
                 self._say(f"{job_id[:8]} has ended; there is nothing to call off", "yellow")
             else:
                 self._asked = job
-                self._terminal.forget_keys()
         except MamError as error:
             self._say(str(error), "red")
 

@@ -97,7 +97,7 @@ class Terminal:
         return settled(rest)
 
     def forget_keys(self) -> None:
-        """What was typed, or pasted, before a question was seen is no answer to it."""
+        """Those that nobody has read yet."""
         self._rest = b""
         if self._keys is not None:
             termios.tcflush(self._keys, termios.TCIFLUSH)

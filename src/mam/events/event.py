@@ -25,6 +25,12 @@ _ABSOLUTE_PATH = (
     # Where one begins: a file address, not within a word or another address, behind a colon, behind an option's letter.
     rf"(?:\bfile:/+|(?<![\w.~/:])(?:~[\w.-]*)?/+|(?<=:)/(?!/)|(?<=\s-[A-Za-z])/+)(?:{_NAME}+/+)+({_NAME}*)"
 )
+_KEY_MARKS = ("sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xox", "AKIA", "AIza", "eyJ", "earer ")
+_KEY = (
+    # Keys that say by their beginning what they are.
+    r"(?:sk-|gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|AIza|eyJ)[A-Za-z0-9_.=-]{12,}"
+    r"|(?<=earer )[A-Za-z0-9_.~+/=-]{12,}"
+)
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]+"
 
 
@@ -59,7 +65,9 @@ def event_payload(
 
 
 def generalised(detail: str) -> str:
-    """One line without absolute paths, since an event may travel further than the machine that wrote it."""
+    """One line without absolute paths and keys, since an event may travel further than the machine that wrote it."""
     # The patterns are compiled here and not above: most verbs tell nothing.
     line = re.sub(_CONTROL, " ", detail).strip()
+    if any(mark in line for mark in _KEY_MARKS):
+        line = re.sub(_KEY, "…", line)
     return re.sub(_ABSOLUTE_PATH, r"…/\1", line)[:DETAIL_LIMIT] if "/" in line else line[:DETAIL_LIMIT]

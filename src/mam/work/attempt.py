@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, MamError, PlaceMissing, StoreUnavailable
+from mam.errors import ClaimLost, MamError, PlaceMissing
 from mam.jobs.supervised import Ending
 from mam.state import make_private
 from mam.work import watching
 from mam.work.adapters.port import SAID
 from mam.work.brief import brief
-from mam.work.holding import Holding
+from mam.work.holding import AWAY, Holding
 from mam.work.home import write_private
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
@@ -56,7 +56,7 @@ class Attempt:
             write()
         except ClaimLost as lost:
             self._crew.say(self.job, f"given up: {lost}")
-        except (PlaceMissing, StoreUnavailable) as missing:
+        except (PlaceMissing, *AWAY) as missing:
             self._postpone(str(missing))
         except MamError as error:
             self._finish(Ending(run=self._begun, reason=str(error)))
@@ -177,7 +177,7 @@ class Attempt:
         while True:
             try:
                 return write()
-            except StoreUnavailable as away:
+            except AWAY as away:
                 if self._crew.is_leaving and time.monotonic() >= ends:
                     raise
                 self._crew.complain(str(away))

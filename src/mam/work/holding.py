@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.errors import StoreMissing, StoreUnavailable
 from mam.jobs import acts, supervised
 from mam.jobs.sweep import backoff_seconds
 
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
     from mam.jobs.supervised import Ending
     from mam.registry import Registry
+
+AWAY = (StoreUnavailable, StoreMissing)
+"""What a store that does not answer raises. To a holder it is away: a directory that was moved may come back."""
 
 
 class Holding:

@@ -71,8 +71,9 @@ def _end_here(keeper: ProcessId | None, agent: ProcessId | None) -> str | None:
         _await([keeper], KEEPER_SECONDS)
     roots = [one for one in (keeper, agent) if one is not None and is_alive(one)]
     if roots:
-        # Those who were found now are remembered: when a parent ends first, nothing leads to its children any more.
-        tree = _members(roots, agent, lambda one: send(one, signal.SIGTERM))
+        # All are found before the first is told, and remembered: nothing leads to the children of who has ended.
+        tree = _members(roots, agent, lambda _one: None)
+        _tell(tree, signal.SIGTERM)
         _tell(tree, signal.SIGCONT)
         _await(tree, _GRACE_SECONDS)
         if left := _force(tree, agent):

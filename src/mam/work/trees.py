@@ -25,13 +25,16 @@ _ROUND_SECONDS = 0.5  # then the caller looks after its other duties, and comes 
 
 def ask_everything_below_me(until: float, spare: Collection[int] = ()) -> None:
     """SIGTERM, and SIGCONT so that those who were stopped can act on it. A forest of processes may take longer than
-    the time they have, so it is given up then."""
+    the time they have, so it is given up then.
 
-    def tell(pid: int, parent: int) -> None:
-        signal_child(pid, parent, signal.SIGTERM)
-        signal_child(pid, parent, signal.SIGCONT)
-
-    walk(os.getpid(), tell, spare, until)
+    All are found before the first is told: who ends at once leads to its children no more, and they would not be asked.
+    """
+    found: list[tuple[int, int]] = []
+    walk(os.getpid(), lambda pid, parent: found.append((pid, parent)), spare, until)
+    for pid, parent in found:
+        if time.monotonic() < until:
+            signal_child(pid, parent, signal.SIGTERM)
+            signal_child(pid, parent, signal.SIGCONT)
 
 
 def kill_everything_below_me(reap: Callable[[], object], spare: Collection[int] = ()) -> bool:

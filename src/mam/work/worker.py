@@ -10,10 +10,11 @@ import time
 from queue import SimpleQueue
 from threading import Thread
 
-from mam.errors import MamError, StoreUnavailable, UnknownJob
+from mam.errors import MamError, UnknownJob
 from mam.frozen import Frozen
 from mam.stores.port import Request
 from mam.work.attempt import Attempt
+from mam.work.holding import AWAY
 from mam.work.news import News
 from mam.work.watching import STOPPING
 
@@ -99,7 +100,7 @@ class Worker:
             self._look = False
             try:
                 job = self._claim()
-            except StoreUnavailable as away:
+            except AWAY as away:
                 self._say_away(away)
                 continue
             if job is not None:
@@ -170,7 +171,7 @@ class Worker:
     def _has_ended(self, job_id: str) -> bool:
         try:
             job = self._looked_at(job_id)
-        except StoreUnavailable as away:
+        except AWAY as away:
             self._say_away(away)
             return False
         return job is None or job.status.ended

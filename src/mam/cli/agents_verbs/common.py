@@ -9,13 +9,14 @@ from mam.agents.errors import AmbiguousName
 from mam.agents.names import check_agent_id
 from mam.agents.opening import open_directory
 from mam.agents.resolve import by_any, by_id, by_name, by_session
-from mam.cli.output import put_json
+from mam.cli.output import put, put_json, say
 from mam.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.agents.answer import Answer
     from mam.agents.port import Directory
+    from mam.agents.record import AgentRecord
     from mam.cli.parser import Options, Parser
 
 
@@ -73,3 +74,13 @@ def own_generation(options: Options) -> str:
 def put_answer(answer: Answer) -> None:
     record = None if answer.record is None else answer.record.to_json()
     put_json({"answer": answer.kind, "reason": answer.reason, "candidates": answer.candidates, "record": record})
+
+
+def put_started(record: AgentRecord, *, as_json: bool) -> int:
+    if record.place.companion is None:
+        say("the companion did not come up; the lease is not kept, `mam agents adopt` tries again")
+    if as_json:
+        put_json(record.to_json())
+    else:
+        put(record.agent_id, record.generation_id)
+    return 0

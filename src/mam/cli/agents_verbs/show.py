@@ -1,4 +1,7 @@
-"""Print one record, whole. Exit 1 when it is not live; why is said on stderr, and an old record is shown all the same."""
+"""Print one record, whole.
+
+Exit 1 when it is not live; why is said on stderr, and an old record is shown all the same.
+"""
 
 from __future__ import annotations
 

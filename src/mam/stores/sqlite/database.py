@@ -8,6 +8,7 @@ import time
 import apsw
 
 from mam.errors import StoreMissing, StoreUnavailable
+from mam.stores.sqlite.place import network_file_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def open_database(path: str, wait_seconds: float) -> apsw.Connection:
     """An existing database of mam's, of this version's schema."""
     if not os.path.exists(path):
         raise StoreMissing(store=address_of(path))
+    _check_place(path)
     _check_file(path)
     try:
         database = _connected(path, wait_seconds)
@@ -41,6 +43,7 @@ def open_database(path: str, wait_seconds: float) -> apsw.Connection:
 def create_database(path: str, journal_id: str, wait_seconds: float = 10.0) -> bool:
     """Makes the database, or brings an older one up to date; whether it did anything."""
     made = not os.path.exists(path)
+    _check_place(path)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         if made:
@@ -121,6 +124,13 @@ def _patience(wait_seconds: float) -> Any:
         return now < ends[0]
 
     return pause
+
+
+def _check_place(path: str) -> None:
+    kind = network_file_system(path)
+    if kind is not None:
+        why = f"is on a network file system ({kind}), where SQLite's locks do not hold; use a local disk, or PostgreSQL"
+        raise StoreUnavailable(store=address_of(path), problem=why)
 
 
 def _check_file(path: str) -> None:

@@ -1,0 +1,187 @@
+"""The companion of a session: it keeps the lease while the session lives, and says so when it has ended.
+
+    python -m mam.agents.companion < orders
+
+It belongs to nobody's terminal and holds nobody's lock. Killed, it leaves a lease that runs out by itself. Orders come
+by stdin, since the address of a database is not for the table of processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+from mam.agents import acts
+from mam.agents.answer import FOUND
+from mam.agents.errors import GenerationLost, NewerRecord, NoServer, NotPublished
+from mam.agents.lease import length_seconds
+from mam.agents.tmux import Tmux
+from mam.errors import MamError
+from mam.work.processes import ProcessId, identify, is_alive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.port import Directory
+    from mam.agents.record import AgentRecord
+
+READY = b"ready\n"
+READY_SECONDS = 15.0
+LONGEST_NAP = 3600.0
+AGAIN_SECONDS = 10.0
+"""Between two tries when the directory, or tmux, does not answer."""
+
+LOOK_SECONDS = 2.0
+"""How often to look where the system does not tell when a process ends."""
+
+
+def start_companion(opener: str, record: AgentRecord) -> bool:
+    """Returns when it has taken over the lease; False when it did not say so in time."""
+    orders = {"directory": opener, "agent_id": record.agent_id, "generation_id": record.generation_id}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mam.agents.companion"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        process.stdin.write(json.dumps(orders).encode())
+        process.stdin.close()
+        answered = bool(select.select([process.stdout], [], [], READY_SECONDS)[0])
+        said = process.stdout.read(len(READY)) if answered else b""
+    process.returncode = 0  # it outlives this command, which therefore must not wait for it
+    return said == READY
+
+
+class Companion:
+    def __init__(self, directory: Directory, agent_id: str, generation_id: str) -> None:
+        self._directory = directory
+        self._agent_id = agent_id
+        self._generation_id = generation_id
+        self._lease_seconds = 60.0
+        self._process: ProcessId | None = None
+
+    def begin(self) -> None:
+        """Says who keeps the lease from now on."""
+        own = identify(os.getpid())
+
+        def signed(record: AgentRecord) -> AgentRecord:
+            return record.replace(place=record.place.replace(companion=None if own is None else own.to_json()))
+
+        record = self._directory.change(self._agent_id, acts.refresh(self._generation_id, change=signed))
+        assert record is not None
+        self._lease_seconds = length_seconds(record)
+        self._process = ProcessId.from_json(record.place.process)
+
+    def run(self) -> None:
+        due = self._next()
+        while True:
+            ended = self._wait(max(0.0, due - time.monotonic()))
+            if ended and not self._still_there():
+                return
+            if time.monotonic() >= due:
+                if not self._refresh():
+                    return
+                due = self._next()
+
+    def _next(self) -> float:
+        return time.monotonic() + min(self._lease_seconds / 3, LONGEST_NAP)
+
+    def _wait(self, seconds: float) -> bool:
+        """Whether the program in the pane has ended; else the time is over."""
+        if self._process is None:
+            time.sleep(min(seconds, LOOK_SECONDS))
+            return True
+        if not is_alive(self._process):
+            return True
+        if not hasattr(os, "pidfd_open"):
+            time.sleep(min(seconds, LOOK_SECONDS))
+            return not is_alive(self._process)
+        try:
+            descriptor = os.pidfd_open(self._process.pid)
+        except OSError:
+            return True
+        try:
+            if not is_alive(self._process):
+                return True
+            return bool(select.select([descriptor], [], [], seconds)[0])
+        finally:
+            os.close(descriptor)
+
+    def _still_there(self) -> bool:
+        """The program has ended. The session may have another one in its pane (respawned); else it is over."""
+        while True:
+            look = self._directory.look(self._agent_id)
+            record = look.record
+            if look.kind != FOUND or record is None or record.generation_id != self._generation_id or not record.live:
+                return False
+            try:
+                pane = Tmux(record.place.socket).pane(record.place.pane)
+            except NoServer:
+                pane = None
+            except MamError:
+                time.sleep(AGAIN_SECONDS)  # not known is not dead
+                continue
+            if pane is None or pane.dead or pane.generation != self._generation_id:
+                self._end()
+                return False
+            self._process = identify(pane.pid)
+            if self._process is not None and is_alive(self._process):
+                return self._refresh()
+
+    def _refresh(self) -> bool:
+        process = None if self._process is None else self._process.to_json()
+
+        def current(record: AgentRecord) -> AgentRecord:
+            return record.replace(place=record.place.replace(process=process))
+
+        return self._insist(acts.refresh(self._generation_id, change=current))
+
+    def _end(self) -> None:
+        self._insist(acts.stop(self._generation_id, "session_ended"))
+
+    def _insist(self, act: acts.Act) -> bool:
+        """False when the record is somebody else's by now. A directory that does not answer is asked again."""
+        while True:
+            try:
+                self._directory.change(self._agent_id, act)
+                return True
+            except (GenerationLost, NotPublished, NewerRecord):
+                return False
+            except MamError:
+                time.sleep(AGAIN_SECONDS)
+
+
+def main() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    orders = json.loads(sys.stdin.buffer.read())
+    companion = Companion(_directory(orders["directory"]), orders["agent_id"], orders["generation_id"])
+    companion.begin()
+    os.write(1, READY)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    companion.run()
+
+
+def _directory(opener: str) -> Directory:
+    if opener.startswith(("postgresql://", "postgres://")):
+        from mam.agents.directory_postgres import PostgresDirectory
+
+        return PostgresDirectory(opener)
+    from mam.agents.directory import FilesDirectory
+
+    return FilesDirectory(opener)
+
+
+if __name__ == "__main__":
+    main()

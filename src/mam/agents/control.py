@@ -1,0 +1,115 @@
+"""The checks before a session is touched. A fresh record that points at the wrong session must never reach another one.
+
+Each check fails with a sentence of its own. What cannot be found out is said to be unknown, and nothing is done then.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from mam.agents import errors
+from mam.agents.manifest import read_manifest
+from mam.agents.names import bare_name, is_name
+from mam.agents.tmux import Tmux
+from mam.frozen import Frozen
+from mam.work.processes import ProcessId, identify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.manifest import Manifest
+    from mam.agents.record import AgentRecord
+    from mam.agents.tmux import Pane
+
+TMUX_BACKENDS = ("tmux", "local_interactive", "claude_headless", "codex_headless", "gemini_headless", "kimi_headless")
+"""mam's own word, and those of the other system that live in tmux."""
+
+
+class Target(Frozen):
+    """A session that has passed every check, a moment ago."""
+
+    name: str
+    record: AgentRecord
+    manifest: Manifest
+    tmux: Tmux
+    pane: Pane
+    agent_def_dir: str | None
+
+
+def checked(record: AgentRecord, agent_def_dir: str | None = None) -> Target:
+    manifest = checked_manifest(record)
+    definition = _definition(record, manifest, agent_def_dir)
+    tmux, pane = checked_pane(record, manifest)
+    return Target(name=_name(record), record=record, manifest=manifest, tmux=tmux, pane=pane, agent_def_dir=definition)
+
+
+def checked_manifest(record: AgentRecord) -> Manifest:
+    """The manifest, if it is that of this very record. The tmux session's name is never asked who it is."""
+    name = _name(record)
+    manifest = read_manifest(record.runtime.manifest_path, name)
+    if manifest.backend not in TMUX_BACKENDS:
+        raise errors.BackendNotTmux(name=name, backend=manifest.backend[:80])
+    session = record.terminal.current_session_name or record.terminal.last_session_name
+    if manifest.tmux_session_name != session:
+        raise errors.SessionDiffers(name=name, manifest=manifest.tmux_session_name[:80], record=session[:80])
+    if not is_name(manifest.agent_name) or bare_name(manifest.agent_name) != name:
+        raise errors.NameDiffers(name=name, manifest=manifest.agent_name[:80])
+    if manifest.generation_id != record.generation_id:
+        raise errors.GenerationDiffers(
+            what="The manifest", name=name, found=manifest.generation_id[:80], record=record.generation_id
+        )
+    return manifest
+
+
+def checked_pane(record: AgentRecord, manifest: Manifest) -> tuple[Tmux, Pane]:
+    """The server, the session and the pane, each the one that was written down and not one of the same name."""
+    name, place = _name(record), record.place
+    if place.host and place.host != socket.gethostname():
+        raise errors.OnAnotherHost(name=name, host=place.host[:80])
+    address = place.socket or manifest.tmux_socket
+    if not address:
+        raise errors.ServerUnknown(name=name, why="neither record nor manifest names the socket of its tmux server")
+    tmux = Tmux(address)
+    try:
+        panes = tmux.panes()
+    except errors.NoServer:
+        raise errors.ServerGone(name=name, socket=address) from None
+    except errors.NoAnswer as error:
+        raise errors.ServerUnknown(name=name, why=str(error).rstrip(".")) from None
+    session = record.terminal.current_session_name or ""
+    there = [pane for pane in panes if pane.session == session]
+    if not there:
+        raise errors.SessionGone(name=name, session=session)
+    pane = next((pane for pane in there if not place.pane or pane.pane == place.pane), None)
+    _check_server(record, there[0], address)
+    if pane is None or (place.session_id and pane.session_id != place.session_id):
+        raise errors.SessionReplaced(name=name, session=session)
+    if pane.generation != record.generation_id:
+        found = pane.generation or "nobody"
+        raise errors.GenerationDiffers(
+            what="The tmux session", name=name, found=found[:80], record=record.generation_id
+        )
+    return tmux, pane
+
+
+def _check_server(record: AgentRecord, pane: Pane, address: str) -> None:
+    """The socket's path says nothing: after a restart another server sits there, and counts its ids from zero too."""
+    expected = ProcessId.from_json(record.place.server)
+    if expected is not None and identify(pane.server_pid) != expected:
+        raise errors.ServerReplaced(name=_name(record), socket=address)
+
+
+def _definition(record: AgentRecord, manifest: Manifest, override: str | None) -> str | None:
+    """Where the agent is defined: what was asked for now wins over what was written down."""
+    path = override or record.runtime.agent_def_dir or manifest.agent_def_dir
+    if path is None:
+        return None
+    if not os.path.isabs(path):
+        raise errors.DefinitionNotAbsolute(name=_name(record), path=path[:200])
+    if "\0" in path or not os.path.isdir(path):
+        raise errors.DefinitionMissing(name=_name(record), path=path[:200])
+    return path
+
+
+def _name(record: AgentRecord) -> str:
+    return bare_name(record.agent_name)

@@ -1,0 +1,59 @@
+"""Ending a session: exactly this one, and its program with it."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from mam.agents import acts, errors
+from mam.agents.control import checked
+from mam.agents.status import proven_gone
+from mam.agents.tmux import is_generation
+from mam.work.processes import ProcessId, is_alive, send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.control import Target
+    from mam.agents.port import Directory
+    from mam.agents.record import AgentRecord
+
+HANGUP_SECONDS, STEP = 5.0, 0.02
+
+
+def halt(directory: Directory, record: AgentRecord, reason: str) -> AgentRecord:
+    """The record says that it is over only after it is: ended here, or proven to be gone."""
+    if record.live:
+        try:
+            target = checked(record, agent_def_dir="/")  # what an agent is made of plays no part in ending it
+        except (errors.ServerGone, errors.ServerReplaced, errors.SessionGone):
+            if not proven_gone(record):
+                raise
+        else:
+            _kill(target)
+    stopped = directory.change(record.agent_id, acts.stop(record.generation_id, reason))
+    assert stopped is not None
+    return stopped
+
+
+def _kill(target: Target) -> None:
+    process = ProcessId.from_json(target.record.place.process)
+    same = is_generation(target.record.generation_id)
+    # In quotes: tmux would take $1 for a variable.
+    if not target.tmux.when(target.pane.pane, same, f"kill-session -t '{target.pane.session_id}'"):
+        raise errors.SessionReplaced(name=target.name, session=target.pane.session)
+    if process is None:
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if _ended(process):
+            return
+        send(process, number)
+
+
+def _ended(process: ProcessId) -> bool:
+    """A hangup is enough for most."""
+    ends = time.monotonic() + HANGUP_SECONDS
+    while is_alive(process):
+        if time.monotonic() >= ends:
+            return False
+        time.sleep(STEP)
+    return True

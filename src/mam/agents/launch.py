@@ -1,0 +1,179 @@
+"""Starting a session, and taking over one that somebody started by hand.
+
+The name is reserved before anything runs: of two that start the same agent at once, the second one's program never
+begins. Killed between the steps, the reservation runs out by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from mam.agents import acts
+from mam.agents.companion import start_companion
+from mam.agents.errors import NoServer, SessionGone, SessionOccupied
+from mam.agents.lease import DEFAULT_SECONDS
+from mam.agents.manifest import Manifest, session_root, write_manifest
+from mam.agents.names import bare_name
+from mam.agents.record import ACTIVE, RELAUNCHING, AgentRecord, Identity, Lifecycle, Place, Runtime, Terminal
+from mam.agents.tmux import Tmux
+from mam.errors import AgentNotFound, BadInput
+from mam.frozen import Frozen
+from mam.work.environment import find_program
+from mam.work.processes import identify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.answer import Look
+    from mam.agents.port import Directory
+    from mam.agents.tmux import Pane
+    from mam.clock import Moment
+
+RESERVED_SECONDS = 60.0
+
+
+class Plan(Frozen):
+    """What shall run, and as whom."""
+
+    agent_name: str
+    agent_id: str
+    tool: str
+    session: str
+    command: tuple[str, ...] = ()
+    workdir: str = "/"
+    agent_def_dir: str | None = None
+    lease_seconds: float = DEFAULT_SECONDS
+
+
+def launch(directory: Directory, agents_dir: str, plan: Plan) -> AgentRecord:
+    """A new generation, in a new tmux session on mam's own server."""
+    _check_command(plan)
+    tmux, generation = Tmux(), directory.clock.new_id()
+    before = directory.look(plan.agent_id).record
+    reserved = _record(directory, agents_dir, plan, generation, RELAUNCHING)
+    directory.change(plan.agent_id, acts.publish(reserved, RESERVED_SECONDS))
+    try:
+        pane = _started(tmux, plan, generation)
+        try:
+            return _settled(directory, agents_dir, plan, generation, pane)
+        except BaseException:
+            tmux.ask("kill-session", "-t", pane.session_id)
+            raise
+    except BaseException:
+        directory.change(plan.agent_id, _withdrawn(generation, before))
+        raise
+
+
+def adopt(directory: Directory, agents_dir: str, plan: Plan, tmux: Tmux, held: AgentRecord | None) -> AgentRecord:
+    """A session that is there already. One that still carries the generation of the record is resumed under it."""
+    try:
+        pane = tmux.first_pane(plan.session)
+    except NoServer:
+        pane = None
+    if pane is None:
+        raise SessionGone(name=bare_name(plan.agent_name), session=plan.session)
+    generation = directory.clock.new_id()
+    if held is not None and held.live and held.generation_id == pane.generation:
+        generation = held.generation_id
+    reserved = _record(directory, agents_dir, plan, generation, RELAUNCHING)
+    before = directory.look(plan.agent_id).record
+    directory.change(plan.agent_id, acts.publish(reserved, RESERVED_SECONDS))
+    try:
+        tmux.mark(pane, generation, plan.agent_id)
+        return _settled(directory, agents_dir, plan, generation, pane)
+    except BaseException:
+        directory.change(plan.agent_id, _withdrawn(generation, before))
+        raise
+
+
+def _started(tmux: Tmux, plan: Plan, generation: str) -> Pane:
+    try:
+        taken = tmux.first_pane(plan.session)
+    except NoServer:
+        taken = None
+    if taken is not None:
+        raise SessionOccupied(session=plan.session, socket=taken.socket)
+    env = {"MAM_AGENT_ID": plan.agent_id, "MAM_AGENT_NAME": plan.agent_name, "MAM_GENERATION": generation}
+    return tmux.new_session(plan.session, plan.workdir, plan.command, env)
+
+
+def _settled(directory: Directory, agents_dir: str, plan: Plan, generation: str, pane: Pane) -> AgentRecord:
+    """Manifest, record, companion: each points only at what is there already."""
+    write_manifest(
+        session_root(agents_dir, plan.agent_id),
+        Manifest(
+            backend="tmux",
+            agent_name=plan.agent_name,
+            agent_id=plan.agent_id,
+            generation_id=generation,
+            tmux_session_name=plan.session,
+            tmux_socket=pane.socket,
+            tool=plan.tool,
+            command=plan.command,
+            workdir=plan.workdir,
+            agent_def_dir=plan.agent_def_dir,
+            created_at=directory.clock.now().second,
+        ),
+    )
+    record = _record(directory, agents_dir, plan, generation, ACTIVE).replace(place=_place(pane))
+    published = directory.change(plan.agent_id, acts.publish(record, plan.lease_seconds))
+    assert published is not None
+    start_companion(directory.opener, published)
+    return directory.look(plan.agent_id).record or published
+
+
+def _record(directory: Directory, agents_dir: str, plan: Plan, generation: str, state: str) -> AgentRecord:
+    root = session_root(agents_dir, plan.agent_id)
+    return AgentRecord(
+        agent_name=plan.agent_name,
+        agent_id=plan.agent_id,
+        generation_id=generation,
+        lifecycle=Lifecycle(
+            state=state, relaunchable=bool(plan.command), state_updated_at=directory.clock.now().second
+        ),
+        identity=Identity(backend="tmux", tool=plan.tool),
+        runtime=Runtime(
+            manifest_path=os.path.join(root, "manifest.json"), session_root=root, agent_def_dir=plan.agent_def_dir
+        ),
+        terminal=Terminal(current_session_name=plan.session, last_session_name=plan.session),
+        place=Place(host=socket.gethostname()),
+    )
+
+
+def _place(pane: Pane) -> Place:
+    server, process = identify(pane.server_pid), identify(pane.pid)
+    return Place(
+        host=socket.gethostname(),
+        socket=pane.socket,
+        server=None if server is None else server.to_json(),
+        session_id=pane.session_id,
+        session_created=pane.session_created,
+        pane=pane.pane,
+        process=None if process is None else process.to_json(),
+    )
+
+
+def _withdrawn(generation: str, before: AgentRecord | None) -> acts.Act:
+    """What stood there before, as long as the place is still ours to give back."""
+
+    def act(look: Look, _now: Moment) -> AgentRecord | None:
+        if look.record is None or look.record.generation_id != generation:
+            return look.record
+        return before
+
+    return act
+
+
+def _check_command(plan: Plan) -> None:
+    """Before the name is taken: a program that is not there would end the session before anybody sees it."""
+    command = plan.command
+    if not command or not command[0].strip():
+        raise BadInput(why="what shall run in it? Put the command behind --, as in `-- claude`")
+    if "=" in command[0] or command[0].startswith("-"):
+        raise BadInput(why=f"{command[0][:80]!r} is not the name of a program")
+    if any("\0" in word for word in command):
+        raise BadInput(why="the command contains a NUL character")
+    program = os.path.join(plan.workdir, command[0]) if "/" in command[0] else command[0]
+    if find_program(program, os.environ) is None:
+        name = bare_name(plan.agent_name)
+        raise AgentNotFound(agent=name, why=f"{command[0][:200]!r} is not a program that can be run here")

@@ -1,0 +1,93 @@
+"""The manifest of a session: what was started, where, and under which name. The record only points at it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.agents.errors import ManifestMissing, ManifestNotAbsolute, ManifestUnreadable
+from mam.agents.tree import foreign
+from mam.frozen import Frozen
+from mam.state import make_private
+from mam.stores.beside import replace_whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMA_VERSION = 1
+SIZE_LIMIT = 1024 * 1024
+
+
+class Manifest(Frozen):
+    backend: str
+    agent_name: str
+    agent_id: str
+    generation_id: str
+    tmux_session_name: str
+    tmux_socket: str = ""
+    tool: str = ""
+    command: tuple[str, ...] = ()
+    """Empty for a session that was adopted: nobody knows how it was started."""
+    workdir: str = ""
+    agent_def_dir: str | None = None
+    created_at: str = ""
+
+
+def session_root(agents_dir: str, agent_id: str) -> str:
+    return os.path.join(agents_dir, "sessions", agent_id)
+
+
+def write_manifest(root: str, manifest: Manifest) -> str:
+    """Its path. Only the owner of the record writes here."""
+    root = make_private(root)
+    path = os.path.join(root, "manifest.json")
+    value = {**manifest.as_dict(), "schema_version": SCHEMA_VERSION, "command": list(manifest.command)}
+    replace_whole(path, value)
+    return path
+
+
+def read_manifest(path: str, name: str) -> Manifest:
+    """Every way in which it can be wrong is an error of its own: a fresh record must not be followed blindly."""
+    if not os.path.isabs(path):
+        raise ManifestNotAbsolute(name=name, path=repr(path[:200]))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ManifestMissing(name=name, path=path) from None
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise ManifestUnreadable(name=name, path=path, problem=problem) from None
+    with open(descriptor, "rb") as file:
+        problem = foreign(os.fstat(descriptor))
+        if problem is not None:
+            raise ManifestUnreadable(name=name, path=path, problem=problem)
+        try:
+            data = file.read(SIZE_LIMIT + 1)
+        except OSError as error:
+            raise ManifestUnreadable(name=name, path=path, problem=error.strerror) from None
+    try:
+        return _parsed(data)
+    except (ValueError, RecursionError) as error:
+        raise ManifestUnreadable(name=name, path=path, problem=f"it is no manifest ({error})"[:200]) from None
+
+
+def _parsed(data: bytes) -> Manifest:
+    if len(data) > SIZE_LIMIT:
+        raise ValueError("it is too large")
+    value = json.loads(data)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")  # noqa: TRY004 - it is the file that is wrong
+    command = value.get("command", [])
+    if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+        raise ValueError("command is not a list of words")
+    fields: dict[str, Any] = {}
+    for name in Manifest.field_names:
+        if name in value and name != "command":
+            if not isinstance(value[name], str) and not (name == "agent_def_dir" and value[name] is None):
+                raise ValueError(f"{name} is not a text")
+            fields[name] = value[name]
+    missing = Manifest.needed - fields.keys()
+    if missing:
+        raise ValueError(f"{', '.join(sorted(missing))} is missing")
+    return Manifest(**fields, command=tuple(command))

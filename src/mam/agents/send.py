@@ -1,0 +1,166 @@
+"""Typing a text into a session: once, whole, submitted, and only where it is safe to.
+
+The text is pasted from a buffer that tmux reads from stdin, since keys on a command line would be read as the names
+of keys. Each step is a condition and an act that the tmux server carries out in one breath: it is the pane and the
+generation that were checked, or nothing happens. What cannot be fenced is a person who begins to type between the two.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+from mam.agents import errors
+from mam.agents.questions import question_on
+from mam.agents.tmux import is_generation
+from mam.errors import BadInput, StoreUnavailable
+from mam.state import make_private
+from mam.stores.beside import read_whole, replace_whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.control import Target
+    from mam.agents.tmux import Pane
+
+PERSON_SECONDS = 30
+SETTLE_SECONDS = 0.5
+"""Programs take an Enter that comes within a burst for a part of the text."""
+
+LONGEST_TEXT = 8 * 1024 * 1024
+KEYS_REMEMBERED = 500
+BEGUN, DONE = "begun", "done"
+
+
+def harmless(text: str) -> bytes:
+    """The text without control characters (C0 but tab and newline, DEL, C1); everything else byte for byte."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise BadInput(why="the text is not valid UTF-8") from None
+    if len(data) > LONGEST_TEXT:
+        raise BadInput(why=f"the text has {len(data):,} bytes; at most {LONGEST_TEXT:,} are typed")
+    kept = "".join(letter for letter in text if not _steers(letter))
+    if not kept.strip():
+        raise BadInput(why="there is nothing to send")
+    return kept.encode()
+
+
+def _steers(letter: str) -> bool:
+    code = ord(letter)
+    return (code < 0x20 and letter not in "\t\n") or 0x7F <= code < 0xA0
+
+
+def send(target: Target, text: str, key: str | None = None) -> bool:
+    """Whether it was sent now; False when a text with this key has been sent before."""
+    data = harmless(text)
+    root = make_private(target.record.runtime.session_root or os.path.dirname(target.record.runtime.manifest_path))
+    with _turn(root, target.name):
+        if key is not None and _known(root, key, target.name):
+            return False
+        check_quiet(target)
+        if key is not None:
+            # Before the deed: killed in between, a second try must not type it twice.
+            _remember(root, key, BEGUN)
+        _paste(target, data)
+        if key is not None:
+            _remember(root, key, DONE)
+        return True
+
+
+def check_quiet(target: Target) -> None:
+    """Nobody and nothing in the pane that a text would disturb."""
+    name, pane = target.name, target.pane
+    if pane.dead:
+        raise errors.PaneDead(name=name)
+    if pane.mode is not None:
+        raise errors.PaneInMode(name=name, mode=pane.mode)
+    typed = _last_typed(target, pane)
+    ago = int(time.time()) - typed
+    if 0 <= ago < PERSON_SECONDS:
+        raise errors.PersonTypes(name=name, seconds=ago, wait=PERSON_SECONDS - ago)
+    question = question_on(target.tmux.ask("capture-pane", "-p", "-t", pane.pane))
+    if question is not None:
+        raise errors.PaneAsks(name=name, question=question[:120])
+
+
+def _last_typed(target: Target, pane: Pane) -> int:
+    """When a person last pressed a key there. One who has left is still known by the session's own time."""
+    times = [pane.session_activity] if pane.session_activity > pane.session_created else []
+    listed = target.tmux.ask("list-clients", "-F", "#{client_activity} #{client_readonly} #{session_id}")
+    for line in listed.splitlines():
+        fields = line.split(" ")
+        if len(fields) == 3 and fields[0].isdigit() and fields[1] != "1" and fields[2] == pane.session_id:
+            times.append(int(fields[0]))
+    return max(times, default=0)
+
+
+def _paste(target: Target, data: bytes) -> None:
+    tmux, pane = target.tmux, target.pane.pane
+    buffer = f"mam-{os.urandom(8).hex()}"
+    idle = "#{&&:#{==:#{pane_dead},0},#{==:#{pane_in_mode},0}}"
+    same = f"#{{&&:{is_generation(target.record.generation_id)},{idle}}}"
+    tmux.ask("load-buffer", "-b", buffer, "-", data=data)
+    pasted = False
+    try:
+        # -p: as a paste where the program asked for that; -r: newlines stay newlines.
+        pasted = tmux.when(pane, same, f"paste-buffer -p -r -d -b {buffer} -t {pane}")
+    finally:
+        if not pasted:
+            tmux.ask("delete-buffer", "-b", buffer)
+    if not pasted:
+        raise errors.GenerationDiffers(
+            what="The tmux session", name=target.name, found="another state", record=target.record.generation_id
+        )
+    time.sleep(SETTLE_SECONDS)
+    if not tmux.when(pane, same, f"send-keys -t {pane} Enter"):
+        raise errors.SendUnknown(name=target.name, why="the session has changed in between")
+
+
+class _turn:  # noqa: N801 - used as a function
+    """One sender at a time: the Enter of one must not submit the half text of another."""
+
+    def __init__(self, root: str, name: str) -> None:
+        self._path, self._name = os.path.join(root, "send.lock"), name
+
+    def __enter__(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor = os.open(self._path, flags, 0o600)
+        try:
+            _lock(self._descriptor, self._path)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def __exit__(self, *_exception: object) -> None:
+        os.close(self._descriptor)
+
+
+def _lock(descriptor: int, path: str, wait_seconds: float = 30.0) -> None:
+    ends = time.monotonic() + wait_seconds
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= ends:
+                raise StoreUnavailable(store=path, problem=f"others have been sending for {wait_seconds:g} s") from None
+        time.sleep(0.02)
+
+
+def _known(root: str, key: str, name: str) -> bool:
+    state = _keys(root).get(key)
+    if state == BEGUN:
+        raise errors.SentBefore(key=key[:80], name=name)
+    return state == DONE
+
+
+def _remember(root: str, key: str, state: str) -> None:
+    keys = _keys(root)
+    keys.pop(key, None)
+    kept = dict(list(keys.items())[-KEYS_REMEMBERED + 1 :])
+    replace_whole(os.path.join(root, "sent.json"), {**kept, key: state})
+
+
+def _keys(root: str) -> dict[str, str]:
+    found = read_whole(os.path.join(root, "sent.json"))
+    return found if isinstance(found, dict) else {}

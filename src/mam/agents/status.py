@@ -1,0 +1,127 @@
+"""Record, tmux, process and companion of one agent side by side, and where they disagree.
+
+What could not be found out is `unknown`. It is never taken for dead: a tmux server on another host, or one that is
+stopped, looks exactly like a session that is gone.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from mam.agents.answer import LIVE, judged
+from mam.agents.control import checked
+from mam.agents.errors import NoServer, OnAnotherHost, ServerUnknown
+from mam.agents.tmux import Tmux
+from mam.clock import boot_id
+from mam.errors import MamError
+from mam.frozen import Frozen
+from mam.work.processes import ProcessId, is_alive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.answer import Look
+    from mam.agents.record import AgentRecord, Json
+    from mam.clock import Moment
+
+THERE, GONE, UNKNOWN, NONE = "there", "gone", "unknown", "-"
+
+
+class Status(Frozen):
+    agent_id: str
+    agent_name: str
+    record: str
+    """live, expired, stopped, malformed, …"""
+    reason: str
+    session: str
+    tmux: str
+    process: str
+    companion: str
+    drift: tuple[str, ...]
+    generation_id: str | None = None
+    jobs: tuple[Json, ...] | None = None
+    """Jobs that run for it; None when the store could not be asked."""
+
+
+def status_of(look: Look, now: Moment) -> Status:
+    answer, record = judged(look, now), look.record
+    if record is None:
+        return Status(
+            agent_id=look.agent_id, agent_name=NONE, record=answer.kind, reason=answer.reason, session=NONE,
+            tmux=NONE, process=NONE, companion=NONE, drift=(),
+        )  # fmt: skip
+    tmux, process, companion = _tmux(record), _process(record, record.place.process), _companion(record)
+    return Status(
+        agent_id=record.agent_id,
+        agent_name=record.agent_name,
+        record=answer.kind,
+        reason=answer.reason,
+        session=record.terminal.current_session_name or record.terminal.last_session_name,
+        tmux=tmux,
+        process=process,
+        companion=companion,
+        drift=tuple(_drift(record, answer.kind, tmux, process, companion)),
+        generation_id=record.generation_id,
+    )
+
+
+def proven_gone(record: AgentRecord) -> bool:
+    """Whether the session is certainly over: on this host, and its server, or its own place there, is no more."""
+    if not record.place.host or record.place.host != socket.gethostname():
+        return False
+    server = ProcessId.from_json(record.place.server)
+    if server is not None and (server.boot_id != boot_id() or not is_alive(server)):
+        return True
+    return _tmux(record) == GONE
+
+
+def _tmux(record: AgentRecord) -> str:
+    """Whether a session of this generation is there. One that merely has its name is not."""
+    if not _here(record):
+        return UNKNOWN
+    try:
+        panes = Tmux(record.place.socket).panes()
+    except NoServer:
+        return GONE
+    except MamError:
+        return UNKNOWN
+    return THERE if any(pane.generation == record.generation_id for pane in panes) else GONE
+
+
+def _process(record: AgentRecord, value: Json | None) -> str:
+    process = ProcessId.from_json(value)
+    if process is None or not _here(record):
+        return UNKNOWN
+    return THERE if is_alive(process) else GONE
+
+
+def _companion(record: AgentRecord) -> str:
+    return NONE if record.place.companion is None else _process(record, record.place.companion)
+
+
+def _here(record: AgentRecord) -> bool:
+    return record.place.host == socket.gethostname() and bool(record.place.socket)
+
+
+def _drift(record: AgentRecord, kind: str, tmux: str, process: str, companion: str) -> list[str]:
+    found = []
+    if kind == LIVE and tmux == GONE:
+        found.append("the record is live, its tmux session is gone")
+    elif kind == LIVE and process == GONE:
+        found.append("the record is live, the program in its pane has ended")
+    if kind != LIVE and tmux == THERE:
+        found.append(f"the record is {kind}, its tmux session is there")
+    if kind == LIVE and tmux == THERE and companion != THERE and companion != UNKNOWN:
+        found.append("nobody keeps its lease; `mam agents adopt` does")
+    if kind == LIVE and tmux == THERE:
+        found += _broken_pointers(record)
+    return found
+
+
+def _broken_pointers(record: AgentRecord) -> list[str]:
+    try:
+        checked(record)
+    except (OnAnotherHost, ServerUnknown):
+        return []
+    except MamError as error:
+        return [str(error)]
+    return []

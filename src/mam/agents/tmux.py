@@ -1,0 +1,166 @@
+"""tmux by its own command, on a named socket, and never by a target that tmux might complete.
+
+tmux takes `-t claude` for `claude-2` when there is no `claude`. So panes are listed and compared here, and what acts on
+one names it by the ids that tmux gave it, inside a condition that tmux itself checks in the same breath.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from mam.agents.errors import NoAnswer, NoServer, TmuxFailed, TmuxMissing
+from mam.frozen import Frozen
+from mam.work.environment import find_program, without_secrets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OWN_SERVER = "mam"
+GENERATION, AGENT_ID = "@mam_generation", "@mam_agent_id"
+ANSWER_SECONDS = 10.0
+
+# Session names have no colon, and what somebody else wrote into the generation must not add fields.
+_FIELDS = (
+    "#{session_id} #{session_created} #{session_activity} #{pane_id} #{pane_pid} #{pid} #{pane_dead}"
+    " #{?pane_in_mode,#{?pane_mode,#{pane_mode},mode},-}"
+    " #{?@mam_generation,#{s/[^A-Za-z0-9_-]/_/:@mam_generation},-} #{session_name}:#{socket_path}"
+)
+_GONE = ("no server running on", "(No such file or directory)", "(Connection refused)")
+
+
+class Pane(Frozen):
+    """One pane as tmux describes it."""
+
+    session_id: str
+    session_created: int
+    session_activity: int
+    pane: str
+    pid: int
+    server_pid: int
+    dead: bool
+    mode: str | None
+    generation: str | None
+    socket: str
+    session: str
+
+
+class Tmux:
+    """One server. Without a socket it is mam's own, by name; the user's tmux.conf is loaded when it starts."""
+
+    def __init__(self, socket: str | None = None) -> None:
+        self._where = ["-L", OWN_SERVER] if socket is None else ["-S", socket]
+
+    def argv(self, *words: str) -> list[str]:
+        program = find_program("tmux", os.environ)
+        if program is None:
+            raise TmuxMissing
+        return [program, "-u", *self._where, *map(_whole, words)]
+
+    def ask(self, *words: str, data: bytes | None = None, own: bool = False) -> str:
+        """What it prints. `own` starts a server if need be, with an environment that holds none of mam's secrets."""
+        env = without_secrets(os.environ)
+        if own:
+            env = {name: value for name, value in env.items() if name not in ("TMUX", "TMUX_PANE")}
+        try:
+            ran = subprocess.run(
+                self.argv(*words),
+                input=b"" if data is None else data,
+                capture_output=True,
+                timeout=ANSWER_SECONDS,
+                env=env,
+                start_new_session=own,
+            )
+        except subprocess.TimeoutExpired:
+            raise NoAnswer(why=f"nothing within {ANSWER_SECONDS:g} s") from None
+        except OSError as error:
+            raise NoAnswer(why=f"it could not be run: {error.strerror}") from None
+        if ran.returncode == 0:
+            return ran.stdout.decode(errors="replace")
+        said = ran.stderr.decode(errors="replace").strip()
+        if any(word in said for word in _GONE):
+            raise NoServer(why=said)
+        if said.startswith(("error connecting", "lost server", "server exited")):
+            raise NoAnswer(why=said)
+        raise TmuxFailed(what=words[0], problem=said or f"exit {ran.returncode}")
+
+    def panes(self) -> list[Pane]:
+        found = []
+        for line in self.ask("list-panes", "-a", "-F", _FIELDS).splitlines():
+            pane = _pane(line)
+            if pane is not None:
+                found.append(pane)
+        return found
+
+    def pane(self, pane: str) -> Pane | None:
+        return next((found for found in self.panes() if found.pane == pane), None)
+
+    def first_pane(self, session: str) -> Pane | None:
+        """The first pane of the session that has exactly this name."""
+        panes = [found for found in self.panes() if found.session == session]
+        return min(panes, key=lambda found: int(found.pane[1:]), default=None)
+
+    def new_session(self, session: str, workdir: str, command: Sequence[str], env: dict[str, str]) -> Pane:
+        """A session that runs the command itself, without a shell in between, and carries its generation."""
+        words = ["new-session", "-d", "-s", session, "-c", workdir, "-x", "200", "-y", "50"]
+        for name, value in env.items():
+            words += ["-e", f"{name}={value}"]
+        # A single word would be given to a shell.
+        words += ["--", "/usr/bin/env", "--", *command] if len(command) == 1 else ["--", *command]
+        marks = {GENERATION: env["MAM_GENERATION"], AGENT_ID: env["MAM_AGENT_ID"]}
+        for option, value in marks.items():
+            words += [";", "set-option", "-t", f"={session}:", option, value]
+        # What the agent prints must not reach the terminal or the clipboard of whoever looks.
+        words += [";", "set-option", "-q", "-w", "-t", f"={session}:", "allow-passthrough", "off"]
+        words += [";", "set-option", "-q", "-s", "set-clipboard", "off"]
+        words += [";", "list-panes", "-a", "-F", _FIELDS]
+        said = self.ask(*words, own=True)
+        panes = [pane for line in said.splitlines() if (pane := _pane(line)) is not None]
+        made = next((pane for pane in panes if pane.generation == env["MAM_GENERATION"]), None)
+        if made is None:
+            raise TmuxFailed(what="new-session", problem="the command ended at once")
+        return made
+
+    def mark(self, pane: Pane, generation: str, agent_id: str) -> None:
+        self.ask("set-option", "-t", pane.pane, GENERATION, generation, ";",
+                 "set-option", "-t", pane.pane, AGENT_ID, agent_id)  # fmt: skip
+
+    def when(self, pane: str, condition: str, command: str) -> bool:
+        """Runs the command if the condition holds, both in one breath of the server. Whether it did."""
+        whole = f"#{{&&:#{{==:#{{pane_id}},{pane}}},{condition}}}"
+        yes, no = f"{command} ; display-message -p yes", "display-message -p no"
+        return self.ask("if-shell", "-F", "-t", pane, whole, yes, no).strip().endswith("yes")
+
+
+def is_generation(generation: str) -> str:
+    """A condition. Generations have letters, digits, _ and - only, so that none means anything to tmux."""
+    return f"#{{==:#{{{GENERATION}}},{generation}}}"
+
+
+def _whole(word: str) -> str:
+    """A word that ends in ; would end tmux's command there; a lone one is meant to."""
+    return word if word == ";" or not word.endswith(";") else f"{word[:-1]}\\;"
+
+
+def _pane(line: str) -> Pane | None:
+    fields = line.split(" ", 9)
+    if len(fields) != 10:
+        return None
+    session, _, address = fields[9].partition(":")
+    try:
+        return Pane(
+            session_id=fields[0],
+            session_created=int(fields[1]),
+            session_activity=int(fields[2]),
+            pane=fields[3],
+            pid=int(fields[4]),
+            server_pid=int(fields[5]),
+            dead=fields[6] == "1",
+            mode=None if fields[7] == "-" else fields[7],
+            generation=None if fields[8] == "-" else fields[8],
+            socket=address,
+            session=session,
+        )
+    except ValueError:
+        return None

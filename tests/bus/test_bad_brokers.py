@@ -1,0 +1,265 @@
+"""Brokers that are no good: a clear line, nothing lost, nothing changed."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bus.following import ended, opened, until_says
+from tests.bus.mosquitto import Mosquitto, Reader, as_parts, need_mosquitto
+from tests.cli.command import Mam
+
+_CONNACK = bytes([0x20, 0x03, 0x00, 0x00, 0x00])
+
+
+class Odd:
+    """Something on a port that behaves as it is told: what it sends, and whether it then goes on or hangs up."""
+
+    def __init__(self, answer: bytes, *, hangs_up: bool = False) -> None:
+        self._answer, self._hangs_up = answer, hangs_up
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.got = b""
+        self._open: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(30)
+        for connection in self._open:
+            connection.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.got += connection.recv(65536)
+            if self._answer:
+                connection.sendall(self._answer)
+            if self._hangs_up:
+                connection.close()
+            else:
+                self._open.append(connection)
+
+
+ODD = {
+    "says nothing": (b"", False, "does not answer"),
+    "hangs up": (b"", True, "closed the connection"),
+    "speaks something else": (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, "127.0.0.1"),
+    "sends garbage": (bytes(range(256)), False, "127.0.0.1"),
+    "says yes and then nothing": (_CONNACK, False, "in time"),
+    "refuses the login": (bytes([0x20, 0x03, 0x00, 0x87, 0x00]), False, "refused the login (Not authorized)"),
+    "has no idea of MQTT 5": (bytes([0x20, 0x02, 0x00, 0x01]), False, "closed the connection at once"),
+    "takes no event": (_CONNACK + bytes([0x40, 0x04, 0x00, 0x01, 0x87, 0x00]), False, "does not take the events"),
+    "answers what was not asked": (_CONNACK + bytes([0x40, 0x02, 0x77, 0x77]), False, "127.0.0.1"),
+    "an endless length": (bytes([0x20, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]), False, "127.0.0.1"),
+}
+
+
+@pytest.fixture(params=ODD)
+def odd(request: pytest.FixtureRequest) -> Iterator[tuple[Odd, str]]:
+    answer, hangs_up, words = ODD[request.param]
+    made = Odd(answer, hangs_up=hangs_up)
+    yield made, words
+    made.close()
+
+
+def test_an_event_is_stored_whatever_the_broker_does(mam: Mam, odd: tuple[Odd, str]) -> None:
+    broker, words = odd
+    job = mam.register()
+
+    ran = mam("publish", job, "started", MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port))
+
+    assert ran.line == "1"
+    lines = ran.stderr.splitlines()
+    assert len(lines) == 1, ran.stderr
+    assert lines[0].startswith("mam: ")
+    assert words in lines[0]
+    assert "waits in the journal" in lines[0]
+    assert [event["seq"] for event in opened(mam).events(job)] == [1]
+    status = mam("relay", "--status", "--json", MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port)).json[0]
+    assert (status["waiting"], status["sent"]) == (1, 0)
+
+
+def test_a_subscriber_goes_on_with_the_store(mam: Mam, odd: tuple[Odd, str]) -> None:
+    broker, _ = odd
+    job = mam.register()
+    mam("complete", job)
+    mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port))
+
+    ran = mam("subscribe", job)
+
+    assert (ran.code, ran.out) == (0, f"{job}\t1\tcompleted\tcompleted\n")
+    assert "Traceback" not in ran.stderr
+
+
+# -- TLS and passwords -------------------------------------------------------------------------------------------------
+
+
+def test_a_relay_with_a_wrong_password_says_so_and_sends_later(mam: Mam, secure: Secure) -> None:
+    mam.env.update(secure.env("publisher"), MQTT_PASSWORD="wrong-and-secret")
+    job = mam.register()
+    relay = mam.start("relay")
+    until_says(relay, "refused the login")
+    ran = mam("publish", job, "started")
+    assert (ran.code, ran.stderr) == (0, "")
+    relay.terminate()
+    code, _, err = ended(relay)
+    assert code == 0
+    assert "wrong-and-secret" not in err
+
+    mam.env.update(secure.env("publisher"))
+    reader = secure.reader()
+    assert mam("relay", "--once").code == 0
+    assert as_parts(reader.take(1)[0])[2]["job_id"] == job
+
+
+def test_a_broker_with_another_certificate_is_not_trusted(mam: Mam, secure: Secure, tmp_path: Path) -> None:
+    job = mam.register()
+    other = tmp_path / "other"
+    other.mkdir()
+    make_certificates(other, "localhost")
+    mam.env.update(secure.env("publisher"))
+
+    strange = mam("publish", job, "progress", MQTT_CA_CERTS=str(other / "certificates" / "ca.crt"))
+    unknown = mam("publish", job, "progress", MQTT_CA_CERTS="")
+    misnamed = mam("publish", job, "progress", MQTT_BROKER="localhost")
+    plain = mam("publish", job, "progress", MQTT_TLS="0")
+
+    for ran in (strange, unknown, misnamed):
+        assert ran.code == 0
+        assert "a certificate that is not to be trusted" in ran.stderr
+    assert "waits in the journal" in plain.stderr
+    assert len(opened(mam).events(job)) == 4
+
+
+def test_tls_to_a_broker_without_it_is_refused(mam: Mam, broker: Mosquitto) -> None:
+    job = mam.register()
+
+    ran = mam("publish", job, "progress", MQTT_TLS="1", MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port))
+
+    assert ran.code == 0
+    assert "waits in the journal" in ran.stderr
+
+
+# -- the example -------------------------------------------------------------------------------------------------------
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mosquitto"
+
+
+def make_certificates(folder: Path, *names: str) -> None:
+    import subprocess
+
+    subprocess.run([EXAMPLE / "make-certificates.sh", *names], cwd=folder, check=True, capture_output=True)
+
+
+class Secure:
+    """The files of examples/mosquitto, with passwords made up, started as they are but for the port."""
+
+    def __init__(self, folder: Path) -> None:
+        import os
+        import shutil
+        import subprocess
+
+        from tests.bus.mosquitto import program
+
+        folder.mkdir()
+        make_certificates(folder, "127.0.0.1")
+        shutil.copy(EXAMPLE / "acl", folder)
+        (folder / "data").mkdir()
+        self.passwords = {"publisher": os.urandom(12).hex(), "observer": os.urandom(12).hex()}
+        (folder / "passwords").touch(0o600)
+        for user, password in self.passwords.items():
+            subprocess.run([program("mosquitto_passwd"), "-b", folder / "passwords", user, password], check=True)
+        self.ca = folder / "certificates" / "ca.crt"
+        config = (EXAMPLE / "mosquitto.conf").read_text().replace("listener 8883", "listener {port} 127.0.0.1")
+        for name in ("passwords", "acl", "certificates/", "data/"):
+            config = config.replace(f" {name}", f" {folder}/{name}")
+        user = "user root\n" if os.geteuid() == 0 else ""
+        self.broker = Mosquitto(folder, config + user)
+
+    def env(self, user: str) -> dict[str, str]:
+        return {
+            "MQTT_BROKER": "127.0.0.1", "MQTT_PORT": str(self.broker.port), "MQTT_TLS": "1",
+            "MQTT_CA_CERTS": str(self.ca), "MQTT_USERNAME": user, "MQTT_PASSWORD": self.passwords[user],
+        }  # fmt: skip
+
+    def words(self, user: str) -> list[str]:
+        return ["--cafile", str(self.ca), "-u", user, "-P", self.passwords[user]]
+
+    def reader(self, user: str = "observer", topic: str = "python/mqtt/jobs/+/events") -> Reader:
+        return Reader(self.broker, *self.words(user), topic=topic)
+
+
+@pytest.fixture
+def secure(tmp_path: Path) -> Iterator[Secure]:
+    need_mosquitto()
+    made = Secure(tmp_path / "secure")
+    yield made
+    made.broker.stop()
+
+
+def test_the_example_carries_the_news(mam: Mam, secure: Secure) -> None:
+    job = mam.register("x", "--sign")
+    mam.env.update(secure.env("observer"))
+    subscriber = mam.start("subscribe", job)
+    reader = secure.reader()
+
+    mam.env.update(secure.env("publisher"))
+    mam("publish", job, "started")
+    mam("publish", job, "completed")
+
+    assert [as_parts(line)[2]["seq"] for line in reader.take(2)] == [1, 2]
+    code, out, err = ended(subscriber)
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert err == ""
+
+
+def test_an_observer_can_tell_nothing(mam: Mam, secure: Secure) -> None:
+    job = mam.register()
+    mam.env.update(secure.env("observer"))
+    reader = secure.reader()
+
+    refused = mam("publish", job, "started")
+    assert "does not take the events (Not authorized)" in refused.stderr
+    mam.env.update(secure.env("publisher"))
+    mam("publish", job, "progress")
+
+    assert [as_parts(line)[2]["seq"] for line in reader.take(2)] == [1, 2]
+
+
+def test_a_publisher_can_write_nowhere_else_and_read_nothing(mam: Mam, secure: Secure) -> None:
+    from tests.bus.mosquitto import send
+
+    reader = secure.reader(topic="#")
+    for topic in ("elsewhere", "python/mqtt/jobs/x/logs", "python/mqtt/jobs/x/y/events", "$SYS/broker/x"):
+        try:
+            send(secure.broker, topic, b"no", *secure.words("publisher"))
+        except Exception as refused:
+            assert "mosquitto_pub" in str(refused)  # noqa: PT017 - some versions tell it by their exit code
+    send(secure.broker, "python/mqtt/jobs/x/events", b'{"yes": 1}', *secure.words("publisher"))
+    deaf = secure.reader("publisher", topic="python/mqtt/jobs/+/events")
+    send(secure.broker, "python/mqtt/jobs/x/events", b'{"yes": 2}', *secure.words("publisher"))
+
+    assert [as_parts(line)[2] for line in reader.take(2)] == [{"yes": 1}, {"yes": 2}]
+    deaf.process.terminate()
+    assert deaf.process.stdout is not None
+    assert not [line for line in deaf.process.stdout if line.startswith("> ")]
+
+
+@pytest.mark.parametrize("words", [[], ["-u", "publisher"], ["-u", "publisher", "-P", "guess"], ["-u", "#", "-P", "x"]])
+def test_nobody_comes_in_without_a_password(secure: Secure, words: list[str]) -> None:
+    from subprocess import CalledProcessError
+
+    from tests.bus.mosquitto import send
+
+    with pytest.raises(CalledProcessError):
+        send(secure.broker, "python/mqtt/jobs/x/events", b"no", "--cafile", str(secure.ca), *words)

@@ -1,0 +1,30 @@
+"""`mam broker`: enough of a broker to try things out."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.bus.following import ended, until_says
+from tests.bus.mosquitto import free_port
+from tests.cli.command import Mam
+
+
+def test_it_carries_the_news_on_this_host(mam: Mam) -> None:
+    port = str(free_port())
+    broker = mam.start("broker", "--port", port)
+    until_says(broker, f"127.0.0.1:{port}")
+    mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=port)
+    job = mam.register("x", "--sign")
+    subscriber = mam.start("subscribe", job)
+
+    assert mam("publish", job, "started").stderr == ""
+    assert mam("publish", job, "completed").stderr == ""
+    assert ended(subscriber)[0] == 0
+    mam("broker", "--port", port).failed(9, "cannot be started")
+    broker.send_signal(signal.SIGINT)
+
+    assert ended(broker)[0] == 0
+
+
+def test_a_port_is_a_port(mam: Mam) -> None:
+    mam("broker", "--port", "0").failed(2, "--port")
