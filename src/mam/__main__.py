@@ -73,7 +73,8 @@ def _dispatch(argv: list[str]) -> int:
     if verb not in VERBS:
         raise BadInput(why=_unknown(verb))
     if verb == "hook" and "--help" not in arguments and "-h" not in arguments:
-        return int(load(verb).run_words(leading + arguments))  # whatever the words are: an agent must not stumble over them
+        # Whatever the words are: an agent must not stumble over them.
+        return int(load(verb).run_words(leading + arguments))
     from mam.cli.options import read_options
 
     module = load(verb)

@@ -294,8 +294,8 @@ def test_attach_from_inside_another_server(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     env = {**sessions.mam.env, "TERM": "xterm"}
     subprocess.run(
-        ["tmux", "-L", "other", "new-session", "-d", "-s", "outer", "-x", "80", "-y", "24"]
-        + ["-e", f"MAM_AGENTS_DIR={sessions.agents}", "--", *sessions.mam._argv(("agents", "attach", "gpu"))],
+        ["tmux", "-L", "other", "new-session", "-d", "-s", "outer", "-x", "80", "-y", "24",
+         "-e", f"MAM_AGENTS_DIR={sessions.agents}", "--", *sessions.mam._argv(("agents", "attach", "gpu"))],
         check=True, env=env, cwd=sessions.folder,
     )  # fmt: skip
     await_that(lambda: sessions.tmux("list-clients", "-F", "#{session_name}") == "gpu")

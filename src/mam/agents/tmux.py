@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 OWN_SERVER = "mam"
 GENERATION, AGENT_ID = "@mam_generation", "@mam_agent_id"
 ANSWER_SECONDS = 10.0
+THEN = "\0"
+"""Between two commands of one call. No word of anybody's can be this."""
 
 # Session names have no colon, and what somebody else wrote into the generation must not add fields.
 _FIELDS = (
@@ -110,11 +112,11 @@ class Tmux:
         words += ["--", "/usr/bin/env", "--", *command] if len(command) == 1 else ["--", *command]
         marks = {GENERATION: env["MAM_GENERATION"], AGENT_ID: env["MAM_AGENT_ID"]}
         for option, value in marks.items():
-            words += [";", "set-option", "-t", f"={session}:", option, value]
+            words += [THEN, "set-option", "-t", f"={session}:", option, value]
         # What the agent prints must not reach the terminal or the clipboard of whoever looks.
-        words += [";", "set-option", "-q", "-w", "-t", f"={session}:", "allow-passthrough", "off"]
-        words += [";", "set-option", "-q", "-s", "set-clipboard", "off"]
-        words += [";", "list-panes", "-a", "-F", _FIELDS]
+        words += [THEN, "set-option", "-q", "-w", "-t", f"={session}:", "allow-passthrough", "off"]
+        words += [THEN, "set-option", "-q", "-s", "set-clipboard", "off"]
+        words += [THEN, "list-panes", "-a", "-F", _FIELDS]
         said = self.ask(*words, own=True)
         panes = [pane for line in said.splitlines() if (pane := _pane(line)) is not None]
         made = next((pane for pane in panes if pane.generation == env["MAM_GENERATION"]), None)
@@ -123,7 +125,7 @@ class Tmux:
         return made
 
     def mark(self, pane: Pane, generation: str, agent_id: str) -> None:
-        self.ask("set-option", "-t", pane.pane, GENERATION, generation, ";",
+        self.ask("set-option", "-t", pane.pane, GENERATION, generation, THEN,
                  "set-option", "-t", pane.pane, AGENT_ID, agent_id)  # fmt: skip
 
     def when(self, pane: str, condition: str, command: str) -> bool:
@@ -139,8 +141,10 @@ def is_generation(generation: str) -> str:
 
 
 def _whole(word: str) -> str:
-    """A word that ends in ; would end tmux's command there; a lone one is meant to."""
-    return word if word == ";" or not word.endswith(";") else f"{word[:-1]}\\;"
+    """A word that ends in ; would end tmux's command there."""
+    if word == THEN:
+        return ";"
+    return f"{word[:-1]}\\;" if word.endswith(";") else word
 
 
 def _pane(line: str) -> Pane | None:
