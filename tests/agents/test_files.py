@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from mam.agents.acts import publish, refresh
+from mam.agents.answer import EXPIRED, LIVE
+from mam.agents.cleanup import clean_up
 from mam.agents.directory import FilesDirectory
+from mam.agents.errors import GenerationConflict
+from mam.agents.resolve import by_name
 from mam.testing.clock import FakeClock
+from mam.testing.races import Crew
 from tests.agents.races import race
-from tests.agents.suite import DirectorySuite, Plant
+from tests.agents.records import a_record
+from tests.agents.suite import GPU, DirectorySuite, Plant
 
 
 @pytest.fixture
@@ -38,3 +48,66 @@ class TestFiles(DirectorySuite):
 
 def test_of_twelve_generations_one_wins_a_thousand_times(tmp_path: Path) -> None:
     race(partial(FilesDirectory, str(tmp_path / "agents")), rounds=1000)
+
+
+# -- the clock -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jump", [-400 * 86_400, -3600, 3600, 400 * 86_400])
+def test_a_jump_of_the_wall_clock_decides_nothing(tmp_path: Path, clock: FakeClock, jump: float) -> None:
+    directory = FilesDirectory(str(tmp_path / "agents"), clock)
+    directory.change(GPU, publish(a_record(), 60))
+    clock.set_wall(jump)
+
+    assert by_name(directory, "gpu").kind == LIVE
+    with pytest.raises(GenerationConflict):
+        directory.change(GPU, publish(a_record(generation="generation-2"), 60))
+    assert clean_up(directory, dry_run=False).applied == ()
+    clock.advance(61)
+    assert by_name(directory, "gpu").kind == EXPIRED
+    directory.change(GPU, refresh("generation-1"))
+    assert by_name(directory, "gpu").kind == LIVE
+
+
+def test_after_a_restart_the_wall_clock_decides(tmp_path: Path, clock: FakeClock) -> None:
+    directory = FilesDirectory(str(tmp_path / "agents"), clock)
+    directory.change(GPU, publish(a_record(), 60))
+    clock.restart(30)
+    assert by_name(directory, "gpu").kind == LIVE
+    clock.advance(31)
+    assert by_name(directory, "gpu").kind == EXPIRED
+
+
+def test_a_lease_that_somebody_wrote_by_hand_is_believed(tmp_path: Path, clock: FakeClock) -> None:
+    directory = FilesDirectory(str(tmp_path / "agents"), clock)
+    directory.change(GPU, publish(a_record(), 60))
+    file = tmp_path / "agents" / "live_agents" / GPU / "record.json"
+    record = json.loads(file.read_bytes())
+    record["liveness"].update(published_at="2025-01-01T00:00:00Z", lease_expires_at="2025-01-02T00:00:00Z")
+    file.write_text(json.dumps(record), encoding="utf-8")
+    assert by_name(directory, "gpu").kind == EXPIRED
+
+
+# -- killed in the middle --------------------------------------------------------------------------------------------
+
+
+def test_killed_at_any_moment_the_record_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    """Publishers of one generation are killed with -9 while they write; readers never see a half, nor a lost lock."""
+    root = str(tmp_path / "agents")
+    directory = FilesDirectory(root)
+    directory.change(GPU, publish(a_record(), 3600))
+    with Crew(partial(FilesDirectory, root), processes=True) as crew:  # type: ignore[arg-type]
+        for _ in range(30):
+            member = crew.start(_publish_for_ever)
+            member.report()
+            member.kill()
+            look = directory.look(GPU)
+            assert look.record is not None, look.reason
+            directory.change(GPU, refresh("generation-1"))
+    assert os.listdir(tmp_path / "agents" / "live_agents" / GPU) == ["record.json"]
+
+
+def _publish_for_ever(directory: FilesDirectory, report: Callable[[object], None]) -> None:
+    while True:
+        directory.change(GPU, publish(a_record(groups={"mailbox": {"text": "x" * 50_000}}), 3600))
+        report(None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
@@ -12,9 +14,12 @@ from mam.agents.acts import publish
 from mam.agents.directory_postgres import PostgresDirectory
 from mam.stores.postgres.store import create_postgres_store
 from mam.testing.clock import FakeClock
+from mam.work.processes import ProcessId, is_alive
 from tests.agents.races import race
 from tests.agents.records import a_record
+from tests.agents.sessions import Sessions, await_that
 from tests.agents.suite import DirectorySuite, Plant
+from tests.cli.command import Mam
 
 
 @pytest.fixture
@@ -66,3 +71,32 @@ def test_the_servers_clock_judges(home: str) -> None:
     assert 0 < row[0] <= 3_600_000
     assert row[1] == "gpu"
     directory.close()
+
+
+def test_the_verbs_use_it_when_the_jobs_are_there(home: str, mam: Mam) -> None:
+    with TemporaryDirectory(prefix="mam-t-") as folder:
+        sessions = Sessions(mam, Path(folder))
+        mam.env["MAM_STORE"] = home
+        agent_id, generation = mam("agents", "start", "gpu", "--", "cat").line.split("\t")
+        assert not (sessions.agents / "live_agents").exists()
+        assert mam("agents", "resolve", "gpu").line == agent_id
+        shown = mam("agents", "show", "gpu").json
+        assert "lease_boot" not in shown["mam"]
+        mam("agents", "start", "gpu", "--", "cat").failed(4, generation)
+        status = mam("agents", "status", "--json").json[0]
+        assert (status["tmux"], status["process"], status["companion"], status["drift"]) == (
+            "there", "there", "there", [],
+        )  # fmt: skip
+        assert mam("agents", "send", "gpu", "hello").code == 0
+        companion = ProcessId.from_json(shown["mam"]["companion"])
+        assert companion is not None
+        assert mam("agents", "stop", "gpu").line == agent_id
+        await_that(lambda: not is_alive(companion))
+        mam("agents", "resolve", "gpu").failed(1, "stopped")
+        assert mam("agents", "cleanup", "--json").json["kept"][0]["agent_id"] == agent_id
+        sessions.close()
+
+
+def test_a_server_that_is_not_there_is_one_line_and_9(mam: Mam) -> None:
+    mam("agents", "list", MAM_STORE="postgresql://u:canary@/x?host=/nowhere").failed(9)
+    assert "canary" not in mam("agents", "list", MAM_STORE="postgresql://u:canary@/x?host=/nowhere").stderr

@@ -159,7 +159,7 @@ def _typed_later(typing: object, sessions: Sessions, created: int) -> bool:
 def test_a_question_on_the_screen(sessions: Sessions) -> None:
     sessions.start("claude", "sh", "-c", "echo 'Do you want to proceed?'; echo '❯ 1. Yes'; echo '  2. No'; exec cat")
     await_that(lambda: "2. No" in sessions.tmux("capture-pane", "-p", "-t", "=claude:"))
-    sessions.send("claude", "text").failed(1, "shows a question", "Do you want to proceed?")
+    sessions.send("claude", "text").failed(1, "shows a question", "1. Yes")
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\x1b\x07"])
@@ -214,6 +214,8 @@ def test_a_question_is_seen(screen: str) -> None:
         "",
         "$ ",
         "> hello\n\n● I have fixed the test. It asked for [y/N] before.\n\n\n╭──╮\n│ >  │\n╰──╯\n  ? for shortcuts\n\n",
+        "● All green. Would you like me to push it?\n\n╭──╮\n│ >  │\n╰──╯\n  ? for shortcuts\n",
+        "> 1. fix the test\n\n● Done.\n\n────\n> \n────\n  ? for shortcuts",
         "1. first\n2. second",
         "def allow(x):\n    return x",
         "password: checked\nall tests passed\n$ make\n$ ",

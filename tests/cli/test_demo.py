@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -108,7 +109,7 @@ def test_for_programs_it_is_one_document(world: Mam) -> None:
     assert sorted(jobs) == sorted(NAMES)
     for job in jobs.values():
         times = [(span["from"], span["to"]) for span in job["timeline"]]
-        assert all(before[1] == after[0] for before, after in zip(times, times[1:], strict=False))
+        assert all(before[1] == after[0] for before, after in itertools.pairwise(times))
         assert job["timeline"][-1]["state"] == job["record"]["status"]
     owners = [span["owner"] for span in jobs["reindex"]["timeline"] if span["state"] == "running"]
     assert owners[0] == "carl"

@@ -1,17 +1,15 @@
-"""`mam watch`: on a real terminal with a real worker, and in a pipe."""
+"""`mam watch` on a real terminal, with a real worker."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -359,92 +357,3 @@ def test_no_color_means_none(command: Mam) -> None:
         terminal.ended()
     styles = {style for found in re.findall(rb"\x1b\[([\d;]*)m", terminal.raw) for style in found.split(b";")}
     assert styles <= {b"", b"0", b"1", b"2", b"7"}
-
-
-# -- in a pipe -------------------------------------------------------------------------------------------------------
-
-
-class Pipe:
-    """The command with its output in a pipe, from the moment when it watches."""
-
-    def __init__(self, mam: Mam, *words: str, **env: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mam", "watch", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, cwd=mam.here, env={**mam.env, **env}, text=True, bufsize=1,
-        )  # fmt: skip
-        assert self.process.stderr is not None
-        assert self.process.stderr.readline().startswith("mam: watching ")
-
-    def line(self) -> str:
-        assert self.process.stdout is not None
-        assert select.select([self.process.stdout], [], [], LONGEST)[0], "nothing was told"
-        return self.process.stdout.readline().rstrip("\n")
-
-    def __enter__(self) -> Pipe:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
-def test_in_a_pipe_each_change_is_a_line(command: Mam) -> None:
-    with Pipe(command) as told:
-        job = command.register("do it", "-s", "x")
-        assert told.line().split("\t")[1:] == [job, "new -> pending", "x", ""]
-        command("pick", "-s", "x", "--owner", "anna")
-        time, *rest = told.line().split("\t")
-        assert rest == [job, "pending -> running", "x", "attempt 1, held by anna"]
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time)
-        command("publish", "--job", job, "--event", "progress", "--detail", "is no change of a status")
-        command("fail", job, "--reason", "no\tway\x1b[2J")
-        assert told.line().split("\t")[1:] == [job, "running -> error", "x", "no\\tway\\x1b[2J"]
-
-
-def test_json_lines_are_whole(command: Mam) -> None:
-    with Pipe(command, "--json") as told:
-        job = command.register("do it", "-s", "x")
-        first: dict[str, Any] = json.loads(told.line())
-        assert (first["job_id"], first["from"], first["to"], first["agent_session"]) == (job, None, "pending", "x")
-        command("cancel", job, "--reason", "not \x1b[2J now")
-        second = json.loads(told.line())
-        assert (second["from"], second["to"], second["reason"]) == ("pending", "cancelled", "not \x1b[2J now")
-
-
-def test_filters_choose_what_is_told(command: Mam) -> None:
-    with Pipe(command, "-s", "x", "--status", "completed,error") as told:
-        for label in ("y", "x"):
-            command("complete", command.register("do it", "-s", label))
-        job = command("list", "-s", "x", "--json").json[0]["job_id"]
-        assert told.line().split("\t")[1:4] == [job, "running -> completed", "x"]
-
-
-def test_a_lost_job_is_told_although_nobody_else_looks(command: Mam) -> None:
-    with Pipe(command) as told:
-        job = command.register("do it", "-s", "x")
-        command("pick", "-s", "x", "--lease", "1", "--owner", "anna")
-        moves = [told.line().split("\t")[2:] for _ in range(3)]
-        assert moves[2] == ["running -> pending", "x", "the lease ran out (loss 1)"], job
-
-
-def test_it_ends_when_nobody_reads(command: Mam) -> None:
-    told = Pipe(command)
-    assert told.process.stdout is not None
-    told.process.stdout.close()
-
-    assert told.process.wait(LONGEST) == 141
-    assert told.process.stderr is not None
-    assert told.process.stderr.read() == ""
-    told.process.stderr.close()
-
-
-def test_a_dumb_terminal_gets_lines(command: Mam) -> None:
-    with watch(command, TERM="dumb") as terminal:
-        terminal.shows("mam: watching")
-        command.register("do it", "-s", "x")
-        terminal.shows("new -> pending")
-    assert b"\x1b" not in terminal.raw
-
-
-def test_without_a_store_it_says_so(mam: Mam) -> None:
-    mam("watch").failed(9, "No store at")

@@ -109,6 +109,14 @@ def end_backend(url: str, backend: int | None) -> None:
             pass
 
 
+def wait_for_a_lock(url: str) -> None:
+    """Until some session of mam's waits for another."""
+    query = "SELECT FROM pg_stat_activity WHERE application_name = 'mam' AND wait_event_type = 'Lock'"
+    with psycopg.connect(url, autocommit=True) as connection:
+        while not connection.execute(query).fetchall():
+            pass
+
+
 def lose_the_answer(store: DisturbedStore) -> None:
     """The server did as it was told, and nobody hears of it."""
     store.hang_up()

@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, claimed, lines_of, registered
 from mam.testing.races import Crew
 from mam.testing.tasks import LABEL, claim_all, wait_for_news
-from tests.postgres.crashes import AFTER, BEFORE, DisturbedStore, disturbed
+from tests.postgres.crashes import AFTER, BEFORE, DisturbedStore, disturbed, wait_for_a_lock
 from tests.postgres.proxy import Proxy
 from tests.postgres.server import PrivateServer
 from tests.stories import WRITERS, Cast
@@ -208,19 +209,46 @@ NEWS = {"register": 1, "register with a key": 1, "pick": 1, "sweep": 1, "release
 def test_news_is_sent_only_when_a_job_becomes_claimable_or_ends(store: DisturbedStore, url: str, verb: str) -> None:
     registry = Registry(store)
     cast = Cast(registry, "run")
-    with psycopg.connect(url, autocommit=True) as ear:
-        ear.execute("LISTEN mam_news")
+    with listening(url) as ear:
         WRITERS[verb](registry, cast)
         assert heard(ear, url) == NEWS[verb]
 
 
 def test_a_claim_that_takes_or_finds_nothing_new_is_silent(store: DisturbedStore, url: str) -> None:
     registered(Registry(store))
-    with psycopg.connect(url, autocommit=True) as ear:
-        ear.execute("LISTEN mam_news")
+    with listening(url) as ear:
         assert Registry(store).pick(LABEL, owner="me") is not None
         assert Registry(store).pick(LABEL, owner="me") is None
         assert heard(ear, url) == 0
+
+
+@contextmanager
+def listening(url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """As a store does that waits."""
+    with psycopg.connect(url, autocommit=True) as ear:
+        ear.execute("LISTEN mam_news")
+        ear.execute(postgres.STATEMENTS["listen"].text.encode())
+        yield ear
+
+
+def test_nobody_is_told_when_nobody_listens(store: DisturbedStore, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as ear:
+        ear.execute("LISTEN mam_news")  # without a word to the others
+        registered(Registry(store))
+        assert heard(ear, url) == 0
+
+
+def test_who_begins_to_listen_waits_for_those_who_did_not_see_it(other: PostgresStore, url: str) -> None:
+    """A writer that has looked for listeners and found none rings for nobody, so its end has to be seen."""
+    cursor, woken = other.end(), list[bool]()
+    begun = threading.Thread(target=lambda: woken.append(other.wait(cursor, 60.0)))
+    with psycopg.connect(url) as writer:
+        writer.execute("SELECT pg_advisory_xact_lock_shared(7168365, 2)")
+        begun.start()
+        wait_for_a_lock(url)
+        assert woken == []
+    begun.join(60)
+    assert woken == [True], "it looks once more"
 
 
 def heard(ear: psycopg.Connection[tuple[object, ...]], url: str) -> int:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import psycopg
 import pytest
 
 from mam.errors import ClaimLost
@@ -28,6 +27,7 @@ from tests.postgres.crashes import (
     disturbed,
     end_backend,
     lose_the_answer,
+    wait_for_a_lock,
 )
 from tests.postgres.server import PrivateServer
 
@@ -213,11 +213,3 @@ def test_who_registers_behind_a_job_that_is_just_ending_is_told(
     assert Registry(other).pick(LABEL, owner="me") == other.get(last)
     check_journal(other)
     ender.store.close()
-
-
-def wait_for_a_lock(url: str) -> None:
-    """Until some session of mam's waits for another."""
-    query = "SELECT FROM pg_stat_activity WHERE application_name = 'mam' AND wait_event_type = 'Lock'"
-    with psycopg.connect(url, autocommit=True) as connection:
-        while not connection.execute(query).fetchall():
-            pass

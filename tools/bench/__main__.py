@@ -1,4 +1,4 @@
-"""`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres]`; without a subject, all of them."""
+"""`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres] [worker]`; without a subject, all."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tools.bench.bus import measure_bus
 from tools.bench.common import Rows, as_table, write_report
 from tools.bench.files import measure_files
 from tools.bench.postgres import measure_postgres
 from tools.bench.sqlite import measure_sqlite
 from tools.bench.starts import measure_starts
+from tools.bench.worker import measure_worker
 
 QUICK, LONG = "--quick", "--long"
 
@@ -25,6 +27,7 @@ def main() -> None:
         "starts": measure_starts,
         "sqlite": lambda folder: measure_sqlite(folder, _counts([1_000, 10_000, 100_000], quick, long)),
         "postgres": lambda folder: measure_postgres(folder, _counts([1_000, 100_000], quick, long), wear=long),
+        "worker": lambda folder: measure_worker(folder, 200 if quick else 10_000 if long else 1_000),
     }
     subjects = [name for name in measures if name in chosen] or [name for name in measures if _is_due(name, long)]
     rows: Rows = []
@@ -42,7 +45,7 @@ def main() -> None:
 
 def _is_due(name: str, long: bool) -> bool:
     """A long run is for what is said to stay flat."""
-    return not long or name in ("sqlite", "postgres")
+    return not long or name in ("sqlite", "postgres", "worker")
 
 
 def _counts(counts: list[int], quick: bool, long: bool) -> list[int]:

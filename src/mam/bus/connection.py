@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import select
+import socket as socket_module
 import ssl
 import time
+from socket import IPPROTO_TCP
 
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 QOS = 1
 KEEPALIVE_SECONDS = 30
+_CORK: int | None = getattr(socket_module, "TCP_CORK", getattr(socket_module, "TCP_NOPUSH", None))
 _TOO_NEW = "Unsupported protocol version"
 WINDOW = 100
 """Messages on their way at once, if the broker allows as many."""
@@ -45,7 +48,7 @@ class Connection:
         self._refused: str | None = None
         self._unanswered: set[int] = set()
         self._came: list[tuple[str, bytes]] = []
-        self._subscribed = self._is_old = False
+        self._subscribed = self._is_old = self._corked = False
         self.window = WINDOW
         self._begin(role, seconds)
 
@@ -64,7 +67,9 @@ class Connection:
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def send(self, topic: str, message: bytes, *, retain: bool) -> int:
-        """Puts a message on its way; its number, which stays in `unanswered` until the broker has taken it."""
+        """Puts a message on its way, with the next `turn` at the latest. Its number stays in `unanswered` until the
+        broker has taken it."""
+        self._cork(True)
         sent = self._client.publish(topic, message, qos=QOS, retain=retain)
         if sent.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise self._broken(self._lost or "went away")
@@ -110,6 +115,7 @@ class Connection:
         socket = self._client.socket()
         if socket is None:
             return MQTTErrorCode.MQTT_ERR_NO_CONN
+        self._cork(False)
         writes = self._client.want_write()
         poll = select.poll()
         poll.register(socket, select.POLLIN | (select.POLLOUT if writes else 0))
@@ -121,6 +127,13 @@ class Connection:
         if result == MQTTErrorCode.MQTT_ERR_SUCCESS and self._client.want_write():
             result = self._client.loop_write()
         return result or self._client.loop_misc()
+
+    def _cork(self, corked: bool) -> None:
+        """Many messages in one packet: the broker is woken once for all of them, and not for each."""
+        socket = self._client.socket()
+        if corked is not self._corked and _CORK is not None and socket is not None:
+            self._corked = corked
+            socket.setsockopt(IPPROTO_TCP, _CORK, corked)  # type: ignore[attr-defined]
 
     def _hang_up(self) -> None:
         """paho closes its socket when it is collected, which may be late."""

@@ -11,6 +11,7 @@ mam hands work to coding agents and knows what became of it.
 
 usage: mam VERB [options]
        mam VERB --help
+begin: mam run -- echo hi
 
 """
 _BOTTOM = """

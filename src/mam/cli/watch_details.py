@@ -34,8 +34,8 @@ def details(registry: Registry, job_id: str, console: Console, height: int) -> l
     job, sentences = registry.explain(job_id)
     lines = [_heading(registry, job), Text()]
     lines += _wrapped(console, _prompt(job))
+    lines += [Text(), *_wrapped(console, [" · ".join(_facts(job))], "dim")]
     lines += _titled("WHY", _wrapped(console, map(shortened, sentences)))
-    lines += _titled("FACTS", _wrapped(console, _facts(job)))
     lines += _titled("EVENTS", _wrapped(console, _events(registry, job)))
     output = _output(registry, job, console.width - 4)
     if output:
@@ -62,23 +62,21 @@ def _prompt(job: Job) -> list[str]:
 
 def _facts(job: Job) -> list[str]:
     run, checks = job.run or {}, job.checks or {}
+    short = job.job_id[:8]
     facts = [
-        ("where", run.get("place") or job.workdir),
-        ("host", run.get("host") or job.origin_host),
+        ("yours:", f"mam complete {short}, or mam fail {short} --reason TEXT" if _is_yours(job) else None),
+        ("in", run.get("place") or job.workdir),
+        ("on", run.get("host") or job.origin_host),
         ("took", f"{run['wall_seconds']} s" if isinstance(run.get("wall_seconds"), int | float) else None),
-        ("expected", ", ".join(job.expected_artifacts)),
-        ("checked", checks.get("problem") or ("as promised" if checks else None)),
-        ("losses", f"{job.losses} of {job.max_losses}" if job.losses else None),
-        ("retries", f"{job.retries} of {job.max_retries}" if job.retries else None),
-        ("again", f"the retry of {job.retry_of[:8]}" if job.retry_of else None),
+        ("expected:", ", ".join(job.expected_artifacts)),
+        ("checked:", checks.get("problem") or ("as promised" if checks else None)),
+        ("lost", f"{job.losses} of {job.max_losses} times" if job.losses else None),
+        ("retried", f"{job.retries} of {job.max_retries} times" if job.retries else None),
+        ("the retry of", job.retry_of[:8] if job.retry_of else None),
         ("child of", job.parent_id[:8] if job.parent_id else None),
-        ("result", job.result.strip()[-400:] if job.result and job.said else None),
-        (
-            "yours",
-            f"mam complete {job.job_id[:8]}, or mam fail {job.job_id[:8]} --reason TEXT" if _is_yours(job) else None,
-        ),
+        ("result:", job.result.strip()[-400:] if job.result and job.said else None),
     ]
-    return [f"{name:<9} {one_line(str(value))}" for name, value in facts if value]
+    return [f"{name} {one_line(str(value))}" for name, value in facts if value]
 
 
 def _is_yours(job: Job) -> bool:
@@ -114,8 +112,8 @@ def _titled(title: str, lines: Iterable[Text]) -> list[Text]:
     return [Text(), Text(title, style="bold"), *found] if found else []
 
 
-def _wrapped(console: Console, lines: Iterable[str]) -> list[Text]:
+def _wrapped(console: Console, lines: Iterable[str], style: str = "") -> list[Text]:
     """Indented, and as wide as the screen allows."""
     width = max(10, console.width - 3)
-    parts = [part for line in lines for part in Text(line).wrap(console, width, overflow="fold")]
+    parts = [part for line in lines for part in Text(line, style=style).wrap(console, width, overflow="fold")]
     return [Text.assemble("  ", part) for part in parts]

@@ -158,7 +158,7 @@ def _widths(rows: list[dict[str, Text]], width: int) -> dict[str, int]:
     for name in DISPENSABLE:
         if name in widths and _left(widths, width) < (TEXT_LEAST if name != "by" else TEXT_BESIDE_OWNER):
             del widths[name]
-    if widths.get("state") and _left(widths, width) < 8:
+    if widths.get("state") and _left(widths, width) < TEXT_LEAST:
         widths["state"] = 1
     return widths
 

@@ -19,6 +19,7 @@ TITLE, ROW, LABEL, MORE, GAP = "title", "row", "label", "more", "gap"
 URGENCY = ("asks", "yours", "stalled", "quiet", "failed")
 LEAST_ROWS, LEAST_PART = 2, 5
 """What each section keeps when those above it could fill the screen: so many lines, or that part of it."""
+SMALL_SCREEN = 18
 NEXT_SHOWN = 10
 
 
@@ -100,6 +101,8 @@ def _rooms(wanted: Sequence[int], height: int) -> list[int]:
     left = height - len(wanted)
     least = max(LEAST_ROWS, min(height // LEAST_PART, left // max(1, len(wanted))))
     rooms = [min(count, least) for count in wanted]
+    if wanted and height < SMALL_SCREEN:
+        rooms[0] = min(wanted[0], height // 2)  # the others can be scrolled to
     left -= sum(rooms)
     for at, count in enumerate(wanted):
         more = max(0, min(count - rooms[at], left))

@@ -47,6 +47,7 @@ class Stage:
 
     def __exit__(self, *_exception: object) -> None:
         self.dismiss()
+        self.await_gone([], all_marked=True)  # whoever still writes would put back what is removed
         os.chdir("/")
         if not self._keep:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 10.0
 """How long a verb tries to get through to a server that was there before."""
 
 _PAUSE = 0.1
-_STATEMENTS = {name: Statement(name, query) for name, query in load_queries(__file__).items()}
+STATEMENTS = {name: Statement(name, query) for name, query in load_queries(__file__).items()}
 _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
 """Somebody else was quicker; asked again, the act sees what they did."""
 _HOLDING = frozenset(
@@ -84,10 +84,10 @@ class Acting:
         self._notice_fork()
         with self._threads:  # else another thread's act would be taken for ours
             if not self._in_act:
-                return self._read(_STATEMENTS[query], values)
+                return self._read(STATEMENTS[query], values)
             unsent, self._unsent = self._unsent, []
             self._wrote = self._wrote or bool(unsent)
-            rows = self._trip([*unsent, (_STATEMENTS[query], values)], ends=False)
+            rows = self._trip([*unsent, (STATEMENTS[query], values)], ends=False)
             if query in _HOLDING and rows:
                 self._xact = rows[-1][-1] or self._xact
                 return [row[:-1] for row in rows]
@@ -95,7 +95,7 @@ class Acting:
 
     def run(self, query: str, values: dict[str, Any]) -> None:
         """What an act writes waits for its next question or its end."""
-        self._unsent.append((_STATEMENTS[query], values))
+        self._unsent.append((STATEMENTS[query], values))
         if "lines" in values and self._xact is not None:
             self._written = {"xact": self._xact, "job_id": values["job_id"], "lines": values["lines"]}
 
@@ -105,7 +105,7 @@ class Acting:
         with self._threads:
             self._begin()
             try:
-                return self._trip([(_STATEMENTS[query], values) for query, values in steps], ends=True)
+                return self._trip([(STATEMENTS[query], values) for query, values in steps], ends=True)
             except psycopg.Error:
                 return None if self._is_lost() else []
             finally:
@@ -166,9 +166,9 @@ class Acting:
         """The server is asked what became of a commit that it did not answer."""
         while True:
             try:
-                status = str(self._trip([(_STATEMENTS["outcome"], written)], ends=True)[0][0])
+                status = str(self._trip([(STATEMENTS["outcome"], written)], ends=True)[0][0])
                 if status == "committed":
-                    return bool(self._trip([(_STATEMENTS["is ours"], written)], ends=True)[0][0])
+                    return bool(self._trip([(STATEMENTS["is ours"], written)], ends=True)[0][0])
             except errors.InvalidParameterValue:
                 return False  # the server crashed and has forgotten that number: it was never on its disk
             except psycopg.OperationalError as again:

@@ -162,7 +162,8 @@ SELECT (SELECT min(boot_ms) FROM job WHERE boot_id = %(boot_id)s) - %(boot_ms)s:
 
 -- name: insert job
 -- With its entry in the journal, as all that writes a job: one statement is half the work of two. Those who wait are
--- told only when a job may be claimed or has ended: a notification makes commits wait for each other.
+-- told only when a job may be claimed or has ended, and only if there are any: a notification makes commits wait for each
+-- other. Lock 1 is shared by those who listen; lock 2 by those who have looked for them and are not done yet (`listen`).
 WITH made AS (
     INSERT INTO job
         (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
@@ -173,7 +174,10 @@ WITH made AS (
          %(record)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN %(news)s::boolean THEN pg_notify('mam_news', '') END
+RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
+    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
+    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
+    ELSE pg_notify('mam_news', '') IS NOT NULL END
 
 -- name: update job
 WITH updated AS (
@@ -183,7 +187,10 @@ WITH updated AS (
     WHERE job_id = %(job_id)s
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN %(news)s::boolean THEN pg_notify('mam_news', '') END
+RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
+    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
+    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
+    ELSE pg_notify('mam_news', '') IS NOT NULL END
 
 -- name: update job and tell
 WITH updated AS (
@@ -195,7 +202,10 @@ WITH updated AS (
     INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN %(news)s::boolean THEN pg_notify('mam_news', '') END
+RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
+    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
+    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
+    ELSE pg_notify('mam_news', '') IS NOT NULL END
 
 -- name: end job
 -- The whole act in one trip, for a job that is just as the writer left it, judged at a time that is the server's. FOR
@@ -214,7 +224,10 @@ WITH held AS MATERIALIZED (
     INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM held
 )
 INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM held
-RETURNING number, pg_notify('mam_news', '')
+RETURNING number, CASE
+    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
+    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
+    ELSE pg_notify('mam_news', '') IS NOT NULL END
 
 -- name: has ended
 -- A job ends once, so that whoever finds this entry has found the one that it wrote.
@@ -261,6 +274,10 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text
 SELECT xact::text, number, job_id, fields, lines FROM journal
 WHERE (xact, number) > (%(xact)s::xid8, %(number)s) AND xact < %(end)s::xid8
 ORDER BY journal.xact, journal.number LIMIT %(limit)s
+
+-- name: listen
+-- Whoever wrote before lock 1 was held did not see that somebody listens; when lock 2 is had, they are done.
+SELECT pg_advisory_lock_shared(7168365, 1), pg_advisory_lock(7168365, 2), pg_advisory_unlock(7168365, 2)
 
 -- name: pauses
 SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label

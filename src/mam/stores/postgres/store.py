@@ -15,7 +15,7 @@ from mam.clock import Moment, SystemClock
 from mam.errors import AlreadyRegistered, MamError, UnknownJob
 from mam.jobs.change import Change
 from mam.stores.port import Entry
-from mam.stores.postgres.acting import Acting
+from mam.stores.postgres.acting import STATEMENTS, Acting
 from mam.stores.postgres.connection import Server, text
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.sql.gate import Gate
@@ -125,6 +125,7 @@ class PostgresStore(SqlStore):
             if listener is None or listener.closed:
                 listener = self._listeners[me] = self._acting.reconnected()
                 listener.execute(text(f"LISTEN {self._channel}"))
+                listener.execute(text(STATEMENTS["listen"].text))
                 return True  # something may have happened before the ear was there: look once more
             if self.end() != cursor and next(iter(self.entries(cursor)), None) is not None:
                 return True

@@ -1,0 +1,217 @@
+"""What a worker adds to the process that it runs: per job, per word of its agent, at a cancel, and over time."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from mam.audit.mirror import AuditLog
+from mam.config import Config
+from mam.registry import Registry
+from mam.stores.files.store import FilesStore, create_files_store
+from mam.stores.port import Request
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
+from mam.work.crew import Crew
+from mam.work.door import Doors
+from mam.work.opening import LaterShadow
+from mam.work.worker import Orders, Worker
+from tools.bench.common import LABEL, OWNER, Measured, Row, Rows
+from tools.bench.files import bare_write
+from tools.bench.starts import STARTS, installed, isolated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mam.stores.port import Store
+
+ROUNDS, EACH = 8, 25
+SCRIPT = "echo one line of output; echo work > out.txt"
+TREE = "sleep 1000 & sh -c 'sleep 1000 & wait' & echo up > up; wait"
+CANCELS = 10
+
+
+class SizeRow(Row):
+    def __init__(self, what: str, against: str, size: int, before: int, bar: str) -> None:
+        self.cells = (what, _mib(size), against, _mib(before), f"**{size / before:.2f}**", bar)
+
+
+def measure_worker(folder: Path, memory_jobs: int) -> Rows:
+    stores: dict[str, Store] = {"files": _files(folder / "jobs"), "SQLite": _sqlite(folder / "jobs.db")}
+    rows: Rows = []
+    for name, store in stores.items():
+        shop = Shop(store, folder / f"{name}-work")
+        rows += _overhead(name, shop, folder / f"{name}-bare")
+        rows.append(_cancel(name, shop))
+        store.close()
+    rows += _door(folder / "door")
+    rows.append(_memory(folder / "memory", memory_jobs))
+    return rows
+
+
+class Shop:
+    """A worker in this process, with everything that `mam worker` has."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.folder = folder
+        self.place = folder / "place"
+        self.place.mkdir(parents=True)
+        self.said: list[tuple[float, str]] = []
+        self.shadow = AuditLog(str(folder / "logs"))
+        self.registry = Registry(store, LaterShadow(self.shadow))
+        self.crew = Crew(
+            self.registry, Config(), str(folder / "work"), grace_seconds=1.0,
+            say=lambda words: self.said.append((time.perf_counter(), words)),
+        )  # fmt: skip
+
+    def register(self, prompt: str, artifacts: tuple[str, ...] = ()) -> str:
+        choices = {"label": LABEL, "workdir": str(self.place), "origin_host": os.uname().nodename}
+        return self.registry.register(prompt=prompt, agent="shell", artifacts=artifacts, **choices).job.job_id
+
+    def worker(self, *, drain: bool) -> Worker:
+        return Worker(self.crew, Orders(labels=(LABEL,), owner=OWNER, drain=drain), self.shadow)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        worker = self.worker(drain=False)
+        thread = Thread(target=worker.run)
+        thread.start()
+        yield
+        worker.hand_back()
+        thread.join()
+
+
+def _overhead(name: str, shop: Shop, bare_folder: Path) -> Rows:
+    """From the end of one job to the end of the next, with one hand and a queue, in turns with the bare process."""
+    script = shop.folder / "script"
+    script.write_text(SCRIPT, encoding="ascii")
+    worked: list[float] = []
+    bare: list[float] = []
+    written: list[float] = []
+    write = bare_write(bare_folder, 2000)
+    for _ in range(ROUNDS):
+        for _ in range(EACH + 1):
+            shop.register(SCRIPT, ("out.txt",))
+        shop.said.clear()
+        shop.worker(drain=True).run()
+        ends = [moment for moment, words in shop.said if words.endswith(": completed")]
+        assert len(ends) == EACH + 1, shop.said
+        worked += [later - earlier for earlier, later in pairwise(ends)]
+        for _ in range(EACH):
+            start = time.perf_counter()
+            subprocess.run(["/bin/sh", str(script)], cwd=shop.place, check=True, capture_output=True)
+            between = time.perf_counter()
+            write()
+            bare.append(between - start)
+            written.append(time.perf_counter() - between)
+    job, process, durable = map(statistics.median, (worked, bare, written))
+    more = job - process
+    return [
+        Row(
+            f"{name}: a `shell` job: claim, run, log, check, finish", "`subprocess.run` of its script", job, process,
+            f"at most 10 ms more, is {more * 1e3:.2f} ms",
+        ),
+        Row(f"{name}: mam's part of it", "write, fsync, rename, fsync(dir) of 2000 bytes", more, durable, "none set"),
+    ]  # fmt: skip
+
+
+def _cancel(name: str, shop: Shop) -> Row:
+    """From the word to the moment when the last process of the tree is gone and the worker is free again."""
+    took = []
+    with shop.at_work():
+        for _ in range(CANCELS):
+            up = shop.place / "up"
+            up.unlink(missing_ok=True)
+            shop.said.clear()
+            job = shop.register(TREE)
+            _await(up.exists)
+            start = time.perf_counter()
+            shop.registry.cancel(job)
+            _await(lambda: any("given up" in words for _, words in shop.said))
+            took.append(time.perf_counter() - start)
+    shop.crew.close()
+    return Row(f"{name}: cancel of a running tree of four", "a second", statistics.median(took), 1.0, "at most 1")
+
+
+def _door(folder: Path) -> Rows:
+    """As an agent says it: a whole command, which needs neither store nor settings."""
+    folder.mkdir()
+    python, mam = installed(folder / "venv")
+    registry = Registry(_sqlite(folder / "jobs.db"))
+    registry.register(prompt="x", agent="shell", label=LABEL)
+    job = registry.claim(Request(label=LABEL, owner=OWNER, lease_seconds=600.0, supervised=True))
+    assert job is not None
+    with Doors(registry) as doors, doors.open(job.job_id, job.attempt) as door:
+        environment = {**isolated(folder), **door.environment}
+
+        def run(*command: str) -> None:
+            subprocess.run(command, env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+        measured = Measured(
+            STARTS,
+            {
+                "bare": lambda: run(python, "-c", "pass"),
+                "publish": lambda: run(mam, "publish", "progress", "--detail", "half"),
+                "complete": lambda: run(mam, "complete", "--result", "done"),
+            },
+        )
+    registry.store.close()
+    bare = measured.median("bare")
+    return [
+        Row(f"`mam {verb}` through the door", "`python -c pass`", measured.median(verb), bare, "at most 2.5")
+        for verb in ("publish", "complete")
+    ]
+
+
+def _memory(folder: Path, jobs: int) -> Row:
+    """Of a worker that has done a tenth of them, and all."""
+    folder.mkdir()
+    store = _sqlite(folder / "jobs.db")
+    registry = Registry(store)
+    ids = [
+        registry.register(prompt="echo hi", agent="shell", label=LABEL, workdir=str(folder)).job.job_id
+        for _ in range(jobs)
+    ]
+    words = ["worker", "-s", LABEL, "--concurrency", "4", "--store", f"sqlite://{folder}/jobs.db"]
+    environment = {"HOME": str(folder), "PATH": os.environ["PATH"]}
+    with subprocess.Popen([sys.executable, "-m", "mam", *words], env=environment, stderr=subprocess.DEVNULL) as worker:
+        _await(lambda: store.get(ids[jobs // 10]).status.ended, 0.05)
+        before = _resident(worker.pid)
+        _await(lambda: store.get(ids[-1]).status.ended, 0.05)
+        after = _resident(worker.pid)
+        worker.terminate()
+    store.close()
+    return SizeRow(
+        f"memory of a worker after {jobs:,} jobs", f"after {jobs // 10:,}", after, before, "flat, at most 1.1"
+    )
+
+
+def _files(path: Path) -> FilesStore:
+    create_files_store(str(path))
+    return FilesStore(str(path))
+
+
+def _sqlite(path: Path) -> SqliteStore:
+    create_sqlite_store(str(path))
+    return SqliteStore(str(path))
+
+
+def _await(condition: Callable[[], bool], pause: float = 0.001) -> None:
+    while not condition():
+        time.sleep(pause)
+
+
+def _resident(pid: int) -> int:
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"
