@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-FIRST_VERBS = ("run", "register", "worker", "watch", "list", "get", "wait", "result", "output", "logs")
+FIRST_VERBS = ("run", "register", "worker", "watch", "list", "wait", "result", "output", "logs")
 MORE_VERBS = (
-    "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume", "publish",
+    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume", "publish",
     "subscribe", "relay", "hook", "broker", "explain", "brief", "workspaces", "trust", "where", "init", "demo",
     "agents", "admin",
 )  # fmt: skip

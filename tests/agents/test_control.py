@@ -13,6 +13,7 @@ import pytest
 from mam.agents import errors
 from mam.agents.control import checked
 from mam.agents.reading import record_from
+from mam.errors import MamError
 from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
 
@@ -42,7 +43,7 @@ def _set(where: str, path: str, value: Any) -> Change:
     return change
 
 
-CASES: list[tuple[Change, type[errors.MamError], int, str]] = [
+CASES: list[tuple[Change, type[MamError], int, str]] = [
     (_set("record", "runtime.manifest_path", "relative/manifest.json"), errors.ManifestNotAbsolute, 1, "absolute"),
     (_set("record", "runtime.manifest_path", "/nowhere/manifest.json"), errors.ManifestMissing, 1, "/nowhere"),
     (_set("record", "runtime.manifest_path", "/etc/passwd/x"), errors.ManifestMissing, 1, "/etc/passwd"),
@@ -74,7 +75,7 @@ def test_as_it_is_it_passes(world: Sessions) -> None:
 
 @pytest.mark.parametrize(("change", "kind", "code", "word"), CASES)
 def test_what_is_wrong_is_said(
-    world: Sessions, tmp_path: Path, change: Change, kind: type[errors.MamError], code: int, word: str
+    world: Sessions, tmp_path: Path, change: Change, kind: type[MamError], code: int, word: str
 ) -> None:
     record, manifest_file = world.record("gpu"), tmp_path / "manifest.json"
     manifest = json.loads(Path(record["runtime"]["manifest_path"]).read_bytes())
@@ -83,7 +84,7 @@ def test_what_is_wrong_is_said(
     manifest_file.write_text(json.dumps(manifest), encoding="utf-8")
     manifest_file.chmod(0o600)
 
-    with pytest.raises(kind, match="nothing was done|--agent-def-dir|gone|cannot be") as caught:
+    with pytest.raises(kind, match=r"nothing was done|--agent-def-dir|gone|cannot be") as caught:
         checked(record_from(record))
 
     assert caught.value.exit_code == code

@@ -98,7 +98,7 @@ def test_killed_at_any_moment_the_record_is_the_old_or_the_new_one(tmp_path: Pat
     directory.change(GPU, publish(a_record(), 3600))
     with Crew(partial(FilesDirectory, root), processes=True) as crew:  # type: ignore[arg-type]
         for _ in range(30):
-            member = crew.start(_publish_for_ever)
+            member = crew.start(_publish_for_ever)  # type: ignore[arg-type]
             member.report()
             member.kill()
             look = directory.look(GPU)
