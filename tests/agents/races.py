@@ -39,11 +39,12 @@ def race(open_directory: Callable[[], Directory], rounds: int) -> None:
 
 
 def _publish_all(
-    generation: str, rounds: int, barrier: Any, directory: Directory, _report: Callable[[Any], None]
+    generation: str, rounds: int, barrier: Any, directory: Directory, report: Callable[[Any], None]
 ) -> list[bool]:
     won = []
     for number in range(rounds):
         record = a_record(generation=generation, agent_id=f"agent-{number}")
+        report(number)  # a sign of life
         barrier.wait(60)
         try:
             directory.change(record.agent_id, publish(record, 3600))

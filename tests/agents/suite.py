@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.agents.acts import publish, refresh, remove, retire, stop
+from mam.agents.acts import claimed_from, publish, refresh, remove, retire, stop
 from mam.agents.answer import AMBIGUOUS, EXPIRED, LIVE, MALFORMED, MISNAMED, MISSING, STOPPED
 from mam.agents.cleanup import clean_up
 from mam.agents.errors import GenerationConflict, GenerationLost, LeaseInThePast, NewerRecord, NotPublished
@@ -187,6 +187,18 @@ class DirectorySuite:
         with pytest.raises(GenerationConflict, match="which replaced it"):
             self.published(directory, a_record())
         self.published(directory, a_record(generation="generation-3"))
+
+    def test_stores_are_remembered_from_one_generation_to_the_next(self, directory: Directory) -> None:
+        self.published(directory, a_record())
+        for store in ("/one/.mam/jobs", "/two/.mam/jobs", "/one/.mam/jobs"):
+            directory.change(GPU, claimed_from("generation-1", store))
+        with pytest.raises(GenerationLost):
+            directory.change(GPU, claimed_from("generation-2", "/three"))
+        directory.change(GPU, stop("generation-1", "over"))
+
+        record = self.published(directory, a_record(generation="generation-2"))
+
+        assert record.place.stores == ("/one/.mam/jobs", "/two/.mam/jobs")
 
     def test_stopping_keeps_what_a_restart_needs(self, directory: Directory) -> None:
         self.published(directory, a_record())

@@ -191,7 +191,7 @@ def refused(inside: Mam, text: str) -> str:
         ('[commands.x]\nargv = ["x"]\nenv = {MAM_STORE = "c"}', "for mam itself"),
         ('[commands.x]\nargv = ["x", "{brief}"]\nprompt = "stdin"', "comes by stdin"),
         (f"x = {'[' * 5000}", "not valid TOML"),
-        ("[broker]\nhost = 'x'", "'broker' is not a setting"),
+        ("[brokers]\nhost = 'x'", "'brokers' is not a setting"),
     ],
 )
 def test_what_is_refused(inside: Mam, text: str, word: str) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres] [worker]`; without a subject, all."""
+"""`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres] [worker] [bus]`; none is all."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def main() -> None:
         "sqlite": lambda folder: measure_sqlite(folder, _counts([1_000, 10_000, 100_000], quick, long)),
         "postgres": lambda folder: measure_postgres(folder, _counts([1_000, 100_000], quick, long), wear=long),
         "worker": lambda folder: measure_worker(folder, 200 if quick else 10_000 if long else 1_000),
+        "bus": measure_bus,
     }
     subjects = [name for name in measures if name in chosen] or [name for name in measures if _is_due(name, long)]
     rows: Rows = []

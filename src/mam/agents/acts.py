@@ -70,6 +70,19 @@ def refresh(
     return act
 
 
+def claimed_from(generation_id: str, store: str) -> Act:
+    """Remembers a store (its address without a password) that holds claims of this session: a later generation has to
+    announce itself there."""
+
+    def act(look: Look, _now: Moment) -> AgentRecord:
+        held = owned(look, generation_id)
+        if store in held.place.stores:
+            return held
+        return held.replace(place=held.place.replace(stores=(*held.place.stores, store)))
+
+    return act
+
+
 def remove(generation_id: str) -> Act:
     def act(look: Look, _now: Moment) -> None:
         owned(look, generation_id)
@@ -166,4 +179,5 @@ def _succeeding(held: AgentRecord, new: AgentRecord) -> AgentRecord:
     replaced = held.place.superseded
     if held.generation_id != new.generation_id:
         replaced = (*replaced, held.generation_id)[-REMEMBERED:]
-    return new.replace(place=new.place.replace(superseded=replaced))
+    stores = tuple(dict.fromkeys((*held.place.stores, *new.place.stores)))
+    return new.replace(place=new.place.replace(superseded=replaced, stores=stores))

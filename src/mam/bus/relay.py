@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from mam.bus.settings import Broker
     from mam.stores.port import Entry, Store
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS, LAST_SECONDS = 10.0, 1.5
 ANSWER_SECONDS = 10.0
 """How long a broker may take for a message before the connection counts as broken."""
 
-SAVE_SECONDS = 0.25
+SAVE_SECONDS, QUIET_SECONDS = 0.25, 0.05
+"""How old the mark of what was sent may be while more comes, and how soon it is written when nothing does."""
+
 STANDBY_SECONDS = 1.0
 NAP_SECONDS = 10.0
 """Longest sleep between two looks at the connection, which has to be kept alive."""
@@ -84,18 +86,20 @@ class Relay:
 
     # -- for ever ----------------------------------------------------------------------------------------------------
 
-    def run(self, stopping: Callable[[], bool], wait: Callable[[str | None, float], object]) -> None:
-        """Until `stopping`; `wait` sleeps until there may be something behind a place of the journal."""
-        delay = BACKOFF_SECONDS[0]
+    def run(self, stopping: Callable[[], bool], wait: Callable[[str | None, float], bool]) -> None:
+        """Until `stopping`; `wait` sleeps until there may be something behind a place of the journal, or says no."""
+        delay, last = BACKOFF_SECONDS[0], False
         try:
-            while not stopping():
+            while not last:
+                last = stopping()  # one more look: what was stored before it was stopped shall still go out
                 try:
                     if not self._lead():
                         wait(None, STANDBY_SECONDS)
                         continue
-                    with Connection(self._broker, "relay", CONNECT_SECONDS) as connection:
+                    with Connection(self._broker, "relay", LAST_SECONDS if last else CONNECT_SECONDS) as connection:
                         delay = BACKOFF_SECONDS[0]
                         self._serve(connection, stopping, wait)
+                        return
                 except MamError as away:
                     self._complain(away)
                     self._save()
@@ -114,21 +118,23 @@ class Relay:
         return False
 
     def _serve(
-        self, connection: Connection, stopping: Callable[[], bool], wait: Callable[[str | None, float], object]
+        self, connection: Connection, stopping: Callable[[], bool], wait: Callable[[str | None, float], bool]
     ) -> None:
         if self._told is not None:
             self._say(f"the broker {self._broker.address} is there again")
             self._told = None
-        while True:
-            if stopping():
+        last = False
+        while not last:
+            last = stopping()
+            if last:
                 # From here on others deliver by themselves; whoever relied on us before has stored its event already.
                 self._staying.release()
+            begin = self._place() or self._store.end()
             self._send_new(connection, lambda: ANSWER_SECONDS)
-            self._save()
-            if stopping():
-                return
-            wait(self._place(), NAP_SECONDS)
-            connection.turn(0)
+            # The mark can wait for a quiet moment: the next event may be there already.
+            if not last and not wait(self._place() or begin, QUIET_SECONDS if self._last is not None else NAP_SECONDS):
+                self._save()
+                connection.turn(0)
 
     def _complain(self, away: MamError) -> None:
         """Once for each new problem."""

@@ -45,14 +45,14 @@ class Resident:
         except OSError as error:
             self._say(f"the relay ended: {error.strerror}; events wait in the journal")
 
-    def _wait(self, place: str | None, seconds: float) -> None:
+    def _wait(self, place: str | None, seconds: float) -> bool:
         """Cleared before the journal is read, so that what comes meanwhile is not missed."""
         if place is None:  # no news makes a broker come back sooner
-            self._stopped.wait(seconds)
-            return
-        self._news.wait(seconds)
+            return self._stopped.wait(seconds)
+        came = self._news.wait(seconds)
         if not self._stopped.is_set():
             self._news.clear()
+        return came
 
 
 def resident_relay(store: Store, config: Config, say: Callable[[str], None]) -> Resident | None:

@@ -130,21 +130,23 @@ class _Sleeper:
     def is_stopped(self) -> bool:
         return self._stopped
 
-    def wait(self, others: list[Resident], place: str | None, seconds: float) -> None:
+    def wait(self, others: list[Resident], place: str | None, seconds: float) -> bool:
         self._asleep = True
+        came = True
         try:
             if self._stopped:
-                return
+                return came
             if place is None:
                 time.sleep(seconds)
             else:
-                self._store.wait(place, seconds)
+                came = self._store.wait(place, seconds)
         except _Woken:
             pass
         finally:
             self._asleep = False
         for other in others:
             other.wake()
+        return came
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         self._stopped = True

@@ -11,7 +11,6 @@ import time
 
 from mam.errors import ClaimLost, MamError, PlaceMissing
 from mam.jobs.supervised import Ending
-from mam.state import make_private
 from mam.work import watching
 from mam.work.adapters.port import SAID
 from mam.work.brief import brief
@@ -70,8 +69,8 @@ class Attempt:
         self._end_earlier()
         place = prepare(self.job, self._crew.work_directory, self._crew.workdirs)
         self._begun |= {"place": place.path, "branch": place.branch, "note": place.note}
-        make_private(self._crew.work_directory)
-        make_private(self._private)
+        # Nothing in it outlives a power cut, and all above it is the user's alone: no fsync, no second look.
+        os.makedirs(self._private, 0o700, exist_ok=True)
         text = brief(self.job)
         brief_file = os.path.join(self._private, "brief.md")
         write_private(brief_file, text.encode(errors="surrogateescape"))

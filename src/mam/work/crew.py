@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mam.state import make_private
 from mam.work.adapters import adapter_of
 from mam.work.door import Doors
 from mam.work.environment import agent_environment
@@ -38,7 +39,7 @@ class Crew:
         show: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.registry = registry
-        self.work_directory = work_directory
+        self.work_directory = make_private(work_directory)
         self.workdirs = config.workdirs
         self.lease_seconds = lease_seconds
         self.grace_seconds = grace_seconds

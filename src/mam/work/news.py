@@ -5,6 +5,7 @@ The audit log is written here and not after each act, since nobody who waits for
 
 from __future__ import annotations
 
+import time
 from threading import Event, Lock, Thread
 
 from mam.registry import NAP_SECONDS
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
     from mam.registry import Shadow
     from mam.stores.port import Store
+
+_BUSY_SECONDS = 0.05
+_COPY_SECONDS = 0.5
+"""How far the audit log of a busy worker may be behind; many jobs are copied at once for little more than one."""
 
 
 class News:
@@ -30,6 +35,7 @@ class News:
         """Whether what time decides matters to anybody here; a worker with its hands full leaves it to others."""
         self._stopped = Event()
         self._copying = Lock()
+        self._lags, self._copied = False, 0.0
         self._thread = Thread(target=self._follow, name="mam-news", daemon=True)
 
     def start(self) -> None:
@@ -50,8 +56,10 @@ class News:
                 self._stopped.wait(1.0)
 
     def _turn(self) -> None:
-        due = self._store.due_in() if self._hungry() else None
-        self._store.wait(self._cursor, NAP_SECONDS if due is None else min(NAP_SECONDS, due + 0.001))
+        self._store.wait(self._cursor, self._patience())
+        if not self._hungry():
+            # A job tells of itself three times within moments, and each look takes time from whoever runs it.
+            self._stopped.wait(_BUSY_SECONDS)
         if self._stopped.is_set():
             return
         ids, cursor = set(), self._cursor
@@ -60,10 +68,17 @@ class News:
             ids.add(entry.job_id)
         self._changed(ids)
         self._cursor = cursor  # only now: what could not be looked at is news again
-        if ids:
+        self._lags = self._lags or bool(ids)
+        if self._lags and time.monotonic() >= self._copied + _COPY_SECONDS:
             self._copy()
+
+    def _patience(self) -> float:
+        due = self._store.due_in() if self._hungry() else None
+        longest = _COPY_SECONDS if self._lags else NAP_SECONDS
+        return longest if due is None else min(longest, due + 0.001)
 
     def _copy(self) -> None:
         if self._shadow is not None:
             with self._copying:
                 self._shadow.follow(self._store)
+        self._lags, self._copied = False, time.monotonic()

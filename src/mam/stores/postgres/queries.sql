@@ -214,7 +214,6 @@ WITH held AS MATERIALIZED (
     SELECT job_id FROM job
     WHERE job_id = %(job_id)s AND record = %(before)s
       AND abs((extract(epoch FROM clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
-    FOR UPDATE
 ), updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import select
 
 from psycopg import DataError, Error, OperationalError, errors
-from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,8 +63,9 @@ class Wire:
         self._connection = connection
         self._server: PGconn = connection.pgconn
         self._prepared: set[bytes] = set()
-        self._ready = select.poll()
-        self._ready.register(self._server.socket, select.POLLIN)
+        self._readable, self._usable = select.poll(), select.poll()
+        self._readable.register(self._server.socket, select.POLLIN)
+        self._usable.register(self._server.socket, select.POLLIN | select.POLLOUT)
         self._server.enter_pipeline_mode()
 
     @property
@@ -166,7 +167,7 @@ class Wire:
         return failed
 
     def _failure(self, result: PGresult | None) -> Error:
-        if result is None or self.closed or not result.error_field(67):  # 67: the SQLSTATE, which only servers give
+        if result is None or self.closed or not result.error_field(DiagnosticField.SQLSTATE):  # which servers give
             said = "" if result is None else result.error_message.decode(errors="replace").strip()
             return OperationalError(said or "the connection was lost")
         return errors.error_from_result(result)
@@ -174,13 +175,13 @@ class Wire:
     def _flush(self) -> None:
         """Reads while it writes: a server whose answers nobody takes would stop listening."""
         while self._server.flush():
-            select.select([self._server.socket], [self._server.socket], [])
+            self._usable.poll()
             self._server.consume_input()
 
     def _next(self) -> PGresult | None:
         server = self._server
         while server.is_busy():
-            self._ready.poll()
+            self._readable.poll()
             server.consume_input()
         return server.get_result()
 

@@ -252,8 +252,8 @@ class SqlStore(ABC):
         """Record, history and events of one change, in the transaction that is open."""
         if change.lines:
             row, changed = before.after(change.job)
-            news = _is_news(before.job, change.job)
-            self._update(job_values(row), *told(changed, change), news)
+            values = self._decided(before, lambda: job_values(row))
+            self._update(values, *told(changed, change), _is_news(before.job, change.job))
             self._gate.written(row.job, row.root)
             self._last = row
 
@@ -289,7 +289,7 @@ class SqlStore(ABC):
             return last  # the same text is the same job: its id is in it, and neither prompt nor root ever change
         return Row(record, prompt, root, self.address)
 
-    def _decided(self, row: Row, decide: Callable[[], Change]) -> Change:
+    def _decided(self, row: Row, decide: Callable[[], T]) -> T:
         """Rows are believed until something about them cannot be; then each field is looked at, to say which."""
         try:
             return decide()

@@ -1,0 +1,25 @@
+"""Rows that somebody else has written."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from mam.registry import Registry
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from tests.damage import SPOILT, VERBS, check_others_go_on, check_spoilt_record
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("damage", SPOILT)
+def test_a_record_that_was_spoilt_is_told_in_one_line(database: str, damage: str, verb: str) -> None:
+    create_postgres_store(database)
+    store = PostgresStore(database)
+    registry = Registry(store)
+    registry.register(prompt="p", agent="a", job_id="bad")
+    assert registry.pick("a", owner="me") is not None
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE mam.job SET record = %s", (SPOILT[damage],))
+    check_spoilt_record(store, damage, verb)
+    check_others_go_on(store)
+    store.close()

@@ -1,0 +1,22 @@
+"""Rows that somebody else has written."""
+
+from __future__ import annotations
+
+import apsw
+import pytest
+
+from tests.damage import SPOILT, VERBS, check_others_go_on, check_spoilt_record
+from tests.sqlite.conftest import Place
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("damage", SPOILT)
+def test_a_record_that_was_spoilt_is_told_in_one_line(place: Place, damage: str, verb: str) -> None:
+    registry = place.open()
+    registry.register(prompt="p", agent="a", job_id="bad")
+    assert registry.pick("a", owner="me") is not None
+    database = apsw.Connection(str(place.path))
+    database.execute("UPDATE job SET record = ?", (SPOILT[damage],))
+    database.close()
+    check_spoilt_record(registry.store, damage, verb)
+    check_others_go_on(registry.store)
