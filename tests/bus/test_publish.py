@@ -121,6 +121,12 @@ def test_a_broker_that_needs_no_tls_is_on_this_very_host(mam: Mam) -> None:
         assert "has no TLS" in mam("publish", job, "progress", MQTT_BROKER=host).stderr, host
 
 
+def test_host_and_port_may_be_written_in_one(mam: Mam, broker: Mosquitto) -> None:
+    job = mam.register()
+
+    assert mam("publish", job, "progress", MQTT_BROKER=f"localhost:{broker.port}").stderr == ""
+
+
 def test_settings_that_make_no_sense_are_told_and_the_event_is_stored(mam: Mam) -> None:
     job = mam.register()
 

@@ -78,7 +78,16 @@ def configured(table: Mapping[str, Any], *, insecure: bool = False) -> Broker | 
             return None
         values = {**_from_table(table), **values}
         host = str(values.pop("host"))
-    return _broker(host, values, insecure=insecure)
+    host, port = host_and_port(host)
+    return _broker(host, values if port is None else {"port": port, **values}, insecure=insecure)
+
+
+def host_and_port(text: str) -> tuple[str, str | None]:
+    """`host:port`, as people write it, in its two parts; an IPv6 address needs its brackets for that."""
+    name, colon, port = text.rpartition(":")
+    if colon and port.isdigit() and (":" not in name or name.endswith("]")):
+        return name.strip("[]"), port
+    return text.strip("[]"), None
 
 
 def of_record(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -> Broker | None:

@@ -44,9 +44,9 @@ def _broker_is_elsewhere() -> bool:
     host = os.environ.get("MQTT_BROKER") or load_config().broker.get("host")
     if not host:
         return False
-    from mam.bus.settings import is_loopback
+    from mam.bus.settings import host_and_port, is_loopback
 
-    return not is_loopback(host.strip("[]"))
+    return not is_loopback(host_and_port(host)[0])
 
 
 def _is_door(registry: Registry) -> bool:

@@ -214,6 +214,7 @@ WITH held AS MATERIALIZED (
     SELECT job_id FROM job
     WHERE job_id = %(job_id)s AND record = %(before)s
       AND abs((extract(epoch FROM clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+    FOR UPDATE
 ), updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
@@ -276,7 +277,7 @@ ORDER BY journal.xact, journal.number LIMIT %(limit)s
 
 -- name: listen
 -- Whoever wrote before lock 1 was held did not see that somebody listens; when lock 2 is had, they are done.
-SELECT pg_advisory_lock_shared(7168365, 1), pg_advisory_lock(7168365, 2), pg_advisory_unlock(7168365, 2)
+SELECT pg_advisory_lock_shared(7168365, 1)
 
 -- name: pauses
 SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label
