@@ -92,7 +92,7 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "Or let mam do the work. A worker runs the agent, watches it, and looks at what it left before it believes it.\n"
+        "Or let mam do the work. A worker runs the agent, watches it, and looks at what it left before believing it.\n"
         "`mam run -- COMMAND` is all of it in one command.",
         (
             'mam register "wc -l < sorting.md | tee lines.txt" --agent shell -s counting --artifact lines.txt',

@@ -171,15 +171,16 @@ def _door(folder: Path) -> Rows:
 
 
 def _memory(folder: Path, jobs: int) -> Row:
-    """Of a worker that has done a tenth of them, and all."""
+    """Of a worker that has done a tenth of them, and all. On files: SQLite's own cache grows with its database, up to
+    the 64 MiB that it is given."""
     folder.mkdir()
-    store = _sqlite(folder / "jobs.db")
+    store = _files(folder / "jobs")
     registry = Registry(store)
     ids = [
         registry.register(prompt="echo hi", agent="shell", label=LABEL, workdir=str(folder)).job.job_id
         for _ in range(jobs)
     ]
-    words = ["worker", "-s", LABEL, "--concurrency", "4", "--store", f"sqlite://{folder}/jobs.db"]
+    words = ["worker", "-s", LABEL, "--concurrency", "4", "--store", str(folder / "jobs")]
     environment = {"HOME": str(folder), "PATH": os.environ["PATH"]}
     with subprocess.Popen([sys.executable, "-m", "mam", *words], env=environment, stderr=subprocess.DEVNULL) as worker:
         _await(lambda: store.get(ids[jobs // 10]).status.ended, 0.05)

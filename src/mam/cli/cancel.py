@@ -5,6 +5,7 @@ Filters find jobs that have not ended. With --tree the jobs that they handed out
 
 from __future__ import annotations
 
+from mam.cli.delivering import add_broker, deliver
 from mam.cli.options import add_attempt, registry_of
 from mam.cli.several import add_jobs, check_choice, chosen, for_each, single_attempt
 from mam.errors import MamError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_jobs(parser)
     add_attempt(parser)
+    add_broker(parser)
     parser.add_argument("--reason", metavar="TEXT", help="why")
     parser.add_argument("--tree", action="store_true", help="and all jobs that were registered from inside them")
 
@@ -32,10 +34,16 @@ def run(options: Options) -> int:
     jobs = chosen(options, registry, {PENDING, WAITING, RUNNING})
     attempt = single_attempt(options, jobs)
 
-    def cancel(job: str) -> Job:
-        return registry.cancel(job, attempt=attempt if job in jobs else None, reason=options.reason)
+    called_off: list[Job] = []
 
-    return for_each(_trees(registry, jobs) if options.tree and jobs else jobs, cancel, as_json=options.json)
+    def cancel(job: str) -> Job:
+        called_off.append(registry.cancel(job, attempt=attempt if job in jobs else None, reason=options.reason))
+        return called_off[-1]
+
+    code = for_each(_trees(registry, jobs) if options.tree and jobs else jobs, cancel, as_json=options.json)
+    if called_off:
+        deliver(options, registry, called_off[-1])  # with it go all that are in the journal before it
+    return code
 
 
 def _trees(registry: Registry, jobs: list[str]) -> Iterator[str]:

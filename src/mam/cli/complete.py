@@ -8,6 +8,7 @@ Refused while a file that the job promised is missing, so that it can be mended.
 
 from __future__ import annotations
 
+from mam.cli.delivering import add_broker, deliver
 from mam.cli.files import read_text
 from mam.cli.options import add_attempt, add_job, own_attempt, own_job, registry_of
 from mam.cli.output import put_job
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_job(parser, own=True)
     add_attempt(parser)
+    add_broker(parser)
     parser.add_argument("--result", metavar="TEXT", help="the answer, for `mam result`")
     parser.add_argument("--result-file", metavar="FILE", help="the same from a file, or from stdin for -")
 
@@ -33,4 +35,5 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     job = registry.complete(name, attempt=own_attempt(options, registry, name), result=result)
     put_job(job, as_json=options.json, line=job.status)
+    deliver(options, registry, job)
     return 0

@@ -5,6 +5,7 @@ With --retryable the job waits and is tried again, later each time, until its re
 
 from __future__ import annotations
 
+from mam.cli.delivering import add_broker, deliver
 from mam.cli.options import add_attempt, add_job, own_attempt, own_job, registry_of
 from mam.cli.output import put_job, say
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_job(parser, own=True)
     add_attempt(parser)
+    add_broker(parser)
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in a sentence")
     parser.add_argument("--retryable", action="store_true", help="it may work later: wait, then try again")
 
@@ -28,4 +30,5 @@ def run(options: Options) -> int:
     if job.status == "waiting":
         say(f"retry {job.retries} of {job.max_retries} may begin at {job.due_at}")
     put_job(job, as_json=options.json, line=job.status)
+    deliver(options, registry, job)
     return 0

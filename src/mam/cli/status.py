@@ -6,6 +6,7 @@ set by hand. Prefer `complete`, `fail`, `release` and `cancel`, which can say mo
 
 from __future__ import annotations
 
+from mam.cli.delivering import add_broker, deliver
 from mam.cli.options import add_attempt, add_job, one_job, registry_of
 from mam.cli.output import put, put_json
 from mam.errors import BadInput
@@ -20,6 +21,7 @@ def add_arguments(parser: Parser) -> None:
     add_job(parser)
     parser.add_argument("--set", metavar="WORD", help="pending, running, completed, error or cancelled")
     add_attempt(parser)
+    add_broker(parser)
 
 
 def run(options: Options) -> int:
@@ -33,4 +35,6 @@ def run(options: Options) -> int:
         put_json({"job_id": job.job_id, "status": job.status})
     else:
         put(job.status)
+    if word is not None:
+        deliver(options, registry, job)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.audit.mirror import AuditLog
+from mam.bus.resident import resident_relay
 from mam.registry import Registry
 from mam.work.crew import Crew
 from mam.work.directory import work_directory
@@ -39,4 +40,4 @@ def open_worker(located: Located, config: Config, orders: Orders, **settings: An
     store = open_store(located, config)
     registry = Registry(store, LaterShadow(shadow), require_attempt=config.require_attempt)
     crew = Crew(registry, config, work_directory(store.address), logs_dir=located.logs_dir, **settings)
-    return Worker(crew, orders, shadow), crew
+    return Worker(crew, orders, shadow, resident_relay(store, config, crew.complain)), crew

@@ -20,6 +20,7 @@ from mam.work.watching import STOPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.bus.resident import Resident
     from mam.jobs.record import Job
     from mam.registry import Shadow
     from mam.work.crew import Crew
@@ -42,8 +43,9 @@ class Orders(Frozen):
 
 
 class Worker:
-    def __init__(self, crew: Crew, orders: Orders, shadow: Shadow | None = None) -> None:
+    def __init__(self, crew: Crew, orders: Orders, shadow: Shadow | None = None, relay: Resident | None = None) -> None:
         self._crew = crew
+        self._relay = relay
         self._orders = orders
         self._wakes: SimpleQueue[None] = SimpleQueue()
         """A wake-up may come from a signal handler, in the middle of anything; of all that wakes only this bears it."""
@@ -69,6 +71,8 @@ class Worker:
         finally:
             self._wait_for_all()
             self._news.stop()
+            if self._relay is not None:
+                self._relay.stop()
 
     def stop(self) -> None:
         """No more claims; what runs is finished. Safe in a signal handler."""
@@ -161,6 +165,8 @@ class Worker:
                 attempt.watching.news(self._looked_at(attempt.job.job_id))
         self._look = True
         self._wakes.put(None)
+        if self._relay is not None:
+            self._relay.wake()
 
     def _looked_at(self, job_id: str) -> Job | None:
         try:

@@ -60,7 +60,6 @@ SELECT job_id, pg_current_xact_id()::text FROM (
     WHERE job_id IN (SELECT coalesce(root, job_id) FROM job
                      WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)))
     ORDER BY job_id
-    FOR KEY SHARE
 ) AS held
 
 -- name: lock root
@@ -277,7 +276,7 @@ ORDER BY journal.xact, journal.number LIMIT %(limit)s
 
 -- name: listen
 -- Whoever wrote before lock 1 was held did not see that somebody listens; when lock 2 is had, they are done.
-SELECT pg_advisory_lock_shared(7168365, 1)
+SELECT pg_advisory_lock_shared(7168365, 1), pg_advisory_lock(7168365, 2), pg_advisory_unlock(7168365, 2)
 
 -- name: pauses
 SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label
