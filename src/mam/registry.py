@@ -93,7 +93,13 @@ class Registry:
         old = self.get(job)
         if not old.status.ended:
             raise Refused(why=f"Job {old.job_id} is {old.status}; only an ended job is retried.")
-        registration = self.store.register(draft_retry(old, self.store.clock.new_id()))
+        new_id = self.store.clock.new_id()
+        if "auth_token" in self.store.secrets(old.job_id):
+            from secrets import token_urlsafe
+
+            # Before the job is there: one that shall be signed never speaks without a token.
+            self.store.keep_secrets(new_id, {"auth_token": token_urlsafe(32)})
+        registration = self.store.register(draft_retry(old, new_id))
         if not registration.created and registration.job.status.ended:
             new = registration.job
             raise Refused(

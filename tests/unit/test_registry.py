@@ -346,3 +346,17 @@ class _Watched:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
+
+
+def test_a_retry_of_a_signed_job_is_signed_with_a_token_of_its_own() -> None:
+    registry = Registry(MemoryStore(FakeClock()))
+    old = registry.register(prompt="p", agent="codex").job.job_id
+    registry.store.keep_secrets(old, {"auth_token": "old"})
+    registry.fail(old, reason="broken")
+
+    new = registry.retry(old).job.job_id
+
+    assert registry.store.secrets(new)["auth_token"] not in ("", "old")
+    plain = registry.register(prompt="p", agent="codex").job.job_id
+    registry.fail(plain, reason="broken")
+    assert registry.store.secrets(registry.retry(plain).job.job_id) == {}
