@@ -60,6 +60,7 @@ SELECT job_id, pg_current_xact_id()::text FROM (
     WHERE job_id IN (SELECT coalesce(root, job_id) FROM job
                      WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)))
     ORDER BY job_id
+    FOR KEY SHARE
 ) AS held
 
 -- name: lock root
@@ -134,7 +135,8 @@ SELECT record, prompt, root, pg_current_xact_id()::text FROM (
 ) AS held
 
 -- name: due
--- By clocks that were passed in, as tests do. A row of nothing says that an end has not been told to all yet.
+-- By clocks that were passed in, as tests do. Behind them, rows that are no jobs: an end has not been told to all yet;
+-- something is paused.
 SELECT late, record, prompt, root, pg_current_xact_id()::text FROM (
     SELECT %(boot_ms)s::bigint - boot_ms AS late, record, prompt, root FROM job
     WHERE boot_id = %(boot_id)s AND boot_ms <= %(boot_ms)s
@@ -151,7 +153,9 @@ SELECT late, record, prompt, root, pg_current_xact_id()::text FROM (
     FOR UPDATE SKIP LOCKED
 ) AS by_wall
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL WHERE EXISTS (SELECT FROM unsettled)
+SELECT NULL, 'unsettled', NULL, NULL, NULL WHERE EXISTS (SELECT FROM unsettled)
+UNION ALL
+SELECT NULL, 'paused', NULL, NULL, NULL WHERE EXISTS (SELECT FROM pause)
 
 -- name: next due
 SELECT (SELECT min(boot_ms) FROM job WHERE boot_id = %(boot_id)s) - %(boot_ms)s::bigint,

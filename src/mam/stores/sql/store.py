@@ -182,11 +182,13 @@ class SqlStore(ABC):
     def _look_by(self, moment: Moment, request: Request | None, limit: int) -> Look:
         """The look of a database that has no clock of its own."""
         clocks = {"boot_id": moment.boot_id, "boot_ms": moment.boot_ms, "wall_ms": moment.wall_ms}
-        due = self._rows("due", limit=limit, **clocks) if limit else []
-        if due or request is None:
-            rows = sorted((row for row in due if row[0] is not None), key=lambda row: -int(row[0]))
-            return Look(moment, [self._row(*row[1:]) for row in rows[:limit]], len(rows) < len(due), None)
-        return Look(moment, [], False, self._first(request, self.pauses(), moment))
+        found: list[Any] = self._rows("due", limit=limit, **clocks) if limit else [(None, "paused")]
+        hindrances = {row[1] for row in found if row[0] is None}
+        if len(found) > len(hindrances) or "unsettled" in hindrances or request is None:
+            due = sorted((row for row in found if row[0] is not None), key=lambda row: -int(row[0]))
+            return Look(moment, [self._row(*row[1:]) for row in due[:limit]], "unsettled" in hindrances, None)
+        pauses = self.pauses() if "paused" in hindrances else []
+        return Look(moment, [], False, self._first(request, pauses, moment))
 
     def _first(self, request: Request, pauses: list[Pause], moment: Moment) -> Row | None:
         """The one that a request gets, unless a pause holds all of them."""

@@ -72,7 +72,8 @@ WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') > '' AND coalesce(boot_id, ''
 UPDATE job SET boot_id = NULL, boot_ms = NULL WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') > :boot_id
 
 -- name: due
--- Whose time has come by the clock that each goes by; a row of nothing says that an end has not been told to all yet.
+-- Whose time has come by the clock that each goes by. Behind them, rows that are no jobs: an end has not been told to
+-- all yet; something is paused.
 SELECT late, record, prompt, root FROM (
     SELECT :boot_ms - coalesce(boot_ms, due_ms) AS late, job_id, record, root FROM job INDEXED BY job_due
     WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
@@ -86,7 +87,9 @@ SELECT late, record, prompt, root FROM (
     ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
 ) JOIN prompt USING (job_id)
 UNION ALL
-SELECT NULL, NULL, NULL, NULL WHERE EXISTS (SELECT 1 FROM unsettled)
+SELECT NULL, 'unsettled', NULL, NULL WHERE EXISTS (SELECT 1 FROM unsettled)
+UNION ALL
+SELECT NULL, 'paused', NULL, NULL WHERE EXISTS (SELECT 1 FROM pause)
 
 -- name: next due
 SELECT (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
