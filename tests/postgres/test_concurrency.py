@@ -226,8 +226,8 @@ def test_a_claim_that_takes_or_finds_nothing_new_is_silent(store: DisturbedStore
 def listening(url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     """As a store does that waits."""
     with psycopg.connect(url, autocommit=True) as ear:
-        ear.execute("LISTEN mam_news")
         ear.execute(postgres.STATEMENTS["listen"].text.encode())
+        ear.execute("LISTEN mam_news")
         yield ear
 
 

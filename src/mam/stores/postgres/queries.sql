@@ -279,7 +279,8 @@ WHERE (xact, number) > (%(xact)s::xid8, %(number)s) AND xact < %(end)s::xid8
 ORDER BY journal.xact, journal.number LIMIT %(limit)s
 
 -- name: listen
--- Whoever wrote before lock 1 was held did not see that somebody listens; when lock 2 is had, they are done.
+-- Before LISTEN. Whoever wrote before lock 1 was held did not see that somebody listens; when lock 2 is had, they are
+-- done, and a look shows what they did.
 SELECT pg_advisory_lock_shared(7168365, 1), pg_advisory_lock(7168365, 2), pg_advisory_unlock(7168365, 2)
 
 -- name: pauses

@@ -124,8 +124,8 @@ class PostgresStore(SqlStore):
             listener = self._listeners.get(me)
             if listener is None or listener.closed:
                 listener = self._listeners[me] = self._acting.reconnected()
-                listener.execute(text(f"LISTEN {self._channel}"))
                 listener.execute(text(STATEMENTS["listen"].text))
+                listener.execute(text(f"LISTEN {self._channel}"))
                 return True  # something may have happened before the ear was there: look once more
             if self.end() != cursor and next(iter(self.entries(cursor)), None) is not None:
                 return True
