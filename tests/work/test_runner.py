@@ -217,7 +217,7 @@ class TestOutput:
         script = "exec >&- 2>&-; echo $$ > $1; exec sleep 1000"
         run = guardian.start(shell(script, roll.path), log)
         [agent] = roll.call(1)
-        assert run.started is not None or isinstance(run.wait(PATIENCE), Started)
+        assert isinstance(run.wait(PATIENCE), Started)
         assert run.wait(0.1) is None  # the closed pipes are not taken for its end
         assert is_alive(agent)
         run.stop(0, "over")
