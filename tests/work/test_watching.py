@@ -14,6 +14,7 @@ from mam.work import watching
 from mam.work.holding import Holding
 from mam.work.messages import Ended
 from mam.work.outcome import was_cut
+from mam.work.output import read
 from mam.work.watching import Watching
 from tests.work.doors import held_job
 from tests.work.support import PATIENCE, await_that, shell
@@ -92,6 +93,7 @@ class TestTheLease:
         stubborn = shell("trap '' TERM; echo up; while :; do sleep 0.05; done")
         with watch(registry, job, grace=4 * SHORT) as clock, guardian.start(stubborn, log) as run:
             clock.attach(run)
+            await_that(lambda: b"up" in b"".join(read(log)), "it has not set its trap")
             clock.stop(watching.STOPPING)
             before = len(lines(store, job, "renewed"))
             assert isinstance(clock.until_ended(run), Ended)
