@@ -112,7 +112,9 @@ def test_every_job_ends_once_and_nobody_is_left(address: str, store: Store, tmp_
             open_ones = {job_id for job_id in open_ones if not store.get(job_id).status.ended}
     finally:
         codes = gang.close()
-    assert codes == [0] * WORKERS
+    # One that had only just been started may be told to go before it listens for that.
+    assert len(codes) == WORKERS
+    assert set(codes) <= {0, -signal.SIGTERM}
     assert gang.killed >= 3
     check_ends(store, jobs)
     check_journal(store)
