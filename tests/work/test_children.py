@@ -162,3 +162,10 @@ def test_a_circle_of_parents_ends() -> None:
     assert is_below(registry, "one", "two")
     assert not is_below(registry, "one", "three")
     assert open_below(registry, "one") == ["two"]
+
+
+def test_what_is_run_inside_a_job_is_its_child(mam: Mam) -> None:
+    parent = mam.register("hand it on")
+    ran = mam("run", "--json", "--", "true", MAM_JOB_ID=parent)
+    assert ran.code == 0, ran.stderr
+    assert (ran.json["parent_id"], ran.json["depth"]) == (parent, 1)

@@ -120,7 +120,7 @@ def _on_idle(options: Options) -> str:
         return _one_of("--on-idle", options.on_idle)
     from mam.config import load_config
 
-    return getattr(load_config(), "on_idle", "show")
+    return load_config().on_idle
 
 
 def _workdir(options: Options) -> str:

@@ -15,7 +15,7 @@ import os
 import sys
 
 from mam.cli.drafting import add_job_options, choices_of, prompt_of
-from mam.cli.options import registry_of
+from mam.cli.options import descent, registry_of
 from mam.cli.output import put_job
 from mam.cli.signing import signing
 from mam.errors import BadInput
@@ -48,7 +48,9 @@ def run(options: Options) -> int:
     choices = choices_of(options)
     draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
     registry = registry_of(options, create=True)
-    job = registry.register(prompt=prompt, agent=agent, **choices, **signing(options, registry)).job
+    job = registry.register(
+        prompt=prompt, agent=agent, **choices, **descent(registry), **signing(options, registry)
+    ).job
 
     def start() -> Popen[bytes]:
         return _start_worker(options, registry, job)
