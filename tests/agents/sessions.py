@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mam.agents.names import default_agent_id
-from mam.work.processes import ProcessId, is_alive
+from mam.machine.processes import ProcessId, is_alive
 from tests.cli.command import Mam, Ran
 
 LONGEST = 60.0

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from mam.agents.names import default_agent_id
-from mam.work.processes import is_alive, send
+from mam.machine.processes import is_alive, send
 from tests.agents.sessions import Sessions, await_that
 from tests.cli.command import Mam
 

@@ -12,9 +12,9 @@ import pytest
 
 from mam.agents.acts import publish
 from mam.agents.directory_postgres import PostgresDirectory
+from mam.machine.processes import ProcessId, is_alive
 from mam.stores.postgres.store import create_postgres_store
 from mam.testing.clock import FakeClock
-from mam.work.processes import ProcessId, is_alive
 from tests.agents.races import race
 from tests.agents.records import a_record
 from tests.agents.sessions import Sessions, await_that

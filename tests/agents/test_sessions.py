@@ -15,7 +15,7 @@ from mam.agents import tmux as tmux_module
 from mam.agents.directory import FilesDirectory
 from mam.agents.names import default_agent_id
 from mam.agents.status import status_of
-from mam.work.processes import is_alive, send
+from mam.machine.processes import is_alive, send
 from tests.agents.sessions import SINK, Sessions, Sink, await_that
 from tests.cli.command import Mam, finish
 

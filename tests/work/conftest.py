@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.work.processes import identify
+from mam.machine.processes import identify
 from mam.work.runner import Guardian
 from tests.work.support import Roll, await_gone
 

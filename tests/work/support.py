@@ -8,8 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from mam.machine.processes import ProcessId, identify, is_alive
 from mam.work.messages import Ended
-from mam.work.processes import ProcessId, identify, is_alive
 from mam.work.runner import Plan
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import pytest
 from mam.config import Config
 from mam.errors import AgentNotFound, UnknownAgent
 from mam.jobs.record import Job
+from mam.machine.environment import agent_environment, find_program, script_environment, without_secrets
 from mam.work.adapters import adapter_of, known_agents
 from mam.work.adapters.port import Launch
 from mam.work.brief import brief
-from mam.work.environment import agent_environment, find_program, script_environment, without_secrets
 from mam.work.places import Place
 from mam.work.runner import Guardian, Plan
 from tests.unit.jobs import running

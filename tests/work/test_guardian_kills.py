@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.machine.processes import ProcessId, identify, is_alive, send
 from mam.work.messages import Failed, Lost, Started
-from mam.work.processes import ProcessId, identify, is_alive, send
 from mam.work.runner import Guardian
 from mam.work.trees import finder
 from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell, those_with

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mam.work.processes import Entry, ProcessId, identify, is_alive, look, ps, send, table
+from mam.machine.processes import Entry, ProcessId, identify, is_alive, look, ps, send, table
 from mam.work.trees import _children_by_table, finder, walk
 from tests.work.support import await_gone
 
@@ -59,7 +59,7 @@ def test_a_pid_that_is_used_again_is_somebody_else(tmp_path: Any) -> None:
         pytest.skip("choosing a pid needs root")
     script = """
 import os, subprocess, time
-from mam.work.processes import identify, is_alive, send
+from mam.machine.processes import identify, is_alive, send
 def start(pid):
     open("/proc/sys/kernel/ns_last_pid", "w").write(str(pid - 1))
     process = subprocess.Popen(["sleep", "1000"])

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.machine.processes import is_alive
 from mam.work.messages import Ended, Failed, Output, Started
 from mam.work.output import read
-from mam.work.processes import is_alive
 from mam.work.runner import Guardian, Plan
 from tests.work.support import ENV, PATIENCE, await_gone, await_that, descriptors, finish, python, shell
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mam.machine.processes import identify, is_alive, send
 from mam.work.messages import Ended, Started
-from mam.work.processes import identify, is_alive, send
 from mam.work.takeover import end_earlier
 from tests.work.support import PATIENCE, await_gone, python, shell
 from tests.work.test_guardian_kills import DAEMON, IGNORE, SLEEP, Killable
@@ -151,7 +151,7 @@ class TestNotTouched:
     def test_oneself(self, guardian: Guardian, log: str, roll: Roll) -> None:
         """An agent that starts a worker which takes over the very job it runs in."""
         script = (
-            "import os\nfrom mam.work.processes import identify\nfrom mam.work.takeover import end_earlier\n"
+            "import os\nfrom mam.machine.processes import identify\nfrom mam.work.takeover import end_earlier\n"
             "print(end_earlier({'agent': identify(os.getppid()).to_json()}))"
         )
         asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -13,7 +13,7 @@ import pytest
 from mam.artifacts import DIGEST_LIMIT
 from mam.errors import BadInput
 from mam.jobs.record import Job
-from mam.work.processes import is_alive
+from mam.machine.processes import is_alive
 from mam.work.runner import Guardian, Run
 from mam.work.validator import OUTPUT_LIMIT, check, trusted_validation
 from tests.unit.jobs import running

@@ -22,7 +22,7 @@ from mam.agents.errors import GenerationLost, NewerRecord, NoServer, NotPublishe
 from mam.agents.lease import length_seconds
 from mam.agents.tmux import Tmux
 from mam.errors import MamError
-from mam.work.processes import ProcessId, identify, is_alive
+from mam.machine.processes import ProcessId, identify, is_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from mam.agents.manifest import read_manifest
 from mam.agents.names import bare_name, is_name
 from mam.agents.tmux import Tmux
 from mam.frozen import Frozen
-from mam.work.processes import ProcessId, identify
+from mam.machine.processes import ProcessId, identify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

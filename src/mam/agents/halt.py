@@ -9,7 +9,7 @@ from mam.agents import acts, errors
 from mam.agents.control import checked
 from mam.agents.status import proven_gone
 from mam.agents.tmux import is_generation
-from mam.work.processes import ProcessId, is_alive, send
+from mam.machine.processes import ProcessId, is_alive, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from mam.agents.record import ACTIVE, RELAUNCHING, AgentRecord, Identity, Lifecy
 from mam.agents.tmux import Tmux
 from mam.errors import AgentNotFound, BadInput
 from mam.frozen import Frozen
-from mam.work.environment import find_program
-from mam.work.processes import identify
+from mam.machine.environment import find_program
+from mam.machine.processes import identify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

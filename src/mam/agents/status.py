@@ -15,7 +15,7 @@ from mam.agents.tmux import Tmux
 from mam.clock import boot_id
 from mam.errors import MamError
 from mam.frozen import Frozen
-from mam.work.processes import ProcessId, is_alive
+from mam.machine.processes import ProcessId, is_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

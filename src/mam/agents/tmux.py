@@ -11,7 +11,7 @@ import subprocess
 
 from mam.agents.errors import NoAnswer, NoServer, TmuxFailed, TmuxMissing
 from mam.frozen import Frozen
-from mam.work.environment import find_program, without_secrets
+from mam.machine.environment import find_program, without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from threading import Condition, Thread
 from mam.errors import MamError
 from mam.frozen import Frozen
 from mam.jobs.status import ENDED, RUNNING, Status
-from mam.work.processes import ProcessId
+from mam.machine.processes import ProcessId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

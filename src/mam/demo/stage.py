@@ -15,7 +15,7 @@ import time
 
 from mam.config import Config
 from mam.demo.parts import LABEL, VALIDATION, VALIDATOR
-from mam.work.processes import ProcessId, is_alive
+from mam.machine.processes import ProcessId, is_alive
 from mam.workspace import locate, make_store, open_located
 
 TYPE_CHECKING = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from mam.machine.environment import agent_environment
 from mam.state import make_private
 from mam.work.adapters import adapter_of
 from mam.work.door import Doors
-from mam.work.environment import agent_environment
 from mam.work.runner import Guardian
 from mam.work.watching import GRACE_SECONDS, LEASE_SECONDS
 

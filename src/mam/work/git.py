@@ -15,7 +15,7 @@ import subprocess
 import time
 
 from mam.frozen import Frozen
-from mam.work.environment import find_program, without_secrets
+from mam.machine.environment import find_program, without_secrets
 
 QUICK_SECONDS = 60.0
 LONG_SECONDS = 600.0

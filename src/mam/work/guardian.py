@@ -16,10 +16,10 @@ import socket
 import sys
 import time
 
+from mam.machine.kernel import inherit_orphans
+from mam.machine.processes import identify
 from mam.work.ending import Ending
 from mam.work.keeper import get_ready, keep
-from mam.work.kernel import inherit_orphans
-from mam.work.processes import identify
 from mam.work.trees import finder
 from mam.work.wakes import Wakes
 from mam.work.wire import Wire

@@ -15,11 +15,11 @@ import signal
 import sys
 import time
 
+from mam.machine.kernel import inherit_orphans
+from mam.machine.processes import identify
 from mam.work.ending import Ending
-from mam.work.kernel import inherit_orphans
 from mam.work.messages import LEFT_BEHIND
 from mam.work.output import OutputLog
-from mam.work.processes import identify
 from mam.work.pumps import Pump, Tee
 from mam.work.spawning import CannotStart, spawn
 from mam.work.trees import end_group

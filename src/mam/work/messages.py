@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.frozen import Frozen
-from mam.work.processes import ProcessId
+from mam.machine.processes import ProcessId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

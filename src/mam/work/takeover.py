@@ -12,7 +12,7 @@ import signal
 import time
 
 from mam.clock import boot_id
-from mam.work.processes import Entry, ProcessId, is_alive, look, named, pid_namespace, send, table
+from mam.machine.processes import Entry, ProcessId, is_alive, look, named, pid_namespace, send, table
 from mam.work.trees import walk
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ import os
 import signal
 import time
 
-from mam.work.processes import look, table
+from mam.machine.processes import look, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

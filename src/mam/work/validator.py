@@ -14,8 +14,8 @@ import time
 
 from mam.artifacts import Unfit, digest_of
 from mam.errors import BadInput
+from mam.machine.environment import script_environment
 from mam.reading import read_regular
-from mam.work.environment import script_environment
 from mam.work.home import remove_tree, write_private
 from mam.work.messages import Ended, Failed
 from mam.work.output import length, read

@@ -35,7 +35,7 @@ def installed_agents(config: Config) -> list[str]:
     """Those that take a prompt in words and whose program is here; `shell` would run the words."""
     import os
 
-    from mam.work.environment import find_program
+    from mam.machine.environment import find_program
 
     def is_here(table: dict[str, Any]) -> bool:
         return find_program(os.path.expanduser(table["argv"][0]), {**os.environ, **table.get("env", {})}) is not None

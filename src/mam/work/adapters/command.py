@@ -6,8 +6,8 @@ import os
 import re
 
 from mam.errors import AgentNotFound
+from mam.machine.environment import find_program
 from mam.work.adapters.port import Launch
-from mam.work.environment import find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
