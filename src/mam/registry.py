@@ -109,12 +109,24 @@ class Registry:
         self._tell()
         return registration
 
-    def pick(self, label: str, *, owner: str, lease_seconds: float | None = None, wait: float = 0) -> Job | None:
-        """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile."""
+    def pick(
+        self,
+        label: str,
+        *,
+        owner: str,
+        lease_seconds: float | None = None,
+        wait: float = 0,
+        session: tuple[str, str] | None = None,
+    ) -> Job | None:
+        """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
+        `session` is an agent's id and its generation, which is refused once it was replaced."""
+        agent_id, generation_id = (None, None) if session is None else _checked_session(*session)
         request = Request(
             label=rules.check_name("label", label),
             owner=rules.check_name("owner", owner),
             lease_seconds=None if lease_seconds is None else rules.check_seconds("lease", lease_seconds),
+            agent_id=agent_id,
+            generation_id=generation_id,
         )
         ends = time.monotonic() + wait
         while True:
@@ -133,6 +145,12 @@ class Registry:
             self._tell()
             if job is not None or self.store.due_in() != 0:
                 return job
+
+    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        """This generation of a session counts from now on; the jobs that an older one held may be claimed again."""
+        moved = self.store.announce(*_checked_session(agent_id, generation_id))
+        self._tell()
+        return moved
 
     def pause(self, pause: Pause) -> None:
         """Nobody claims what it concerns, until it is lifted or its time is over."""
@@ -327,6 +345,13 @@ class _LookFirst(Exception):
 
     def __init__(self, job: Job) -> None:
         self.job = job
+
+
+def _checked_session(agent_id: str, generation_id: str) -> tuple[str, str]:
+    return (
+        rules.check_session_id("the id of an agent", agent_id),
+        rules.check_session_id("a generation", generation_id),
+    )
 
 
 def _look_at_artifacts(job: Job) -> None:

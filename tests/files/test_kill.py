@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mam.errors import GenerationLost
 from mam.registry import Registry
 from mam.stores.port import Query
 from tests.files.conftest import Place
@@ -21,7 +22,7 @@ def prepared(place: Place) -> tuple[str, str]:
     """One job that runs as attempt 1 and has spoken, one that is pending, one whose wait is over."""
     registry = place.open()
     running = registry.register(prompt="runs", agent="codex").job.job_id
-    registry.pick("codex", owner="me")
+    registry.pick("codex", owner="me", session=("gpu", "first"))
     registry.publish(running, event="started", attempt=1)
     pending = registry.register(prompt="waits", agent="codex").job.job_id
     registry.register(prompt="later", agent="codex", due_ms=place.clock.now().wall_ms + 1000)
@@ -34,6 +35,10 @@ def prepared(place: Place) -> tuple[str, str]:
 VERBS: dict[str, Callable[[str, str], Verb]] = {
     "register": lambda running, pending: lambda registry: registry.register(prompt="new", agent="codex", key="k"),
     "pick": lambda running, pending: lambda registry: registry.pick("codex", owner="me"),
+    "pick in a new session": lambda running, pending: (
+        lambda registry: registry.pick("codex", owner="me", session=("gpu", "second"))
+    ),
+    "announce": lambda running, pending: lambda registry: registry.announce("gpu", "second"),
     "heartbeat": lambda running, pending: lambda registry: registry.heartbeat(running, attempt=1),
     "publish": lambda running, pending: lambda registry: registry.publish(running, event="progress", attempt=1),
     "next_seq": lambda running, pending: lambda registry: registry.next_seq(running),
@@ -72,6 +77,32 @@ def test_killed_before_any_step(tmp_path: Path, verb: str) -> None:
         copied(origin, wreck.path)
         steps += 1
     assert steps > 15, "the seam no longer reaches the storage steps"
+
+
+def test_killed_while_a_generation_takes_over_it_is_done_by_its_next_word(tmp_path: Path) -> None:
+    origin = Place(tmp_path / "origin")
+    running, _pending = prepared(origin)
+    wreck = copied(origin, tmp_path / "wreck")
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        wreck.open().announce("gpu", "second")
+        acknowledge("done")
+
+    between = 0
+    for _step, acknowledged, _killed in kill_points(work):
+        known = (wreck.path / ".store" / "generations").read_text(encoding="utf-8")
+        holder = wreck.open().get(running).claimant
+        assert not acknowledged or holder is None
+        assert holder is not None or '"second"' in known, "nothing is taken from one that still counts"
+        between += holder is not None and '"second"' in known
+        registry = wreck.open()
+        registry.announce("gpu", "second")
+        assert registry.get(running).status == "pending"
+        with pytest.raises(GenerationLost):
+            registry.announce("gpu", "first")
+        check(wreck, registry)
+        copied(origin, wreck.path)
+    assert between > 0, "no kill fell between the two steps"
 
 
 def test_killed_while_the_first_store_is_made(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.jobs.dependency import Needed
+    from mam.jobs.record import Json
 
 MANUAL = "manual"
 """The owner of a claim that nobody made: a status written by hand or by an old script."""
@@ -47,10 +48,16 @@ def register(draft: Job, number: int, moment: Moment, needed: Needed | None = No
     return begun(change, needed or {}, moment)
 
 
-def claim(job: Job, moment: Moment, *, owner: str, lease_seconds: float | None, supervised: bool = False) -> Change:
+def claim(
+    job: Job, moment: Moment, *,
+    owner: str, lease_seconds: float | None, supervised: bool = False, claimant: Json | None = None,
+) -> Change:  # fmt: skip
     """The next attempt begins."""
     by = "worker" if supervised else "pick"
-    return _claimed(unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised)
+    return _claimed(
+        unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised,
+        claimant=claimant,
+    )  # fmt: skip
 
 
 def heartbeat(
@@ -204,12 +211,14 @@ def _is_repeat(job: Job, to: Status, attempt: int | None) -> bool:
 def _claimed(
     change: Change, moment: Moment, *,
     owner: str, lease_seconds: float | None, by: str, unfenced: bool = False, supervised: bool = False,
+    claimant: Json | None = None,
 ) -> Change:  # fmt: skip
     job = change.job
     return moved(
         change, RUNNING, moment, by=by, unfenced=unfenced, attempt=job.attempt + 1, owner=owner,
         lease=lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
         claimed_at=moment.second, heard_at=moment.second, reason=None, supervised=supervised, said=None,
+        claimant=claimant,
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def moved(
     job = change.job
     check_move(job.job_id, job.status, to)
     if to is not RUNNING:
-        fields = {"lease": None, "supervised": False, **fields}
+        fields = {"lease": None, "claimant": None, "supervised": False, **fields}
     if to.ended:
         fields = {"ended_at": moment.second, "waiting_for": None, "due_at": None, **fields}
     after = touched(job, moment, status=to, **fields)

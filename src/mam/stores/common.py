@@ -52,9 +52,13 @@ def matches(query: Query, job: Job) -> bool:
 
 def claimed(job: Job, request: Request, moment: Moment) -> Change:
     """What a request does to the job that it gets."""
+    claimant = None
+    if request.agent_id is not None:
+        claimant = {"agent_id": request.agent_id, "generation_id": request.generation_id}
     return acts.claim(
-        job, moment, owner=request.owner, lease_seconds=request.lease_seconds, supervised=request.supervised
-    )
+        job, moment, owner=request.owner, lease_seconds=request.lease_seconds, supervised=request.supervised,
+        claimant=claimant,
+    )  # fmt: skip
 
 
 def checked_needed(draft: Job, needed: Needed, store: str, newest: Callable[[str], Job | None]) -> Needed:

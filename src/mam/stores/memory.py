@@ -9,6 +9,7 @@ from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.claiming import claim_order, claimable
 from mam.jobs.dependency import settle_dependency
+from mam.jobs.generation import Generations, announced, displaced
 from mam.jobs.pause import holding, seconds_until_lifted
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import RUNNING
@@ -49,6 +50,7 @@ class MemoryStore:
         self._entries: list[Entry] = []
         self._pauses: dict[tuple[str | None, str | None], Pause] = {}
         self._secrets: dict[str, dict[str, str]] = {}
+        self._generations: dict[str, Generations] = {}
         self._changed = Condition()
 
     def register(self, draft: Job) -> Registration:
@@ -72,6 +74,8 @@ class MemoryStore:
 
     def claim(self, request: Request) -> Job | None:
         with self._changed:
+            if request.agent_id is not None and request.generation_id is not None:
+                self.announce(request.agent_id, request.generation_id)
             moment = self.clock.now()
             self._sweep(moment)
             pending = [job for job in self._jobs.values() if self._may_take(request, job, moment)]
@@ -79,6 +83,13 @@ class MemoryStore:
                 return None
             first = min(pending, key=claim_order)
             return self._commit(claimed(first, request, moment))
+
+    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        with self._changed:
+            moment = self.clock.now()
+            self._generations[agent_id] = announced(self._generations.get(agent_id), agent_id, generation_id)
+            changes = [displaced(job, agent_id, generation_id, moment) for job in self._jobs.values()]
+            return [self._commit(change) for change in changes if change.lines]
 
     def sweep(self) -> list[Job]:
         with self._changed:

@@ -34,6 +34,9 @@ class Request(Frozen):
     """Whether a worker asks, who will look at the outcome itself."""
     job_id: str | None = None
     """Only this one, if it may be claimed now; None takes the first of the label."""
+    agent_id: str | None = None
+    generation_id: str | None = None
+    """The session that asks, both or none: its claim is taken back when a newer generation announces itself."""
 
 
 class Registration(Frozen):
@@ -109,7 +112,15 @@ if TYPE_CHECKING:
 
             Settles due jobs first, as `sweep` does. Passes over what a pause or a key in use holds back. Two claimers
             never get the same attempt of a job. The cost does not grow with the number of jobs. None when there is
-            nothing to claim.
+            nothing to claim. A request that names a session is refused (GenerationLost) once that was replaced.
+            """
+
+        def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+            """This generation of the session is the one that counts here from now on (mam.jobs.generation).
+
+            The jobs that an older one holds return to pending, and are the answer; the older one can claim no more.
+            Raises GenerationLost when this one has been replaced itself. Saying it again changes nothing. A claim that
+            names a session says it too, before anything else. Durable when it returns.
             """
 
         def sweep(self) -> list[Job]:

@@ -90,6 +90,9 @@ class FilesStore:
     def claim(self, request: Request) -> Job | None:
         return self._alone(lambda book: _claim(book, request))
 
+    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        return self._alone(lambda book: _announce(book, agent_id, generation_id))
+
     def sweep(self) -> list[Job]:
         return self._alone(lambda book: book.settle(self.clock.now()))
 
@@ -294,7 +297,15 @@ def _register(book: Book, draft: Job) -> Registration:
     return Registration(job=change.job, created=True)
 
 
+def _announce(book: Book, agent_id: str, generation_id: str) -> list[Job]:
+    from mam.stores.files.generations import announce
+
+    return announce(book, agent_id, generation_id)
+
+
 def _claim(book: Book, request: Request) -> Job | None:
+    if request.agent_id is not None and request.generation_id is not None:
+        _announce(book, request.agent_id, request.generation_id)
     moment = book.clock.now()
     book.settle(moment)
     skipped = passed_over(read_pauses(book.home), request.label, moment)

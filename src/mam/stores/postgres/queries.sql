@@ -170,11 +170,11 @@ SELECT (SELECT min(boot_ms) FROM job WHERE boot_id = %(boot_id)s) - %(boot_ms)s:
 WITH made AS (
     INSERT INTO job
         (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-         due_ms, boot_id, boot_ms, prompt, record)
+         due_ms, boot_id, boot_ms, claimant_agent, prompt, record)
     VALUES
         (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(key)s,
-         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(prompt)s,
-         %(record)s)
+         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(claimant_agent)s,
+         %(prompt)s, %(record)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
@@ -186,7 +186,7 @@ RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
 WITH updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, record = %(record)s
+        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
     WHERE job_id = %(job_id)s
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
@@ -199,7 +199,7 @@ RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
 WITH updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, record = %(record)s
+        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
     WHERE job_id = %(job_id)s
 ), told AS (
     INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
@@ -221,7 +221,7 @@ WITH held AS MATERIALIZED (
 ), updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, record = %(record)s
+        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
     FROM held WHERE job.job_id = held.job_id
 ), told AS (
     INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM held
@@ -295,6 +295,22 @@ DO UPDATE SET until = excluded.until, reason = excluded.reason, made_at = exclud
 
 -- name: resume
 DELETE FROM pause WHERE agent = %(agent)s AND label = %(label)s RETURNING pg_notify('mam_news', '')
+
+-- name: hold session
+-- Before its generation is looked at: by its name, since a row that is not there cannot be held. Its claims and its
+-- announcements wait for each other, and no transaction gets its number by that.
+SELECT pg_advisory_xact_lock(hashtextextended(%(agent_id)s::text, 7168365))
+
+-- name: generation
+SELECT generation_id, superseded FROM session_generation WHERE agent_id = %(agent_id)s
+
+-- name: announce
+INSERT INTO session_generation (agent_id, generation_id, superseded)
+VALUES (%(agent_id)s, %(generation_id)s, %(superseded)s)
+ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, superseded = excluded.superseded
+
+-- name: held by
+SELECT job_id FROM job WHERE claimant_agent = %(agent_id)s AND status = 'running' ORDER BY number
 
 -- name: keep secret
 INSERT INTO secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(secret)s)

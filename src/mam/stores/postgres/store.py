@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mam.stores.port import Act, Request
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
+    from mam.stores.sql.sessions import Sessions
 
     T = TypeVar("T")
 
@@ -213,6 +214,12 @@ class PostgresStore(SqlStore):
     def _gate(self) -> Gate:
         return _Gate(self._rows, self._run)
 
+    @property
+    def _sessions(self) -> Sessions:
+        from mam.stores.postgres.sessions import HeldSessions
+
+        return HeldSessions(self._rows, self._run)
+
     def _look(self, request: Request | None, limit: int) -> Look:
         if not self._by_server:
             return self._look_by(self.clock.now(), request, limit)
@@ -247,8 +254,8 @@ class PostgresStore(SqlStore):
         self._rows("lock roots", job_ids=json.dumps(draft.after))
         return super()._needed(draft)
 
-    def _dependents(self, job_ids: list[str]) -> list[Any]:
-        rows = super()._dependents(job_ids)
+    def _those_to_change(self, job_ids: list[str]) -> list[Any]:
+        rows = super()._those_to_change(job_ids)
         if any(newer for *_row, newer in rows):
             raise errors.SerializationFailure("somebody has written one of them since this transaction began")
         return [row for *row, _newer in rows]

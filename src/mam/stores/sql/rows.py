@@ -120,6 +120,7 @@ def job_values(row: Row) -> dict[str, Any]:
         "due_ms": end.wall_ms if end else None,
         "boot_id": boot_id or None,
         "boot_ms": end.boot_ms if end and boot_id else None,
+        "claimant_agent": None if job.claimant is None else job.claimant["agent_id"],
         "record": row.record,
     }
 

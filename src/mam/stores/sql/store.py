@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.stores.port import Act, Problem, Query, Request
+    from mam.stores.sql.sessions import Sessions
 
     T = TypeVar("T")
 
@@ -81,6 +82,12 @@ class SqlStore(ABC):
         return Gate(self._rows)
 
     @property
+    def _sessions(self) -> Sessions:
+        from mam.stores.sql.sessions import Sessions
+
+        return Sessions(self._rows)
+
+    @property
     def journal_id(self) -> str:
         return str(self._value("journal id"))
 
@@ -111,6 +118,8 @@ class SqlStore(ABC):
     def claim(self, request: Request) -> Job | None:
         """What is due is settled in a transaction of its own: entries of one job must not be written by a transaction
         that is older than the one that registered it, or followers would meet them in the wrong order."""
+        if request.agent_id is not None and request.generation_id is not None:
+            self.announce(request.agent_id, request.generation_id)
         job, settled = self._act(lambda: self._settle_or_claim(request))
         return self._act(lambda: self._claim(request, self._look(request, 0))) if settled else job
 
@@ -125,9 +134,34 @@ class SqlStore(ABC):
         row = look.first
         if row is None:
             return None
+        if request.agent_id is not None and request.generation_id is not None:
+            self._sessions.check(request.agent_id, request.generation_id)
         change = self._decided(row, lambda: claimed(row.job, request, look.moment))
         self._write(row, change)
         return change.job
+
+    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        """In a transaction of its own, for the same reason; and said until it is known, since a database may forget
+        what it did not answer. The claim then looks again that nobody was quicker."""
+        moved: list[Job] = []
+        while (some := self._act(lambda: self._announce(agent_id, generation_id))) is not None:
+            moved += some
+        return moved
+
+    def _announce(self, agent_id: str, generation_id: str) -> list[Job] | None:
+        """The jobs that it takes from its predecessor; None when it is known already."""
+        from mam.jobs.generation import displaced
+
+        sessions = self._sessions
+        if not sessions.announce(agent_id, generation_id):
+            return None
+        held = sessions.held_by(agent_id)
+        if not held:
+            return []
+        moment = self._moment()
+        rows = [self._row(*found) for found in self._those_to_change(held)]
+        moved = [self._settled(row, lambda job: displaced(job, agent_id, generation_id, moment)) for row in rows]
+        return [job for job in moved if job is not None]
 
     def sweep(self) -> list[Job]:
         return self._act(lambda: self._settle(self._look(None, SWEEP_LIMIT)))
@@ -236,13 +270,13 @@ class SqlStore(ABC):
         page = self._gate.page(SWEEP_LIMIT)
         if page is None:
             return []
-        rows = [self._row(*found) for found in self._dependents(page.dependents)]
+        rows = [self._row(*found) for found in self._those_to_change(page.dependents)]
         newest = {job_id: self.newest(job_id) for row in rows for job_id in row.job.after}
         settled = [self._settled(row, lambda job: settle_dependency(job, newest, moment)) for row in rows]
         self._gate.turn(page)
         return settled
 
-    def _dependents(self, job_ids: list[str]) -> list[Any]:
+    def _those_to_change(self, job_ids: list[str]) -> list[Any]:
         return self._rows("jobs to change", job_ids=json.dumps(job_ids))
 
     def _settled(self, row: Row, decide: Callable[[Job], Change]) -> Job | None:

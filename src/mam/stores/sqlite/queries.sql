@@ -100,16 +100,17 @@ SELECT (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
 
 -- name: insert job
 INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-                 due_ms, boot_id, boot_ms, record)
+                 due_ms, boot_id, boot_ms, claimant_agent, record)
 VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
-        :due_ms, :boot_id, :boot_ms, :record)
+        :due_ms, :boot_id, :boot_ms, :claimant_agent, :record)
 
 -- name: insert prompt
 INSERT INTO prompt (job_id, prompt) VALUES (:job_id, :prompt)
 
 -- name: update job
 UPDATE job
-SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms, record = :record
+SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
+    claimant_agent = :claimant_agent, record = :record
 WHERE job_id = :job_id
 
 -- name: insert entry
@@ -154,3 +155,14 @@ INSERT OR REPLACE INTO pause (agent, label, until, reason, made_at) VALUES (:age
 
 -- name: resume
 DELETE FROM pause WHERE agent = :agent AND label = :label RETURNING 1
+
+-- name: generation
+SELECT generation_id, superseded FROM session_generation WHERE agent_id = :agent_id
+
+-- name: announce
+INSERT OR REPLACE INTO session_generation (agent_id, generation_id, superseded)
+VALUES (:agent_id, :generation_id, :superseded)
+
+-- name: held by
+SELECT job_id FROM job INDEXED BY job_claimant
+WHERE claimant_agent = :agent_id AND status = 'running' ORDER BY number

@@ -20,7 +20,8 @@ pytest.register_assert_rewrite(
         f"mam.testing.{name}"
         for name in (
             "tasks", "conformance.base", "conformance.claims", "conformance.dependencies",
-            "conformance.durability", "conformance.exclusive", "conformance.fences", "conformance.pauses",
+            "conformance.durability", "conformance.exclusive", "conformance.fences", "conformance.generations",
+            "conformance.pauses",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.time",
         )
@@ -33,6 +34,7 @@ from mam.testing.conformance.durability import Durability  # noqa: E402
 from mam.testing.conformance.exclusive import Exclusive  # noqa: E402
 from mam.testing.conformance.fences import Fences  # noqa: E402
 from mam.testing.conformance.foreign import ForeignWrites  # noqa: E402
+from mam.testing.conformance.generations import Generations, GenerationsThatLast  # noqa: E402
 from mam.testing.conformance.journal import Journals  # noqa: E402
 from mam.testing.conformance.lifecycle import Lifecycle  # noqa: E402
 from mam.testing.conformance.pauses import Pauses  # noqa: E402
@@ -45,14 +47,15 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 
 class InProcessConformance(
-    Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Races
-):
+    Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Generations,
+    Races,
+):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
     shared_by_processes = False
 
 
-class StoreConformance(Durability, InProcessConformance):
+class StoreConformance(Durability, GenerationsThatLast, InProcessConformance):
     """For every store that others can open too."""
 
     shared_by_processes = True
