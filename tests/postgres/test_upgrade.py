@@ -15,14 +15,6 @@ from tests.upgrades import check_everything_is_there, check_work_goes_on
 HERE = Path(__file__).parent
 
 
-@pytest.fixture
-def mam(tmp_path: Path) -> Mam:
-    here, home = tmp_path / "project", tmp_path / "home"
-    here.mkdir()
-    home.mkdir()
-    return Mam(here, home)
-
-
 @pytest.fixture(params=range(1, len(schemas.SCHEMAS)))
 def version(request: pytest.FixtureRequest) -> int:
     found: int = request.param
