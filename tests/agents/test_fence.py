@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def a_job(mam: Mam, *words: str) -> str:
     return mam("register", "do it", "--agent", "shell", "--agent-session", LABEL, *words).line
 
 
-def published(mam: Mam, *words: str) -> dict[str, str]:
+def published(mam: Mam, *words: str) -> dict[str, Any]:
     """A session without tmux, as its own environment."""
     ran = mam("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m.json", *words)
     assert ran.code == 0, ran.stderr
@@ -43,7 +44,7 @@ def published(mam: Mam, *words: str) -> dict[str, str]:
     return {"MAM_AGENT_ID": agent, "MAM_GENERATION": generation}
 
 
-def expire(mam: Mam, session: dict[str, str]) -> None:
+def expire(mam: Mam, session: dict[str, Any]) -> None:
     """Until its lease is over; nothing else happens to it."""
     mam("agents", "refresh", "--id", session["MAM_AGENT_ID"], "--lease", "1s", **session)
     await_that(lambda: mam("agents", "resolve", "gpu").code == 1)
@@ -68,7 +69,7 @@ def test_a_restarted_session_has_the_jobs_of_its_predecessor(sessions: Sessions,
     assert told.read_text(encoding="utf-8") == f"MAM_JOB_ID={job} MAM_ATTEMPT=2\n"
     held = mam("get", job).json
     assert (held["claimant"]["generation_id"], held["losses"], held["retries"]) == (second, 0, 0)
-    old = {"MAM_AGENT_ID": agent, "MAM_GENERATION": first}
+    old: dict[str, Any] = {"MAM_AGENT_ID": agent, "MAM_GENERATION": first}
     mam("pick", "-s", LABEL, **old).failed(4, first, second, "stand down")
     mam("complete", job, "--attempt", "1", **old).failed(4)
     assert mam("complete", job, "--attempt", "2").line == "completed"
@@ -135,7 +136,7 @@ def test_it_visits_every_store_and_names_those_it_could_not_reach(sessions: Sess
     assert mam("status", here).line == "pending"
     away.rename(elsewhere)
     assert mam("status", there, "--store", str(elsewhere)).line == "running"
-    second = {"MAM_AGENT_ID": first["MAM_AGENT_ID"], "MAM_GENERATION": ran.out.split()[1]}
+    second: dict[str, Any] = {"MAM_AGENT_ID": first["MAM_AGENT_ID"], "MAM_GENERATION": ran.out.split()[1]}
     assert mam("pick", "-s", LABEL, "--store", str(elsewhere), **second).line == there
 
 

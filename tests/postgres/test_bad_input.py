@@ -186,7 +186,7 @@ def test_the_directory_works_for_a_role_that_only_works(
     mam.env["MAM_STORE"] = address_for("worker", database)
     published = ("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m.json")
     agent, generation = mam(*published).line.split("\t")
-    mine = {"MAM_AGENT_ID": agent, "MAM_GENERATION": generation}
+    mine: dict[str, Any] = {"MAM_AGENT_ID": agent, "MAM_GENERATION": generation}
     job = mam("register", "p", "--agent", "shell").line
     assert mam("pick", "-s", "shell", **mine).line == job
     assert mam("agents", "refresh", "gpu", "--lease", "1s", **mine).code == 0
