@@ -42,12 +42,17 @@ WITH known AS MATERIALIZED (
     SELECT record, prompt FROM job WHERE key = %(key)s
     UNION ALL
     SELECT record, prompt FROM job WHERE retry_of = %(retry_of)s
+    UNION ALL
+    SELECT record, prompt FROM archive WHERE key = %(key)s
+    UNION ALL
+    SELECT record, prompt FROM archive WHERE retry_of = %(retry_of)s
     LIMIT 1
 )
 SELECT (SELECT record FROM known), (SELECT prompt FROM known),
-       EXISTS (SELECT FROM job WHERE job_id = %(job_id)s),
+       EXISTS (SELECT FROM job WHERE job_id = %(job_id)s) OR EXISTS (SELECT FROM archive WHERE job_id = %(job_id)s),
        CASE WHEN NOT EXISTS (SELECT FROM known) THEN nextval('job_number') END,
-       coalesce((SELECT root FROM job WHERE job_id = %(retry_of)s), %(retry_of)s)::text,
+       coalesce((SELECT root FROM job WHERE job_id = %(retry_of)s),
+                (SELECT root FROM archive WHERE job_id = %(retry_of)s), %(retry_of)s)::text,
        (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
 
 -- name: lock key
@@ -379,3 +384,71 @@ UPDATE unsettled SET upto = %(upto)s WHERE root = %(root)s AND ended = %(ended)s
 
 -- name: settled
 DELETE FROM unsettled WHERE root = %(root)s AND ended = %(ended)s
+
+-- name: archive jobs
+-- Whole in one statement. The newest stays, as on every store; one that somebody else holds is left for another time.
+WITH held AS MATERIALIZED (
+    SELECT job_id, number, key, retry_of, root, record, prompt FROM job
+    WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
+      AND status IN ('completed', 'error', 'cancelled') AND number < (SELECT max(number) FROM job)
+    FOR UPDATE SKIP LOCKED
+), put AS (
+    INSERT INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
+    SELECT job_id, number, key, retry_of, root, record, prompt,
+           '[' || coalesce((SELECT string_agg(event, ',' ORDER BY seq) FROM event
+                            WHERE event.job_id = held.job_id), '') || ']'
+    FROM held
+    ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
+), silenced AS (
+    DELETE FROM event USING held WHERE event.job_id = held.job_id
+), removed AS (
+    DELETE FROM job USING held WHERE job.job_id = held.job_id
+)
+INSERT INTO journal (job_id, fields, lines)
+SELECT job_id, NULL, %(lines)s::json ->> job_id FROM held
+
+-- name: forget job
+DELETE FROM job WHERE job_id = %(job_id)s
+
+-- name: forget events
+DELETE FROM event WHERE job_id = %(job_id)s
+
+-- name: only archived
+SELECT job_id FROM archive
+WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
+  AND NOT EXISTS (SELECT FROM job WHERE job.job_id = archive.job_id)
+
+-- name: archived
+SELECT record, prompt, events FROM archive WHERE job_id = %(job_id)s
+
+-- name: archived with prefix
+SELECT job_id FROM archive WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
+
+-- name: archive contents
+SELECT number, record, prompt, events FROM archive WHERE number > %(above)s ORDER BY number LIMIT %(limit)s
+
+-- name: newest archived
+-- Of the chain that an archived job belongs to, whether the others are archived too or not.
+WITH chain (root) AS (SELECT coalesce(root, job_id) FROM archive WHERE job_id = %(job_id)s)
+SELECT record, prompt FROM (
+    SELECT number, record, prompt FROM job WHERE root IN (SELECT root FROM chain)
+    UNION ALL
+    SELECT number, record, prompt FROM archive
+    WHERE root IN (SELECT root FROM chain) OR job_id IN (SELECT root FROM chain)
+) AS found
+ORDER BY number DESC LIMIT 1
+
+-- name: put into archive
+INSERT INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
+VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(root)s, %(record)s, %(prompt)s, %(events)s)
+ON CONFLICT (job_id) DO UPDATE
+SET number = excluded.number, key = excluded.key, retry_of = excluded.retry_of, root = excluded.root,
+    record = excluded.record, prompt = excluded.prompt, events = excluded.events
+
+-- name: number behind
+-- Numbers go on behind the highest that was taken in.
+SELECT setval('job_number', greatest(%(number)s, last_value, 1)) FROM job_number
+
+-- name: root
+SELECT coalesce((SELECT root FROM job WHERE job_id = %(job_id)s), (SELECT root FROM archive WHERE job_id = %(job_id)s),
+                %(job_id)s)

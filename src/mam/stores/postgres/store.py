@@ -271,6 +271,9 @@ class PostgresStore(SqlStore):
         else:
             self._run("update job", **values, **entry, news=news)
 
+    def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
+        self._rows("archive jobs", job_ids=json.dumps(job_ids), lines=json.dumps(lines))
+
     def _tell(self, job_id: str, events: list[dict[str, Any]]) -> None:
         for event in events:
             self._run("insert event", job_id=job_id, **event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
@@ -12,6 +12,7 @@ from mam.jobs.status import Status
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import check_exclusive, claimed, soonest
 from mam.stores.port import Registration
+from mam.stores.sql.archive import SqlArchive
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import Row, job_of, job_values, new_row, told
@@ -35,7 +36,7 @@ PAGE = 500
 """Rows asked for at once: a long list never holds the database's old pages back."""
 
 
-class SqlStore(ABC):
+class SqlStore(SqlArchive):
     """Half of a store; `_act`, `_rows`, `_moment` and the journal's own order are the other half."""
 
     address: str
@@ -192,7 +193,8 @@ class SqlStore(ABC):
         return int(self._value("ahead", label=job.agent_session, priority=job.priority, number=job.number))
 
     def newest(self, job_id: str) -> Job | None:
-        return self._job("job", job_id=self._gate.newest(job_id))
+        found = self._job("job", job_id=self._gate.newest(job_id))
+        return found if found is not None else self._newest_archived(job_id)
 
     def holder(self, key: str) -> str | None:
         return self._gate.holder(key)
@@ -314,7 +316,7 @@ class SqlStore(ABC):
             known = self._job("job that retries", retry_of=draft.retry_of)
         if known is not None:
             return 0, self._moment(), known, None
-        if self._rows("job", job_id=draft.job_id):
+        if self._rows("taken", job_id=draft.job_id):
             raise AlreadyRegistered(job=draft.job_id)
         root = None if draft.retry_of is None else self._value("root", job_id=draft.retry_of)
         return int(self._value("next number")), self._moment(), None, root

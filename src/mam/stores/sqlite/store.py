@@ -164,6 +164,15 @@ class SqliteStore(SqlStore):
         self._rows("update job", **values)
         self._append(values["job_id"], entry, events)
 
+    def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
+        def do() -> None:
+            for (job_id,) in self._rows("archive jobs", job_ids=json.dumps(job_ids)):
+                self._rows("forget events", job_id=job_id)
+                self._rows("forget job", job_id=job_id)
+                self._rows("insert entry", job_id=job_id, fields=None, lines=lines[job_id])
+
+        self._act(do)
+
     def _append(self, job_id: str, entry: dict[str, Any], events: list[dict[str, Any]]) -> None:
         self._rows("insert entry", job_id=job_id, **entry)
         for event in events:
