@@ -78,6 +78,13 @@ class Registry:
     def select(self, query: Query) -> Iterator[Job]:
         return self.store.select(query)
 
+    def select_archived(self, query: Query) -> Iterator[Job]:
+        """The same among those that were moved into the archive."""
+        from mam.stores.common import matches
+
+        found = (kept.job for kept in self.store.archive_contents(newest_first=True))
+        return (job for job in found if matches(query, job))
+
     def explain(self, job: str) -> tuple[Job, list[str]]:
         from mam.jobs.explain import Surroundings, explain
         from mam.jobs.pause import holding

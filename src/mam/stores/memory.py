@@ -183,8 +183,8 @@ class MemoryStore:
     def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return sorted(job_id for job_id in self._archive if job_id.startswith(prefix))[:limit]
 
-    def archive_contents(self) -> Iterator[Kept]:
-        return iter(sorted(self._archive.values(), key=lambda kept: kept.job.number))
+    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+        return iter(sorted(self._archive.values(), key=lambda kept: kept.job.number, reverse=newest_first))
 
     def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
         with self._changed:

@@ -185,8 +185,8 @@ if TYPE_CHECKING:
         def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
             """Ids in the archive that begin so, in order, `limit` at most."""
 
-        def archive_contents(self) -> Iterator[Kept]:
-            """Everything in the archive, lowest number first."""
+        def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+            """Everything in the archive, lowest number first, or highest."""
 
         def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
             """Put jobs of another registry here as they are, numbers and all, in the place of those with the same id.

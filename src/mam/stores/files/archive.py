@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 try:
     from _sqlite3 import Connection, DatabaseError, connect
@@ -99,12 +100,13 @@ class Archive:
         query = "SELECT job_id FROM archive WHERE job_id >= ? AND job_id < ? ORDER BY job_id LIMIT ?"
         return [row[0] for row in self._all(query, prefix, prefix + "\U0010ffff", limit)]
 
-    def contents(self) -> Iterator[Kept]:
-        above = -1
-        query = "SELECT number, record, events FROM archive WHERE number > ? ORDER BY number LIMIT ?"
-        while rows := self._all(query, above, PAGE):
+    def contents(self, *, newest_first: bool) -> Iterator[Kept]:
+        place = sys.maxsize if newest_first else -1
+        which = "number < ? ORDER BY number DESC" if newest_first else "number > ? ORDER BY number"
+        query = f"SELECT number, record, events FROM archive WHERE {which} LIMIT ?"  # noqa: S608
+        while rows := self._all(query, place, PAGE):
             for number, record, events in rows:
-                above = number
+                place = number
                 yield self._kept(record, events)
 
     def _first(self, condition: str, value: str) -> Kept | None:
@@ -118,6 +120,8 @@ class Archive:
         if self._database is None and not os.path.exists(self._path):
             return []
         try:
+            if not self._opened().execute("SELECT 1 FROM sqlite_master WHERE name = 'archive'").fetchall():
+                return []  # whoever made the file did not live to make the table
             return self._opened().execute(query, values).fetchall()
         except DatabaseError as error:
             raise self._unavailable(error) from None

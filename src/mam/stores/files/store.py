@@ -183,8 +183,8 @@ class FilesStore:
     def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return self._archive().with_prefix(prefix, limit)
 
-    def archive_contents(self) -> Iterator[Kept]:
-        return self._archive().contents()
+    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+        return self._archive().contents(newest_first=newest_first)
 
     def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
         from mam.stores.files.archiving import take_in

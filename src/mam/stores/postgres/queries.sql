@@ -425,7 +425,10 @@ SELECT record, prompt, events FROM archive WHERE job_id = %(job_id)s
 SELECT job_id FROM archive WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
 
 -- name: archive contents
-SELECT number, record, prompt, events FROM archive WHERE number > %(above)s ORDER BY number LIMIT %(limit)s
+SELECT number, record, prompt, events FROM archive WHERE number > %(place)s ORDER BY number LIMIT %(limit)s
+
+-- name: archive newest first
+SELECT number, record, prompt, events FROM archive WHERE number < %(place)s ORDER BY number DESC LIMIT %(limit)s
 
 -- name: newest archived
 -- Of the chain that an archived job belongs to, whether the others are archived too or not.

@@ -63,11 +63,12 @@ class SqlArchive(ABC):
         rows = self._rows("archived with prefix", prefix=prefix, behind=prefix + "\U0010ffff", limit=limit)
         return [row[0] for row in rows]
 
-    def archive_contents(self) -> Iterator[Kept]:
-        above = -sys.maxsize
-        while rows := self._rows("archive contents", above=above, limit=PAGE):
+    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+        query = "archive newest first" if newest_first else "archive contents"
+        place = sys.maxsize if newest_first else -sys.maxsize
+        while rows := self._rows(query, place=place, limit=PAGE):
             for number, record, prompt, events in rows:
-                above = number
+                place = number
                 yield self._kept(record, prompt, events)
 
     def _kept(self, record: str, prompt: str, events: str) -> Kept:

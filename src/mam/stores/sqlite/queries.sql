@@ -201,7 +201,10 @@ SELECT record, prompt, events FROM archive WHERE job_id = :job_id
 SELECT job_id FROM archive WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
 
 -- name: archive contents
-SELECT number, record, prompt, events FROM archive WHERE number > :above ORDER BY number LIMIT :limit
+SELECT number, record, prompt, events FROM archive WHERE number > :place ORDER BY number LIMIT :limit
+
+-- name: archive newest first
+SELECT number, record, prompt, events FROM archive WHERE number < :place ORDER BY number DESC LIMIT :limit
 
 -- name: newest archived
 -- Of the chain that an archived job belongs to, whether the others are archived too or not.

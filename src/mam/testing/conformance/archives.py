@@ -111,6 +111,7 @@ class Archives(StoreCase):
         registry.archive(ids[4:])
         registry.archive(ids[:4])
         assert [kept.job.job_id for kept in registry.store.archive_contents()] == ids
+        assert [job.job_id for job in registry.select_archived(Query())] == ids[::-1]
         assert registry.store.archived_with_prefix("", 3) == sorted(ids)[:3]
 
     def test_jobs_of_another_registry_come_as_they_are(self, registry: Registry, source: Store) -> None:
