@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.frozen import Frozen
 from mam.jobs.status import Status
+from mam.moving.batches import batches
 from mam.stores.port import Query
 
 TYPE_CHECKING = False
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
     from mam.registry import Registry
-
-AT_ONCE = 100
-"""Jobs moved in one act: nobody waits long for the store meanwhile."""
 
 ENDED = frozenset(status for status in Status if status.ended)
 
@@ -46,7 +44,7 @@ def too_old(registry: Registry, retention: Retention) -> Iterator[Job]:
 def prune(registry: Registry, retention: Retention, moved: Callable[[int], None]) -> Pruned:
     counts: dict[Status, int] = {}
     last: Job | None = None
-    for batch in _batches(too_old(registry, retention)):
+    for batch in batches(too_old(registry, retention)):
         gone = set(registry.archive([job.job_id for job in batch]))
         for job in batch:
             if job.job_id in gone:
@@ -54,14 +52,3 @@ def prune(registry: Registry, retention: Retention, moved: Callable[[int], None]
                 last = job
         moved(len(gone))
     return Pruned(counts=counts, last=last)
-
-
-def _batches(jobs: Iterator[Job]) -> Iterator[list[Job]]:
-    batch: list[Job] = []
-    for job in jobs:
-        batch.append(job)
-        if len(batch) == AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

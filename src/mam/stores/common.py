@@ -39,9 +39,12 @@ def event_of(line: Line) -> Line | None:
 
 def lines_of(kept: Kept, moment: Moment) -> tuple[Line, ...]:
     """What the journal says of a job that came whole from another registry; `event_of` finds all its events there."""
-    job = kept.job
-    told = [_line_of(job, event) for event in kept.events]
-    return (line("migrated", moment, job, status=job.status), *told)
+    return (line("migrated", moment, kept.job, status=kept.job.status), *told_of(kept))
+
+
+def told_of(kept: Kept) -> tuple[Line, ...]:
+    """A job's events as the lines that told of them."""
+    return tuple(_line_of(kept.job, event) for event in kept.events)
 
 
 def _line_of(job: Job, event: Line) -> Line:

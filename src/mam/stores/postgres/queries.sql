@@ -385,6 +385,15 @@ UPDATE unsettled SET upto = %(upto)s WHERE root = %(root)s AND ended = %(ended)s
 -- name: settled
 DELETE FROM unsettled WHERE root = %(root)s AND ended = %(ended)s
 
+-- name: begin filling
+-- A version below zero: nobody opens it but whoever fills it. Answers nothing if there are jobs that it did not put there.
+UPDATE store SET version = -abs(version)
+WHERE version < 0 OR NOT (EXISTS (SELECT FROM job) OR EXISTS (SELECT FROM archive))
+RETURNING version
+
+-- name: end filling
+UPDATE store SET version = abs(version)
+
 -- name: archive jobs
 -- Whole in one statement. The newest stays, as on every store; one that somebody else holds is left for another time.
 WITH held AS MATERIALIZED (

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-def create_postgres_store(url: str) -> bool:
+def create_postgres_store(url: str, *, filling: bool = False) -> bool:
     """Makes the schema if there is none, or brings an older one up to date; whether it did."""
-    return create_schema(Server(url), SystemClock().new_id())
+    return create_schema(Server(url), SystemClock().new_id(), filling=filling)
 
 
 class ServerClock:
@@ -81,6 +81,7 @@ class PostgresStore(SqlStore):
     """A registry for many hosts. Threads share one connection; a fork opens its own."""
 
     acting: type[Acting] = Acting
+    check_version = staticmethod(check_version)
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         server = Server(url)
@@ -95,7 +96,7 @@ class PostgresStore(SqlStore):
         self._listeners: dict[tuple[int, int], Connection] = {}
         """One for each process and thread that waits: news that one has read would be lost to the other."""
         try:
-            check_version(server, self._rows("version"))
+            self.check_version(server, self._rows("version"))
         except MamError:
             self.close()
             raise
