@@ -31,21 +31,24 @@ class Change(Frozen):
     lines: tuple[Line, ...] = ()
 
     def then(self, job: Job, *lines: Line) -> Change:
-        return Change(job=job, lines=self.lines + lines)
+        return Change.of({"job": job, "lines": self.lines + lines})
 
 
 def unchanged(job: Job) -> Change:
-    return Change(job=job)
+    return Change.of({"job": job, "lines": ()})
 
 
 def line(event: str, moment: Moment, job: Job, **facts: object) -> Line:
-    told = {name: value for name, value in facts.items() if value is not None}
-    return {"timestamp": moment.second, "event": event, "job_id": job.job_id, **told}
+    said: Line = {"timestamp": moment.second, "event": event, "job_id": job.job_id}
+    for name, value in facts.items():
+        if value is not None:
+            said[name] = value
+    return said
 
 
 def touched(job: Job, moment: Moment, **fields: object) -> Job:
     """The job with some fields changed now; the clock may have stepped back since it was created."""
-    return job.replace(updated_at=max(job.created_at, moment.second), **fields)
+    return Job.of({**job.__dict__, "updated_at": max(job.created_at, moment.second), **fields})
 
 
 def moved(

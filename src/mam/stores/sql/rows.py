@@ -7,6 +7,8 @@ For the same reason an act looks only at what it changed: what it left alone is 
 from __future__ import annotations
 
 import json
+from _operator import is_not
+from itertools import compress
 
 from mam.errors import BadRecord
 from mam.jobs.lease import Lease
@@ -36,6 +38,8 @@ else:
         return "".join(_encode(value, 0))
 
 
+_NAMES = Job.field_names
+_STATUSES = {status.value: status for status in Status}
 _ABSENT = object()
 _TOPICS = "python/mqtt/jobs/"
 _USUAL = {**Job.field_defaults, "broker": NO_BROKER, "expected_artifacts": []}
@@ -56,7 +60,7 @@ class Row:
         self._fields = fields = _loaded(record, store)
         try:
             whole = {**_NEW, "topic_prefix": _TOPICS + fields["job_id"], **fields, "prompt": prompt}
-            whole["status"] = Status(fields["status"])
+            whole["status"] = _STATUSES[fields["status"]]
             if whole["lease"] is not None:
                 whole["lease"] = Lease(**whole["lease"])
             if len(whole) == len(_NEW) and whole["schema_version"] == 1 and fields.keys() >= _FIXED:
@@ -72,10 +76,9 @@ class Row:
 
     def after(self, job: Job) -> tuple[Row, Json]:
         """The row of the same job after an act, and the fields that it changed."""
-        old = self.job.__dict__
-        changed = {
-            name: value for name, value in job.__dict__.items() if value is not old[name] and value != old[name]
-        }  # fmt: skip
+        old, new = self.job.__dict__, job.__dict__
+        touched = compress(_NAMES, map(is_not, new.values(), old.values()))
+        changed = {name: new[name] for name in touched if new[name] != old[name]}
         if "unknown" in changed:
             del changed["unknown"]
             changed.update(job.unknown)
