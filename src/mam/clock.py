@@ -43,7 +43,7 @@ class SystemClock:
     """The real thing."""
 
     def now(self) -> Moment:
-        return Moment(wall_ms=time.time_ns() // 1_000_000, boot_ms=_boot_ms(), boot_id=boot_id())
+        return Moment.of({"wall_ms": time.time_ns() // 1_000_000, "boot_ms": _boot_ms(), "boot_id": boot_id()})
 
     def new_id(self) -> str:
         return os.urandom(16).hex()
@@ -108,9 +108,11 @@ def _days(year: int, month: int, day: int) -> int:
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 719_469
 
 
+_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 def _boot_ms() -> int:
-    which = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime_ns(which) // 1_000_000
+    return time.clock_gettime_ns(_SINCE_BOOT) // 1_000_000
 
 
 _boot_id: str | None = None

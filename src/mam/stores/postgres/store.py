@@ -171,8 +171,8 @@ class PostgresStore(SqlStore):
     def change(self, job_id: str, act: Act) -> Job:
         """Most jobs end as this store left them. That takes one trip and not two: the act is decided before it, and the
         server does it only if the job is still the same. In all other cases the act is done as any other."""
-        row, moment = self._last, self._guessed_moment()
-        if row is None or moment is None or row.job.job_id != job_id or row.job.exclusive or row.root:
+        row, moment = self._known.get(job_id), self._guessed_moment()
+        if row is None or moment is None or row.job.exclusive or row.root:
             return super().change(job_id, act)
         try:
             change = act(row.job, moment)
@@ -191,7 +191,7 @@ class PostgresStore(SqlStore):
         values = {**job_values(after), **entry, **event, "before": row.record, "now": moment.wall_ms}
         done = self._acting.at_once([("end job", values), ("ended", {"job_id": job_id, "root": None})])
         if done:
-            self._last = after
+            self._known.pop(job_id, None)
             return change.job
 
         def again(found: Job, now: Moment) -> Change:

@@ -46,6 +46,20 @@ SELECT record, prompt, root FROM job INDEXED BY job_claim JOIN prompt USING (job
 WHERE label = :label AND status = 'pending' AND blocked = 0
 ORDER BY priority DESC, number LIMIT 1
 
+-- name: ready
+-- The same, and whether anything stands before it: somebody's time has come, an end has not been told to all yet,
+-- something is paused. With no job there is nothing to hurry for, and each of these is asked for by itself.
+SELECT record, prompt, root,
+       EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
+               WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
+                 AND :boot_id <> '')
+       OR EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
+                  WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms)
+       OR EXISTS (SELECT 1 FROM unsettled) OR EXISTS (SELECT 1 FROM pause)
+FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
+WHERE label = :label AND status = 'pending' AND blocked = 0
+ORDER BY priority DESC, number LIMIT 1
+
 -- name: first of others
 -- From agent to agent, so that ten thousand jobs of one that is paused are one step.
 WITH RECURSIVE agents (agent) AS (
@@ -119,6 +133,12 @@ UPDATE job
 SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
     claimant_agent = :claimant_agent, record = :record
 WHERE job_id = :job_id
+
+-- name: update known job
+UPDATE job
+SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
+    claimant_agent = :claimant_agent, record = :record
+WHERE job_id = :job_id AND record = :before
 
 -- name: insert entry
 INSERT INTO journal (job_id, fields, lines) VALUES (:job_id, :fields, :lines)
