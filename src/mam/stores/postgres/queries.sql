@@ -71,6 +71,22 @@ SELECT job_id, pg_current_xact_id()::text FROM (
 -- name: lock root
 SELECT FROM job WHERE job_id = %(root)s FOR UPDATE
 
+-- name: ready
+-- The first that may be claimed, and whether anything stands before it: somebody's time has come, an end has not been
+-- told to all yet, something is paused here. The rest is as in `look`; with no job, or with something before it, that
+-- is asked.
+SELECT record, prompt, root, (extract(epoch FROM statement_timestamp()) * 1000)::bigint,
+       EXISTS (SELECT FROM job WHERE due_ms <= (extract(epoch FROM statement_timestamp()) * 1000)::bigint)
+       OR EXISTS (SELECT FROM unsettled) OR EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s)),
+       pg_current_xact_id()::text
+FROM (
+    SELECT record, prompt, root FROM job
+    WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    ORDER BY priority DESC, number LIMIT 1
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS held
+
 -- name: look
 -- All that a claim has to know, by the server's clock: the time; what is due by it; whether those that come after a job
 -- that has ended are still to be told; whether something is paused here; and else the first that may be claimed.
@@ -168,10 +184,16 @@ SELECT (SELECT min(boot_ms) FROM job WHERE boot_id = %(boot_id)s) - %(boot_ms)s:
            - %(wall_ms)s::bigint,
        (SELECT 0 WHERE EXISTS (SELECT FROM unsettled))
 
+-- name: news
+-- A part of those that write. Those who wait are told only when a job may be claimed or has ended, and only if there are
+-- any: a notification makes commits wait for each other. Lock 1 is shared by those who listen; lock 2 by those who have
+-- looked for them and are not done yet (`listen`).
+CASE WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
+     WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
+     ELSE pg_notify('mam_news', '') IS NOT NULL END
+
 -- name: insert job
--- With its entry in the journal, as all that writes a job: one statement is half the work of two. Those who wait are
--- told only when a job may be claimed or has ended, and only if there are any: a notification makes commits wait for each
--- other. Lock 1 is shared by those who listen; lock 2 by those who have looked for them and are not done yet (`listen`).
+-- With its entry in the journal, as all that writes a job: one statement is half the work of two.
 WITH made AS (
     INSERT INTO job
         (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
@@ -182,10 +204,7 @@ WITH made AS (
          %(prompt)s, %(record)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
-    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
-    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
-    ELSE pg_notify('mam_news', '') IS NOT NULL END
+RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: update job
 WITH updated AS (
@@ -195,10 +214,7 @@ WITH updated AS (
     WHERE job_id = %(job_id)s
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
-    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
-    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
-    ELSE pg_notify('mam_news', '') IS NOT NULL END
+RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: update job and tell
 WITH updated AS (
@@ -210,10 +226,7 @@ WITH updated AS (
     INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
-    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
-    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
-    ELSE pg_notify('mam_news', '') IS NOT NULL END
+RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: end job
 -- The whole act in one trip, for a job that is just as the writer left it, judged at a time that is the server's. FOR
@@ -232,10 +245,7 @@ WITH held AS MATERIALIZED (
     INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM held
 )
 INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM held
-RETURNING number, CASE
-    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
-    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
-    ELSE pg_notify('mam_news', '') IS NOT NULL END
+RETURNING number, {news}
 
 -- name: has ended
 -- A job ends once, so that whoever finds this entry has found the one that it wrote.

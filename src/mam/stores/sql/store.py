@@ -125,6 +125,9 @@ class SqlStore(SqlArchive):
         that is older than the one that registered it, or followers would meet them in the wrong order."""
         if request.agent_id is not None and request.generation_id is not None:
             self.announce(request.agent_id, request.generation_id)
+        return self._claim_first(request)
+
+    def _claim_first(self, request: Request) -> Job | None:
         job, settled = self._act(lambda: self._settle_or_claim(request))
         return self._act(lambda: self._claim(request, self._look(request, 0))) if settled else job
 
