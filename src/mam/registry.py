@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from mam.clock import Moment
-    from mam.jobs.change import Change
+    from mam.jobs.change import Change, Line
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
@@ -52,13 +52,38 @@ class Registry:
         """The one job id that begins with `text`. An id that is exactly that wins over longer ones."""
         if not rules.is_job_id(text):
             raise UnknownJob(job=repr(text[:80]), store=self.store.address)
-        return only_match(text, self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1), self.store.address)
+        found = self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1)
+        found = found or self.store.archived_with_prefix(text, CANDIDATES_SHOWN + 1)
+        return only_match(text, found, self.store.address)
 
     def get(self, job: str) -> Job:
-        return self._by_id(job, self.store.get)
+        """The job, from the archive if it has been moved there."""
+        return self._by_id(job, self._stored)
+
+    def events(self, job: str) -> list[Line]:
+        """What was told about a job, wherever it is."""
+        found = self.get(job)
+        kept = self.store.archived(found.job_id) if found.status.ended else None
+        return self.store.events(found.job_id) if kept is None else kept.events
+
+    def _stored(self, job_id: str) -> Job:
+        try:
+            return self.store.get(job_id)
+        except UnknownJob:
+            kept = self.store.archived(job_id)
+            if kept is None:
+                raise
+            return kept.job
 
     def select(self, query: Query) -> Iterator[Job]:
         return self.store.select(query)
+
+    def select_archived(self, query: Query) -> Iterator[Job]:
+        """The same among those that were moved into the archive."""
+        from mam.stores.common import matches
+
+        found = (kept.job for kept in self.store.archive_contents(newest_first=True))
+        return (job for job in found if matches(query, job))
 
     def explain(self, job: str) -> tuple[Job, list[str]]:
         from mam.jobs.explain import Surroundings, explain
@@ -236,6 +261,12 @@ class Registry:
         self._tell()
         return settled
 
+    def archive(self, job_ids: Sequence[str]) -> list[str]:
+        """Out of the way of the others; those that were moved. `get` still finds them."""
+        moved = self.store.archive(job_ids)
+        self._tell()
+        return moved
+
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def follow(self, job_ids: Sequence[str], timeout: float | None = None) -> Iterator[Job]:
@@ -269,7 +300,7 @@ class Registry:
         """Each of them as it is now. One that is gone or broken is not waited for, and does not stop the others."""
         for job_id in job_ids:
             try:
-                job = self.store.get(job_id)
+                job = self._stored(job_id)
             except (UnknownJob, BadRecord) as error:
                 lost.append(error)
                 open_ids.discard(job_id)
@@ -315,6 +346,9 @@ class Registry:
             except _LookFirst as stopped:
                 assert look is not None
                 look(stopped.job)
+            except UnknownJob:
+                old = self._stored(job_id)
+                raise Refused(why=f"Job {job_id} is {old.status} and archived; nothing changes it any more.") from None
             return self.store.change(job_id, act)
 
         try:

@@ -70,7 +70,7 @@ def heartbeat(
     lease = lease_of(_renewal_seconds(job, lease_seconds), moment)
     said = line("renewed", moment, job, attempt=job.attempt, unfenced=_unfenced(attempt))
     signs = {"heard_at": moment.second} if heard else {}
-    return Change(job=touched(job, moment, lease=lease, **signs), lines=(said,))
+    return Change(job=touched(job, moment, {"lease": lease, **signs}), lines=(said,))
 
 
 def complete(
@@ -184,7 +184,7 @@ def say(job: Job, moment: Moment, attempt: int | None, *, told: Telling | None =
     said = {name: word for name, word in words.items() if word is not None}
     if told is not None:
         said.update({"detail": told.detail} if told.detail else {}, **({"data": told.data} if told.data else {}))
-    heard = _renewed_by_event(touched(job, moment, said={"at": moment.second, **said}), moment)
+    heard = _renewed_by_event(touched(job, moment, {"said": {"at": moment.second, **said}}), moment)
     return Change(job=heard, lines=(line("said", moment, job, attempt=attempt, status=words["status"]),))
 
 

@@ -72,7 +72,7 @@ def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment, 
     restored = _restored(before, found, given)
     if taken or restored:
         said = line("adopted", moment, job, fields=sorted(taken) or None, restored=restored or None)
-        change = change.then(touched(job, moment, **taken), said)
+        change = change.then(touched(job, moment, taken), said)
     if found.last_seq > job.last_seq:
         change = marked(change, "imported", found.last_seq, moment)
     return _with_status(change, found, moment, rival)

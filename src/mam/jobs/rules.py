@@ -56,7 +56,7 @@ def check_name(what: str, text: str) -> str:
     check_text(what, text, NAME_LIMIT)
     if not text.strip():
         raise BadInput(why=f"the {what} is empty")
-    if any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in text):
+    if not text.isprintable() and any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in text):
         raise BadInput(why=f"the {what} contains a control character")
     return text
 

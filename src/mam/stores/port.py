@@ -13,7 +13,7 @@ from mam.jobs.status import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
     from mam.clock import Clock, Moment
@@ -64,6 +64,14 @@ class Entry(Frozen):
     fields: dict[str, Any] | None
     """The fields that changed, with their new values; None when the job is gone."""
     lines: tuple[Line, ...]
+
+
+class Kept(Frozen):
+    """A whole job: its record and everything that was told about it."""
+
+    job: Job
+    events: list[Line]
+    """As `Store.events` gives them."""
 
 
 class Problem(Frozen):
@@ -164,6 +172,27 @@ if TYPE_CHECKING:
 
         def events(self, job_id: str) -> list[Line]:
             """Payloads and markers of one job, in the order of their sequence numbers."""
+
+        def archive(self, job_ids: Sequence[str]) -> list[str]:
+            """Move ended jobs out of the way of the others; the ids of those that were moved.
+
+            One that has not ended, that somebody waits for, or that is the newest of all stays, and so does one that
+            is not there. Atomic for each job: it is in the registry or in the archive, whenever one looks.
+            """
+
+        def archived(self, job_id: str) -> Kept | None: ...
+
+        def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
+            """Ids in the archive that begin so, in order, `limit` at most."""
+
+        def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+            """Everything in the archive, lowest number first, or highest."""
+
+        def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
+            """Put jobs of another registry here as they are, numbers and all, in the place of those with the same id.
+
+            Only for a registry that is being filled and that nobody works on. Durable when it returns.
+            """
 
         def end(self) -> str:
             """The cursor behind the last entry."""

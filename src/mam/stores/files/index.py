@@ -266,6 +266,9 @@ class Index:
             *(status.value for status in statuses), query.label, query.label, query.since, query.since,
         )  # fmt: skip
 
+    def highest_number(self) -> int:
+        return int(self._one("SELECT coalesce(max(number), 0) FROM job")[0])
+
     def stamps(self) -> Iterator[tuple[str, int, int, int]]:
         return iter(self._all("SELECT job_id, inode, modified_ns, size FROM job"))
 

@@ -12,7 +12,7 @@ from mam.jobs import acts
 from mam.jobs.claiming import claimable
 from mam.jobs.pause import passed_over, seconds_until_lifted
 from mam.stores.common import check_exclusive, checked_needed, claimed, matches, soonest
-from mam.stores.files.book import INDEX, STORE, Book, Step
+from mam.stores.files.book import ARCHIVE, INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
 from mam.stores.files.directory import Directory, make_directories
 from mam.stores.files.event_log import read_events
@@ -25,15 +25,16 @@ from mam.stores.port import Entry, Problem, Registration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
     from mam.clock import Clock
     from mam.jobs.change import Line
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
+    from mam.stores.files.archive import Archive
     from mam.stores.files.read_only import ReadOnlyView
-    from mam.stores.port import Act, Query, Request
+    from mam.stores.port import Act, Kept, Query, Request
     from mam.stores.watch import Watch
 
     T = TypeVar("T")
@@ -169,6 +170,32 @@ class FilesStore:
     def events(self, job_id: str) -> list[Line]:
         return self._read(lambda book: read_events(book.directory.descriptor, job_id), lambda view: view.events(job_id))
 
+    # -- the archive, imported by those who use it -------------------------------------------------------------------
+
+    def archive(self, job_ids: Sequence[str]) -> list[str]:
+        from mam.stores.files.archiving import archive
+
+        return self._alone(lambda book: archive(book, job_ids))
+
+    def archived(self, job_id: str) -> Kept | None:
+        return self._archive().get(job_id)
+
+    def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        return self._archive().with_prefix(prefix, limit)
+
+    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+        return self._archive().contents(newest_first=newest_first)
+
+    def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
+        from mam.stores.files.archiving import take_in
+
+        self._alone(lambda book: take_in(book, batch, archived=archived))
+
+    def _archive(self) -> Archive:
+        from mam.stores.files.archive import Archive
+
+        return Archive(self.home)
+
     # -- the journal -----------------------------------------------------------------------------------------------
 
     def end(self) -> str:
@@ -289,6 +316,9 @@ def _register(book: Book, draft: Job) -> Registration:
     )
     if known:
         return Registration(job=book.load(known), created=False)
+    archived = _archived_before(book, draft)
+    if archived is not None:
+        return Registration(job=archived, created=False)
     if book.records.exists(draft.job_id):
         raise AlreadyRegistered(job=draft.job_id)
     needed = checked_needed(draft, book.needed(draft), book.directory.path, book.newest) if draft.after else {}
@@ -301,6 +331,19 @@ def _announce(book: Book, agent_id: str, generation_id: str) -> list[Job]:
     from mam.stores.files.generations import announce
 
     return announce(book, agent_id, generation_id)
+
+
+def _archived_before(book: Book, draft: Job) -> Job | None:
+    """The one that was registered in its place and is archived by now."""
+    if not os.path.exists(os.path.join(book.home, ARCHIVE)):
+        return None
+    with book.archive() as archive:
+        if archive.has(draft.job_id):
+            raise AlreadyRegistered(job=draft.job_id)
+        kept = archive.with_key(draft.key) if draft.key is not None else None
+        if kept is None and draft.retry_of is not None:
+            kept = archive.retry_of(draft.retry_of)
+    return None if kept is None else kept.job
 
 
 def _claim(book: Book, request: Request) -> Job | None:

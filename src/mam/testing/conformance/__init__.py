@@ -19,7 +19,7 @@ pytest.register_assert_rewrite(
     *(
         f"mam.testing.{name}"
         for name in (
-            "tasks", "conformance.base", "conformance.claims", "conformance.dependencies",
+            "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.dependencies",
             "conformance.durability", "conformance.exclusive", "conformance.fences", "conformance.generations",
             "conformance.pauses",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
@@ -28,7 +28,8 @@ pytest.register_assert_rewrite(
     )
 )  # fmt: skip
 
-from mam.testing.conformance.claims import Claims  # noqa: E402 - after the assertions are made to speak
+from mam.testing.conformance.archives import Archives  # noqa: E402 - after the assertions are made to speak
+from mam.testing.conformance.claims import Claims  # noqa: E402
 from mam.testing.conformance.dependencies import Dependencies  # noqa: E402
 from mam.testing.conformance.durability import Durability  # noqa: E402
 from mam.testing.conformance.exclusive import Exclusive  # noqa: E402
@@ -48,7 +49,7 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Generations,
-    Races,
+    Archives, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
