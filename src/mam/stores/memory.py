@@ -175,7 +175,7 @@ class MemoryStore:
                 self._archive[job.job_id] = Kept(job=job, events=self.events(job.job_id))
                 del self._jobs[job.job_id]
                 self._append(job.job_id, None, (archived_line(job.job_id, self.clock.now()),))
-            return [job.job_id for job in moved]
+            return [job_id for job_id in job_ids if job_id in self._archive]
 
     def archived(self, job_id: str) -> Kept | None:
         return self._archive.get(job_id)

@@ -174,7 +174,7 @@ if TYPE_CHECKING:
             """Payloads and markers of one job, in the order of their sequence numbers."""
 
         def archive(self, job_ids: Sequence[str]) -> list[str]:
-            """Move ended jobs out of the way of the others; the ids of those that were moved.
+            """Move ended jobs out of the way of the others; the ids of those that are in the archive now.
 
             One that has not ended, that somebody waits for, or that is the newest of all stays, and so does one that
             is not there. Atomic for each job: it is in the registry or in the archive, whenever one looks.

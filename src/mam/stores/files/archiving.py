@@ -34,14 +34,17 @@ def archive(book: Book, job_ids: Sequence[str]) -> list[str]:
     newest = book.index.highest_number()
     found = [job for job_id in job_ids if (job := _loaded(book, job_id)) is not None]
     moved = [job for job in found if job.status.ended and job.number < newest]
+    gone = {job.job_id for job in moved}
     if moved:
         kept = [Kept(job=job, events=read_events(book.directory.descriptor, job.job_id)) for job in moved]
         with Archive(book.home) as place:
             place.put(kept)
         moment = book.clock.now()
-        ids = [job.job_id for job in moved]
+        ids = list(gone)
         book.remove({job_id: archived_line(job_id, moment) for job_id in ids}, lambda: remove_files(book, ids))
-    return [job.job_id for job in moved]
+    held = {job.job_id for job in found} - gone
+    with Archive(book.home) as place:
+        return [job_id for job_id in job_ids if job_id in gone or (job_id not in held and place.has(job_id))]
 
 
 def remove_files(book: Book, job_ids: Sequence[str]) -> None:

@@ -48,7 +48,7 @@ class Archives(StoreCase):
         (done,) = self.ended(registry)
         assert registry.archive([pending, "nobody00", done]) == [done]
         assert registry.get(pending).status is Status.PENDING
-        assert registry.archive([done]) == [], "it is there already"
+        assert registry.archive([done]) == [done], "it is there already"
 
     def test_the_newest_stays_so_that_no_number_is_given_twice(self, registry: Registry) -> None:
         first, last = registered(registry, 2)
