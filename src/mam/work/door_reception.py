@@ -172,6 +172,7 @@ class Reception:
     def _carry_out(self, visit: Visit) -> None:
         asked, door = visit.asked, visit.door
         assert asked is not None
+        door.announce()
         if asked.verb == "wait":
             self._park(visit, Wait(door.bound, asked))
             return
