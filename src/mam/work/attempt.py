@@ -86,6 +86,7 @@ class Attempt:
             return self._judged(None, SAID, (), place)
         open_door = self._crew.doors.open
         with open_door(self.job.job_id, self.job.attempt, self.watching.spoke, self._beginning.tell) as door:
+            self.watching.is_waiting = lambda: door.waits > 0
             last = self._agent(launch, place, door)
         return self._judged(last, launch.success, launch.retry_codes, place)
 

@@ -47,6 +47,8 @@ class Door:
         self.bound = bound
         self.visits: set[Visit] = set()
         self.turns: deque[Visit] = deque()
+        self.waits = 0
+        """How many of the visitors wait for the job's children; any thread may look."""
         self.listens_again_at: float | None = None
         self.listener: socket.socket | None = _listening(address)
         self._doors = doors

@@ -17,6 +17,7 @@ from mam.work.messages import Output, Started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from mam.jobs.record import Job
@@ -59,6 +60,8 @@ class Watching:
         """Why the attempt was ended from outside; None when it ended by itself."""
         self.lingered = False
         """Whether the agent had to be ended after it had said that it was done, which is no failure of its own."""
+        self.is_waiting: Callable[[], bool] = lambda: False
+        """Whether the agent waits at its door for jobs that it handed out, which is no silence of its own."""
         self.heard_words = False
         """Whether the agent may have said how it ended; it may have done so unheard, past its door."""
 
@@ -170,6 +173,8 @@ class Watching:
         elif now >= lingers and self._run is not None:
             self.lingered = True
             self._run.stop(self._grace, LINGERED)
+        elif now >= quiet and self.is_waiting():
+            self.sign()
         elif now >= quiet:
             self._gone_quiet()
 
