@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 CANDIDATES_SHOWN = 10
+TOKEN_BYTES = 32
 NAP_SECONDS = 30.0
 """Longest sleep of anyone who waits. News wakes sleepers earlier; this only bounds what a lost wake-up can cost."""
 
@@ -101,15 +102,25 @@ class Registry:
 
     # -- handing out ---------------------------------------------------------------------------------------------
 
-    def register(self, *, prompt: str, agent: str, job_id: str | None = None, **choices: Any) -> Registration:
-        """A new job; `choices` are those of `draft_job`."""
+    def register(
+        self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any
+    ) -> Registration:
+        """A new job; `choices` are those of `draft_job`. With `sign` its events are signed by a token of its own."""
         from mam.jobs.draft import draft_job
 
         choices["after"] = [self.resolve(needed) for needed in choices.get("after", ())]
         draft = draft_job(job_id=job_id or self.store.clock.new_id(), prompt=prompt, agent=agent, **choices)
+        if sign:
+            self._keep_token(draft.job_id)
         registration = self.store.register(draft)
         self._tell()
         return registration
+
+    def _keep_token(self, job_id: str) -> None:
+        """Before the job is there: one that shall be signed never speaks without a token."""
+        from secrets import token_urlsafe
+
+        self.store.keep_secrets(job_id, {"auth_token": token_urlsafe(TOKEN_BYTES)})
 
     def retry(self, job: str) -> Registration:
         """A new job that does an ended one's work again. Asked twice, it answers with the same one."""
@@ -120,10 +131,7 @@ class Registry:
             raise Refused(why=f"Job {old.job_id} is {old.status}; only an ended job is retried.")
         new_id = self.store.clock.new_id()
         if "auth_token" in self.store.secrets(old.job_id):
-            from secrets import token_urlsafe
-
-            # Before the job is there: one that shall be signed never speaks without a token.
-            self.store.keep_secrets(new_id, {"auth_token": token_urlsafe(32)})
+            self._keep_token(new_id)
         registration = self.store.register(draft_retry(old, new_id))
         if not registration.created and registration.job.status.ended:
             new = registration.job

@@ -2,9 +2,9 @@
 
 An act is written in this order, and may be cut off anywhere:
 
-1. the new records, under temporary names, synced   (cut off here: leftovers, swept later)
+1. the new records, under temporary names           (cut off here: leftovers, swept later)
 2. one frame in the journal, synced                 (THE COMMIT: from here on the act has happened)
-3. records renamed, event logs appended, directory stamped and synced
+3. records synced and renamed, event logs appended, directory stamped and synced
 4. the index, with the place in the journal up to which all this is true
 
 Whoever comes next and finds the journal ahead of the index repeats step 3 and 4 (catch_up.py).
@@ -334,7 +334,7 @@ class Book:
             self.index.put(draft.step.change.job, draft.fields, draft.stamp)
         for file, problem in problems.items():
             self.index.note_problem(file, problem, NO_STAMP)
-        self.index.commit(self.applied)
+        self._carried_out()
 
     def append_events(self, job_id: str, lines: Sequence[Line]) -> str | None:
         """What is wrong with the job's event log, if anything: it is made from the journal, and stops nobody."""
@@ -345,6 +345,10 @@ class Book:
 
         return append_events(self.directory, job_id, told)
 
+    def _carried_out(self) -> None:
+        self.index.commit(self.applied)
+        self.journal.mark(self.applied.place, self.applied.directory_ns)
+
     def _check_not_behind(self) -> None:
         if self.behind:
             raise StoreUnavailable(store=self.directory.path, problem="the last act is not fully carried out yet")
@@ -354,7 +358,7 @@ class Book:
         self._check_not_behind()
         self.index.begin()
         write()
-        self.index.commit(self.applied)
+        self._carried_out()
 
 
 def _said(error: OSError) -> str:

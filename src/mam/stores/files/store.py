@@ -17,8 +17,9 @@ from mam.stores.files.catch_up import catch_up
 from mam.stores.files.directory import Directory, make_directories
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
-from mam.stores.files.journal import parse_place
+from mam.stores.files.journal import Place, parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
+from mam.stores.files.mark import IN_WORK
 from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.records import Records
 from mam.stores.port import Entry, Problem, Registration
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
     from mam.stores.files.archive import Archive
+    from mam.stores.files.mark import Mark
     from mam.stores.files.read_only import ReadOnlyView
     from mam.stores.port import Act, Kept, Query, Request
     from mam.stores.watch import Watch
@@ -202,8 +204,9 @@ class FilesStore:
         return self._read(lambda book: str(book.journal.end()), lambda _view: BEGINNING)
 
     def entries(self, cursor: str | None) -> Iterator[Entry]:
-        """Reads up to where the journal ended under the lock, so that no frame is met before it is durable."""
-        end = parse_place(self.end())
+        """Reads up to where the journal is known to be durable: by its mark, or else by the lock."""
+        mark = self._mark()
+        end = parse_place(self.end()) if mark is None else Place(first=mark.first, offset=mark.offset)
         begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
         for frame, behind in self._opened().journal.read(place, end, _go_on):
@@ -216,13 +219,22 @@ class FilesStore:
         self._notice_fork()
         watch = self._watches.get(get_ident())
         if watch is None:
-            from mam.stores.watch import Watch, records_changed
+            from mam.stores.files.following import open_watch
 
-            self._watches[get_ident()] = Watch(self.address, records_changed())
+            self._watches[get_ident()] = open_watch(self.address, self.home)
             return True  # something may have happened before the watch began: look once more
-        if self.end() != cursor:
-            return True
-        return watch.wait(timeout)
+        from mam.stores.files.following import await_news
+
+        return await_news(watch, cursor, timeout, self._mark, self.end)
+
+    def _mark(self) -> Mark | None:
+        """Where the journal ends, if that can be told without the lock, and nobody but mam has been here since."""
+        self._notice_fork()
+        book = self._book
+        mark = None if book is None or not self._directory.is_still() else book.journal.marked()
+        if mark is None or mark.directory_ns in (IN_WORK, self._directory.modified_ns()):
+            return mark
+        return None
 
     def due_in(self) -> float | None:
         moment = self.clock.now()
