@@ -189,6 +189,27 @@ def _end_sleepers(sessions: Sessions) -> None:
             send(left, signal.SIGKILL)
 
 
+def test_jobs_of_a_session_that_is_over_or_of_another_life_are_a_drift(sessions: Sessions) -> None:
+    mam = sessions.mam
+    job, agent = a_job(mam), mam("agents", "start", "gpu", "--", "cat").line.split("\t")[0]
+    generation = sessions.record("gpu")["generation_id"]
+    assert mam("pick", "-s", LABEL, "--agent-id", agent, "--generation", generation).line == job
+    assert sessions.status("gpu")["drift"] == []
+    assert "gpu" in mam.on_terminal("agents", "list").out
+    assert mam("agents", "stop", "gpu").code == 0
+    drift = f"the record is stopped, job {job[:8]} still runs for it"
+    assert sessions.status("gpu")["drift"] == [drift]
+    shown = mam.on_terminal("agents", "status").out
+    assert "COMPANION" in shown
+    assert drift in " ".join(shown.split())
+
+    elsewhere = mam.home / "elsewhere"
+    second = mam("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m", MAM_AGENTS_DIR=str(elsewhere))
+    ran = mam("agents", "status", "gpu", "--json", MAM_AGENTS_DIR=str(elsewhere))
+    assert second.code == 0
+    assert f"job {job[:8]} is held by generation {generation}, and not by the one of the record" in ran.json[0]["drift"]
+
+
 def test_half_a_session_is_refused_and_an_agent_alone_is_none(mam: Mam) -> None:
     job = a_job(mam)
     for words in (("--agent-id", "gpu"), ("--generation", "g")):

@@ -79,7 +79,9 @@ def with_jobs(status: Status, running: list[Job] | None) -> Status:
         life = holder.get("generation_id")
         fields = {"job_id": job.job_id, "attempt": job.attempt, "label": job.agent_session, "generation_id": life}
         jobs.append(fields)
-        if life not in (None, status.generation_id):
+        if life is not None and status.record != LIVE:
+            drift.append(f"the record is {status.record}, job {job.job_id[:8]} still runs for it")
+        elif life not in (None, status.generation_id):
             drift.append(f"job {job.job_id[:8]} is held by generation {life}, and not by the one of the record")
     return status.replace(jobs=tuple(jobs), drift=tuple(drift))
 

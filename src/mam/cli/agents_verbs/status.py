@@ -9,7 +9,7 @@ from mam.agents.answer import Look
 from mam.agents.resolve import needed
 from mam.agents.status import status_of, with_jobs
 from mam.cli.agents_verbs.common import add_whom, answer_of, directory_of
-from mam.cli.output import put, put_json_array, say
+from mam.cli.output import person_reads, put, put_json_array, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ def run(options: Options) -> int:
     found = [with_jobs(status_of(look, now), running) for look in looks]
     if options.json:
         put_json_array({**status.as_dict(), "drift": list(status.drift)} for status in found)
+    elif person_reads():
+        _show(found)
     else:
         for status in found:
-            put(status.agent_id, status.agent_name, status.record, status.tmux, status.process, status.companion,
-                _jobs(status), "; ".join(status.drift) or "-")  # fmt: skip
+            put(status.agent_id, *_columns(status), "; ".join(status.drift) or "-")
     return 1 if any(status.drift for status in found) else 0
 
 
@@ -56,6 +57,23 @@ def _running(options: Options) -> list[Job] | None:
     except MamError as error:
         say(f"jobs are unknown: {error}")
         return None
+
+
+def _columns(status: Status) -> tuple[str, ...]:
+    return status.agent_name, status.record, status.tmux, status.process, status.companion, _jobs(status)
+
+
+def _show(found: list[Status]) -> None:
+    if not found:
+        say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
+        return
+    from mam.cli.agents_verbs.table import put_table
+
+    headings = ("NAME", "RECORD", "TMUX", "PROCESS", "COMPANION", "JOBS", "ID")
+    put_table(headings, [(*_columns(status), status.agent_id[:8]) for status in found])
+    for status in found:
+        for drift in status.drift:
+            say(f"{status.agent_name}: {drift}")
 
 
 def _jobs(status: Status) -> str:
