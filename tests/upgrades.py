@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from mam.errors import GenerationLost
 from mam.jobs.record import parse_job
 from mam.jobs.status import Status
 from mam.registry import Registry
@@ -22,8 +25,12 @@ SINCE_2 = {"holder00": "running", "behind00": "pending", "after000": "waiting"}
 """What only version 2 could write: a key in use, one that waits for it, one that waits for `running0`."""
 
 
+SINCE_3 = {"session0": "running"}
+"""What only version 3 could write: a job that the second generation of `tpu` holds."""
+
+
 def jobs_of(version: int) -> dict[str, str]:
-    return {**STATUSES, **SINCE_2} if version >= 2 else STATUSES
+    return {**STATUSES, **(SINCE_2 if version >= 2 else {}), **(SINCE_3 if version >= 3 else {})}
 
 
 def check_everything_is_there(store: Store, version: int) -> None:
@@ -31,7 +38,8 @@ def check_everything_is_there(store: Store, version: int) -> None:
     jobs = jobs_of(version)
     assert {job.job_id: job.status.value for job in store.select(Query())} == jobs
     assert [job.number for job in store.select(Query())] == list(range(len(jobs), 0, -1))
-    assert {job.claimant for job in store.select(Query())} == {None}
+    held = {job.job_id: job.claimant for job in store.select(Query()) if job.claimant is not None}
+    assert held == ({"session0": {"agent_id": "tpu", "generation_id": "second"}} if version >= 3 else {})
     assert store.get("finished").result == "42"
     assert store.get("running0").prompt == "do running0; it's 한 job"
     assert [event["event"] for event in store.events("running0")] == ["progress"]
@@ -71,6 +79,8 @@ def check_work_goes_on(store: Store, version: int) -> None:
     if version >= 2:
         _check_what_version_2_knew(registry)
     _check_sessions(registry)
+    if version >= 3:
+        _check_what_version_3_knew(registry)
     check_replay(store)
 
 
@@ -83,6 +93,12 @@ def _check_what_version_2_knew(registry: Registry) -> None:
     assert freed.job_id == "after000", "the end of running0 was told; the key is still in use"
     registry.complete("holder00", attempt=1)
     assert registry.pick("keyed", owner="worker") == store.get("behind00")
+
+
+def _check_what_version_3_knew(registry: Registry) -> None:
+    with pytest.raises(GenerationLost):
+        registry.announce("tpu", "first")
+    assert [job.job_id for job in registry.announce("tpu", "third")] == ["session0"]
 
 
 def _check_sessions(registry: Registry) -> None:
