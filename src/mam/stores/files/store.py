@@ -109,6 +109,9 @@ class FilesStore:
             lambda book: book.index.with_prefix(prefix, limit), lambda view: view.ids_with_prefix(prefix, limit)
         )
 
+    def children(self, job_id: str) -> list[str]:
+        return self._read(lambda book: book.index.children(job_id), lambda view: view.children(job_id))
+
     def select(self, query: Query) -> Iterator[Job]:
         """The ids are those of one moment; each record is read when its turn comes."""
         chosen = self._read(lambda book: book.index.select(query), lambda view: view.chosen(query), thoroughly=True)
