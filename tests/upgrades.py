@@ -14,6 +14,8 @@ from mam.stores.port import Query
 from mam.testing.conformance.base import registered
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mam.stores.port import Store
 
 STATUSES = {
@@ -27,6 +29,12 @@ SINCE_2 = {"holder00": "running", "behind00": "pending", "after000": "waiting"}
 
 SINCE_3 = {"session0": "running"}
 """What only version 3 could write: a job that the second generation of `tpu` holds."""
+
+
+def data_of(folder: Path, version: int) -> str:
+    """The newest data that the version could hold: most versions only added what older data does without."""
+    newest = max(number for number in range(1, version + 1) if (folder / f"version_{number}.sql").exists())
+    return (folder / f"version_{newest}.sql").read_text(encoding="utf-8")
 
 
 def jobs_of(version: int) -> dict[str, str]:

@@ -58,6 +58,8 @@ ENVIRONMENT = {
     "MQTT_BROKER": "The broker, host or host:port; MQTT_PORT, MQTT_TLS, MQTT_USERNAME, MQTT_CA_CERTS, MQTT_CERTFILE, "
     "MQTT_KEYFILE and MQTT_CLIENT_ID_PREFIX say more about it. They win over `[broker]` of the settings.",
     "MQTT_PASSWORD": "Its password; never printed, stored in a record or handed to an agent.",
+    "MAM_INSECURE_BROKER": "1 allows a broker on another host without TLS, as `--insecure-broker` does: everybody on "
+    "the way can read and forge.",
     "MAM_CONFIG": "The user's file. It must be there when it is named.",
     "PGHOST": "As for every PostgreSQL program: the server, when the address names none; PGPASSWORD likewise.",
     "PGHOSTADDR": "The same, by number.",

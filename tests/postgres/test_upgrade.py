@@ -10,7 +10,7 @@ import pytest
 from mam.stores.postgres import schema as schemas
 from mam.stores.postgres.store import PostgresStore
 from tests.cli.command import Mam
-from tests.upgrades import check_everything_is_there, check_work_goes_on
+from tests.upgrades import check_everything_is_there, check_work_goes_on, data_of
 
 HERE = Path(__file__).parent
 
@@ -28,7 +28,7 @@ def old(database: str, version: int) -> str:
         connection.execute("CREATE SCHEMA mam")
         for name in schemas.SCHEMAS[:version]:
             connection.execute((folder / name).read_bytes())
-        connection.execute((HERE / f"version_{version}.sql").read_bytes())
+        connection.execute(data_of(HERE, version).encode())
     return database
 
 
