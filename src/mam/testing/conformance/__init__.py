@@ -20,8 +20,8 @@ pytest.register_assert_rewrite(
         f"mam.testing.{name}"
         for name in (
             "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.dependencies",
-            "conformance.durability", "conformance.exclusive", "conformance.family", "conformance.fences", "conformance.generations",
-            "conformance.pauses",
+            "conformance.durability", "conformance.exclusive", "conformance.family", "conformance.fences",
+            "conformance.generations", "conformance.pauses",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.time",
         )
