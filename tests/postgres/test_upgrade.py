@@ -29,6 +29,7 @@ def old(database: str, version: int) -> str:
         for name in schemas.SCHEMAS[:version]:
             connection.execute((folder / name).read_bytes())
         connection.execute(data_of(HERE, version).encode())
+        connection.execute("UPDATE mam.store SET version = %s", (version,))
     return database
 
 
