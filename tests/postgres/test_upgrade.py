@@ -50,9 +50,9 @@ def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: str, ver
 def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str, version: int) -> None:
     with psycopg.connect(old, autocommit=True) as connection:
         # Somebody's own, in the way of the last step of all.
-        connection.execute("CREATE TABLE public.x (a text); CREATE INDEX archive_chain ON public.x (a)")
+        connection.execute("CREATE TABLE public.x (a text); CREATE INDEX job_parent ON public.x (a)")
         connection.execute("ALTER TABLE public.x SET SCHEMA mam")
-        mam("init", "--store", old).failed(9, "archive_chain")
+        mam("init", "--store", old).failed(9, "job_parent")
         assert connection.execute("SELECT version FROM mam.store").fetchall() == [(version,)]
         connection.execute("DROP TABLE mam.x")
     assert mam("init", "--store", old).code == 0
