@@ -15,6 +15,8 @@ from mam.stores.port import Query
 from mam.testing.conformance.base import registered
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mam.stores.port import Store
 
 STATUSES = {

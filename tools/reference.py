@@ -19,6 +19,7 @@ from pathlib import Path
 from mam import config, errors
 from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS
 from mam.agents import errors as agent_errors
+from mam.bus.settings import ENVIRONMENT as ENVIRONMENT_OF_BROKER
 from mam.cli.agents import SUBVERBS
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
 from mam.config_tables import COMMAND_KEYS
@@ -55,9 +56,17 @@ ENVIRONMENT = {
     "AGENT, and with MAM_GENERATION for the session that `mam pick` claims for.",
     "MAM_AGENT_PREFIX": "What is written before the names of sessions: `MAM` or `HOUMAO`.",
     "MAM_GENERATION": "The life of that session.",
-    "MQTT_BROKER": "The broker, host or host:port; MQTT_PORT, MQTT_TLS, MQTT_USERNAME, MQTT_CA_CERTS, MQTT_CERTFILE, "
-    "MQTT_KEYFILE and MQTT_CLIENT_ID_PREFIX say more about it. They win over `[broker]` of the settings.",
-    "MQTT_PASSWORD": "Its password; never printed, stored in a record or handed to an agent.",
+    "MQTT_BROKER": "The broker, host or host:port. It and those that follow win over `[broker]` of the settings.",
+    "MQTT_PORT": "Its port; 1883, or 8883 with TLS.",
+    "MQTT_TLS": "1 or 0.",
+    "MQTT_USERNAME": "Who logs in; not handed to an agent.",
+    "MQTT_PASSWORD": "The password; never printed, stored in a record or handed to an agent.",
+    "MQTT_CA_CERTS": "A file of certificates that the broker's must be signed by; the system's if unset.",
+    "MQTT_CERTFILE": "A certificate to show to the broker.",
+    "MQTT_KEYFILE": "Its key, without a passphrase.",
+    "MQTT_CLIENT_ID_PREFIX": "How the names begin by which mam's connections are known to the broker; `mam` if unset.",
+    "MAM_INSECURE_BROKER": "1 allows a broker on another host without TLS, as `--insecure-broker` does: everybody on "
+    "the way can read and forge.",
     "MAM_CONFIG": "The user's file. It must be there when it is named.",
     "PGHOST": "As for every PostgreSQL program: the server, when the address names none; PGPASSWORD likewise.",
     "PGHOSTADDR": "The same, by number.",
@@ -259,6 +268,7 @@ def environment_names() -> set[str]:
     names: set[str] = set()
     for text in _sources():
         names.update(re.findall(r"os\.environ(?:\.get\(|\[)\"(\w+)\"", text))
+    names.update(ENVIRONMENT_OF_BROKER.values())
     return names
 
 

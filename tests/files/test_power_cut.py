@@ -10,6 +10,7 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
 
 CUTS = int(os.environ.get("MAM_POWER_CUTS", "12"))
+PATIENCE = 60.0
 SHUTDOWN = 0x8004587D
 FORGET_WHAT_IS_NOT_SYNCED = 2
 
@@ -54,7 +56,11 @@ class Disk:
         os.close(descriptor)
 
     def unmount(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+        """Waits until nobody has anything open there any more: what is mounted again meanwhile is the dead one."""
+        ends = time.monotonic() + PATIENCE
+        while subprocess.run(["umount", str(self.path)], check=False, capture_output=True).returncode:
+            assert time.monotonic() < ends, "somebody keeps the disk busy"
+            time.sleep(0.05)
 
 
 @pytest.fixture

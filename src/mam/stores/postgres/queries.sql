@@ -199,10 +199,10 @@ CASE WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
 WITH made AS (
     INSERT INTO job
         (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-         due_ms, boot_id, boot_ms, claimant_agent, prompt, record)
+         due_ms, boot_id, boot_ms, claimant_agent, parent, prompt, record)
     VALUES
         (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(key)s,
-         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(claimant_agent)s,
+         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(claimant_agent)s, %(parent)s,
          %(prompt)s, %(record)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
@@ -328,6 +328,19 @@ ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, sup
 
 -- name: held by
 SELECT job_id FROM job WHERE claimant_agent = %(agent_id)s AND status = 'running' ORDER BY number
+
+-- name: children
+SELECT job_id FROM job WHERE parent = %(parent)s ORDER BY number
+
+-- name: relay
+SELECT sent FROM relay WHERE broker = %(broker)s
+
+-- name: keep relay
+INSERT INTO relay (broker, sent) VALUES (%(broker)s, %(sent)s) ON CONFLICT (broker) DO UPDATE SET sent = excluded.sent
+
+-- name: relay lock is free
+-- Held until the end of the statement: those who only ask share it, and so do not see each other.
+SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%(name)s::text, %(space)s))
 
 -- name: keep secret
 INSERT INTO secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(secret)s)

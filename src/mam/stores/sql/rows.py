@@ -117,6 +117,7 @@ def job_values(row: Row) -> dict[str, Any]:
         "key": job.key,
         "retry_of": job.retry_of,
         "root": row.root,
+        "parent": job.parent_id,
         "exclusive": job.exclusive,
         "prompt": row.prompt,
     }

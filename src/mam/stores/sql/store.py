@@ -189,6 +189,9 @@ class SqlStore(SqlArchive, SqlDamage):
         rows = self._rows("ids with prefix", prefix=prefix, behind=prefix + "\U0010ffff", limit=limit)
         return [row[0] for row in rows]
 
+    def children(self, job_id: str) -> list[str]:
+        return [row[0] for row in self._rows("children", parent=job_id)]
+
     def select(self, query: Query) -> Iterator[Job]:
         below = sys.maxsize
         statuses = list(Status) if query.statuses is None else sorted(query.statuses)

@@ -122,9 +122,12 @@ SELECT (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
 
 -- name: insert job
 INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-                 due_ms, boot_id, boot_ms, claimant_agent, record)
+                 due_ms, boot_id, boot_ms, claimant_agent, parent, record)
 VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
-        :due_ms, :boot_id, :boot_ms, :claimant_agent, :record)
+        :due_ms, :boot_id, :boot_ms, :claimant_agent, :parent, :record)
+
+-- name: children
+SELECT job_id FROM job INDEXED BY job_parent WHERE parent = :parent ORDER BY number
 
 -- name: insert prompt
 INSERT INTO prompt (job_id, prompt) VALUES (:job_id, :prompt)
