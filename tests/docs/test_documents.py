@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.reference import docstrings_of, environment_names, error_classes, line_names, sentence_of
+from tools.reference import docstrings_of, environment_names, error_classes, key_names, line_names, sentence_of
 
 from mam.__main__ import VERBS
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
-from mam.config import Config
+from mam.config import SETTINGS, Config
 from mam.errors import MamError
 from mam.events.event import EVENTS
 from mam.jobs.status import MOVES, Status
@@ -87,7 +87,7 @@ def test_every_error_is_documented(kind: type[MamError]) -> None:
 @pytest.mark.parametrize(
     ("heading", "names"),
     [
-        ("## Settings", Config.field_names),
+        ("## Settings", key_names()),
         ("## Environment", environment_names()),
         ("## Statuses", list(Status)),
         ("## Events", EVENTS),
@@ -95,9 +95,14 @@ def test_every_error_is_documented(kind: type[MamError]) -> None:
     ],
 )
 def test_every_name_is_documented(heading: str, names: list[str]) -> None:
-    documented = {row[0].strip("`") for row in _rows(_read("docs/reference.md"), heading)}
+    section = _read("docs/reference.md").partition(heading)[2].partition("\n## ")[0]
+    documented = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
 
     assert set(names) <= documented
+
+
+def test_the_table_of_settings_has_every_setting() -> None:
+    assert tuple(setting.name for setting in SETTINGS) == Config.field_names
 
 
 def test_every_status_has_its_sentence() -> None:
