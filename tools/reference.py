@@ -54,6 +54,8 @@ ENVIRONMENT = {
     "PGHOST": "As for every PostgreSQL program: the server, when the address names none; PGPASSWORD likewise.",
     "PGHOSTADDR": "The same, by number.",
     "MAM_DEBUG": "1 shows the traceback of a bug in mam.",
+    "EDITOR": "What `mam config edit` opens.",
+    "VISUAL": "Wins over EDITOR.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
     "PATH": "Where agents, git and tmux are found; places in it that are not absolute are passed over.",
     "TMUX": "Whether `mam agents attach` is typed inside tmux already.",
