@@ -27,7 +27,8 @@ def configure(mam: Mam, text: str) -> Path:
 
 
 def values(mam: Mam, **env: str) -> dict[str, tuple[object, str]]:
-    return {row["key"]: (row["value"], row["source"]) for row in mam("config", "list", "--json", **env).json}
+    mam.env.update(env)
+    return {row["key"]: (row["value"], row["source"]) for row in mam("config", "list", "--json").json}
 
 
 def test_every_value_says_where_it_comes_from(mam: Mam) -> None:

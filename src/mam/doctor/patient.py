@@ -1,0 +1,92 @@
+"""What the checks look at: the settings and the store, as far as they can be opened."""
+
+from __future__ import annotations
+
+import os
+
+from mam.config import Config, load_config
+from mam.errors import MamError, StoreUnavailable
+from mam.workspace import FILES, POSTGRES, SQLITE_KIND, locate, open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.doctor.survey import Survey
+    from mam.stores.port import Store
+    from mam.workspace import Located
+
+
+class Patient:
+    """Nothing here raises but `store`, which says why there is none. What was wrong with one way to look at it must not
+    keep the other checks from looking."""
+
+    def __init__(self, flag_store: str | None, flag_registry_dir: str | None) -> None:
+        self.last_entry: int | None = None
+        """Where the journal of a files store ended before it was opened, which takes over what others did to it."""
+        self.bad_settings: MamError | None = None
+        self.not_located: MamError | None = None
+        self.located: Located | None = None
+        self.closed: MamError | None = None
+        """Why the store is not opened: a check has found something that has to be mended first."""
+        self._store: Store | None = None
+        self._survey: Survey | None = None
+        try:
+            self.config = load_config()
+        except MamError as error:
+            self.bad_settings, self.config = error, Config()
+        try:
+            self.located = locate(flag_store, flag_registry_dir, self.config)
+        except MamError as error:
+            self.not_located = error
+
+    @property
+    def kind(self) -> str | None:
+        return None if self.located is None else self.located.kind
+
+    @property
+    def directory(self) -> str | None:
+        """Where a store of this host keeps its files, if it is there."""
+        if self.located is None or self.located.kind == POSTGRES:
+            return None
+        path = self.located.path if self.located.kind == FILES else os.path.dirname(self.located.path)
+        return os.path.realpath(path) if os.path.isdir(path) else None
+
+    @property
+    def home(self) -> str | None:
+        """The private directory of a files store."""
+        return os.path.join(self.directory, ".store") if self.kind == FILES and self.directory else None
+
+    @property
+    def database(self) -> str | None:
+        located = self.located
+        return located.path if located is not None and located.kind == SQLITE_KIND and located.exists else None
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            if self.closed is not None:
+                raise self.closed
+            if self.located is None:
+                raise self.not_located or StoreUnavailable(store="the store", problem="is not known")
+            self._store = open_store(self.located, self.config)
+        return self._store
+
+    def opened(self) -> Store | None:
+        """The store for checks that can do without."""
+        try:
+            return self.store
+        except (MamError, OSError):
+            return None
+
+    def survey(self) -> Survey | None:
+        """All jobs, read once; None when they cannot be."""
+        store = self.opened()
+        if self._survey is None and store is not None:
+            from mam.doctor.survey import survey
+
+            self._survey = survey(store)
+        return self._survey
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None

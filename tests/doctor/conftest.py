@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.bus.conftest import broker
+from tests.doctor.ward import Ward
+from tests.postgres.conftest import server
+
+__all__ = ["broker", "server"]
+
+
+@pytest.fixture
+def ward(tmp_path: Path) -> Ward:
+    here, home = tmp_path / "project", tmp_path / "home"
+    here.mkdir()
+    home.mkdir()
+    return Ward(here, home)
