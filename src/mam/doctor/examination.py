@@ -32,6 +32,7 @@ CHECKS = {
     "audit log": "mam.doctor.audit_log",
     "broker": "mam.doctor.broker",
     "git": "mam.doctor.git",
+    "stores": "mam.doctor.stores",
 }
 """In the order in which they are done. A new check is a module with `look(patient)`, and a line here."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OLD_SECONDS = 3600
 _MADE_BY_MAM = re.compile(
     r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[0-9a-f]{12}\.tmp"  # a record
-    r"|(?:secrets|pauses\.json|trusted\.json|stores\.json|config\.toml)\.[0-9a-f]{12}\.tmp"
+    r"|(?:secrets|pauses\.json|trusted\.json|config\.toml)\.[0-9a-f]{12}\.tmp"
     r"|(?:relay-[0-9a-f]{12}|audit\.failures|config\.json|project\.json)\.[0-9]+\.tmp"
     r"|\.journal\.new"
 )
