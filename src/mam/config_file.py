@@ -73,9 +73,13 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {found[0]}?)" if found else f"; there are {', '.join(known)}"
 
 
-def _cache_file(name: str) -> str:
+def cache_directory() -> str:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "mam", name)
+    return os.path.join(base, "mam")
+
+
+def _cache_file(name: str) -> str:
+    return os.path.join(cache_directory(), name)
 
 
 def _read_cache(name: str, key: list[object]) -> Values | None:

@@ -11,13 +11,13 @@ import os
 import sys
 from itertools import pairwise
 
-from mam.__main__ import MODULES, VERBS, load
 from mam.cli.parser import Parser
 from mam.errors import MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import ModuleType
     from typing import Any
 
     Candidate = tuple[str, str]
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 FILES = ":files"
 _PATHS = ("FILE", "DIR", "PATH", "ADDRESS", "FOLDER")
 _EVERY_VERB = (("--store", "where the jobs are"), ("--registry-dir", "the same, for a directory"), ("--json", "JSON"))
+
+
+class _Command:
+    """The command's own table of verbs. It lies above the verbs, so it is asked for by name, when it is needed."""
+
+    def __init__(self) -> None:
+        from importlib import import_module
+
+        main = import_module("mam.__main__")
+        self.verbs: tuple[str, ...] = main.VERBS
+        self.modules: dict[str, str] = main.MODULES
+        self.load: Callable[[str], ModuleType] = main.load
 
 
 def answer(words: list[str]) -> int:
@@ -40,16 +52,17 @@ def answer(words: list[str]) -> int:
 
 
 def candidates(words: list[str]) -> Iterator[Candidate]:
+    command = _Command()
     named, rest = _leading(words)
     typed = rest[-1]
     if len(rest) == 1:
-        yield from _beginning(typed, _verbs() if not typed.startswith("-") else _EVERY_VERB)
+        yield from _beginning(typed, _verbs(command) if not typed.startswith("-") else _EVERY_VERB)
         return
     verb, *arguments = rest
     if verb == "help":
-        yield from _beginning(typed, _verbs())
-    elif verb in VERBS:
-        yield from _arguments(verb, arguments, named)
+        yield from _beginning(typed, _verbs(command))
+    elif verb in command.verbs:
+        yield from _arguments(verb, command.load(verb), arguments, named)
 
 
 def _leading(words: list[str]) -> tuple[dict[str, str], list[str]]:
@@ -64,13 +77,13 @@ def _leading(words: list[str]) -> tuple[dict[str, str], list[str]]:
     return named, words[at:]
 
 
-def _verbs() -> Iterator[Candidate]:
-    return ((verb, _summary(verb)) for verb in VERBS)
+def _verbs(command: _Command) -> Iterator[Candidate]:
+    return ((verb, _summary(command.modules.get(verb, verb))) for verb in command.verbs)
 
 
-def _summary(verb: str) -> str:
+def _summary(module: str) -> str:
     """The first line of the verb's help, read and not imported: forty modules would take longer than the answer."""
-    path = os.path.join(os.path.dirname(__file__), f"{MODULES.get(verb, verb)}.py")
+    path = os.path.join(os.path.dirname(__file__), f"{module}.py")
     try:
         with open(path, encoding="utf-8") as file:
             return file.readline().strip().strip('"').rstrip(".")
@@ -78,8 +91,7 @@ def _summary(verb: str) -> str:
         return ""
 
 
-def _arguments(verb: str, arguments: list[str], named: Mapping[str, str]) -> Iterator[Candidate]:
-    module = load(verb)
+def _arguments(verb: str, module: ModuleType, arguments: list[str], named: Mapping[str, str]) -> Iterator[Candidate]:
     parser = Parser(verb, "")
     module.add_arguments(parser)
     modules = getattr(parser, "modules", None)

@@ -1,11 +1,11 @@
 """Look whether all is well: the store, the settings, and the machine under them.
 
 One line for each thing: what it is, why it matters, and the command that mends it. Exit 1 if something is wrong; what
-is only worth knowing (a note) is not. The whole journal and every record are read, which takes about a second for ten
-thousand jobs.
+is only worth knowing (a note) is not. The whole journal and every record are read: ten thousand jobs take two to three
+seconds of a processor.
 
   mam doctor
-  mam doctor --fix          # mend what says so; it never touches a record or the journal
+  mam doctor --fix          # mend what says so: caches, modes, leftovers, lags; never a record or the journal
 
 In a pipe: check, state, what, why and command, separated by tabs.
 """
