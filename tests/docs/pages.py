@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = "/home/anna"
 HERE = f"{HOME}/course"
 _PART = re.compile(r"^<!-- (.*?) -->$|^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_ID = re.compile(r"\b(?:[0-9a-f]{32}|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8})\b")
+_ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")
 _SAME = (
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z"), "TIME"),

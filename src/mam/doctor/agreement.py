@@ -6,7 +6,7 @@ may write meanwhile: what differs is looked at again, and counts only if nothing
 
 from __future__ import annotations
 
-from mam.doctor.finding import fine, wrong
+from mam.doctor.finding import count, fine, wrong
 from mam.errors import MamError
 from mam.stores.port import Query
 from mam.workspace import FILES
@@ -50,7 +50,7 @@ def look(patient: Patient) -> Iterator[Finding]:
         yield wrong(problem, "a claim is chosen by the index", "rm the index: .store/index.sqlite*; it is made anew")
     if not differing and not strays:
         yield fine(
-            f"journal and records agree about {jobs:,} jobs{', and so does the index' * (patient.kind == FILES)}"
+            f"journal and records agree about {count(jobs, 'job')}{', and so does the index' * (patient.kind == FILES)}"
         )
 
 

@@ -30,7 +30,7 @@ def look(patient: Patient) -> Iterator[Finding]:
             yield from reader.read(path, active=name == ACTIVE)
     patient.last_entry = reader.last
     if not reader.found:
-        yield fine(f"the journal is whole: {reader.entries:,} entries")
+        yield fine(f"the journal is whole: {reader.entries:,} entr{'y' if reader.entries == 1 else 'ies'}")
 
 
 class _Reader:

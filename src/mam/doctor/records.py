@@ -30,4 +30,4 @@ def look(patient: Patient) -> Iterator[Finding]:
         )
     if not survey.problems:
         counts = ", ".join(f"{number:,} {status}" for status, number in survey.statuses.items())
-        yield fine(f"{survey.statuses.total():,} jobs{': ' + counts if counts else ''}")
+        yield fine(f"{count(survey.statuses.total(), 'job')}{': ' + counts if counts else ''}")
