@@ -10,10 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.docs.pages import ROOT, Reader, blocks
-from tests.postgres.conftest import server
 from tests.postgres.server import PrivateServer
-
-__all__ = ["server"]
 
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")],

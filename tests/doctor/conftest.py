@@ -6,9 +6,8 @@ import pytest
 
 from tests.bus.conftest import broker
 from tests.doctor.ward import Ward
-from tests.postgres.conftest import server
 
-__all__ = ["broker", "server"]
+__all__ = ["broker"]
 
 
 @pytest.fixture

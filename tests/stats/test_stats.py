@@ -16,6 +16,7 @@ from mam.registry import Registry
 from mam.stats import figures
 from mam.stats.cache import StatsCache
 from mam.stores.files.store import FilesStore, create_files_store
+from mam.stores.port import Kept, Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
 from tests.cli.command import Mam
@@ -181,15 +182,23 @@ def test_records_that_came_as_files_have_their_label(tmp_path: Path, monkeypatch
         assert [one.name for one in figures.grouped(cache.database, 0, "label")] == ["old"]
 
 
+def test_jobs_of_another_store_bring_their_times_along(registry: Registry, tmp_path: Path) -> None:
+    completed(registry, "a", waits=5, runs=50)
+    begun(registry, "b", 7)
+    other = FilesStore(_made(tmp_path / "other"), clock=clock_of(registry))
+    other.take_in([Kept(job=job, events=[]) for job in registry.select(Query())])
+    with StatsCache(other) as cache:
+        total = figures.total(cache.database, 0)
+        assert (total.completed, total.wait_median, total.run_median) == (1, 5, 50)
+        assert figures.open_jobs(cache.database) == {"running": 1}
+
+
+def _made(path: Path) -> str:
+    create_files_store(str(path))
+    return str(path)
+
+
 # -- the verb --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def mam(tmp_path: Path) -> Mam:
-    here, home = tmp_path / "project", tmp_path / "home"
-    here.mkdir()
-    home.mkdir()
-    return Mam(here, home)
 
 
 def test_for_programs_for_pipes_and_for_people(mam: Mam) -> None:

@@ -94,15 +94,14 @@ def _summary(module: str) -> str:
 def _arguments(verb: str, module: ModuleType, arguments: list[str], named: Mapping[str, str]) -> Iterator[Candidate]:
     parser = Parser(verb, "")
     module.add_arguments(parser)
-    modules = getattr(parser, "modules", None)
-    if modules is not None:
+    if parser.subverbs:
         if len(arguments) == 1:
-            yield from _beginning(arguments[0], ((name, "") for name in modules))
+            yield from _beginning(arguments[0], ((name, "") for name in parser.subverbs))
             return
-        if arguments[0] not in modules:
+        if arguments[0] not in parser.subverbs:
             return
         verb = f"{verb} {arguments[0]}"
-        module = __import__(modules[arguments[0]], fromlist=["run"])
+        module = __import__(parser.subverbs[arguments[0]], fromlist=["run"])
         parser = Parser(verb, "")
         module.add_arguments(parser)
         arguments = arguments[1:]

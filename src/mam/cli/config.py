@@ -14,8 +14,6 @@ the default. `mam trust` lets a project's file count in full.
 
 from __future__ import annotations
 
-from mam.cli.subverbs import choose
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
@@ -24,7 +22,7 @@ SUBVERBS = ("list", "get", "set", "unset", "path", "edit")
 
 
 def add_arguments(parser: Parser) -> None:
-    choose(parser, {name: f"mam.cli.config_verbs.{name}" for name in SUBVERBS})
+    parser.subverbs = {name: f"mam.cli.config_verbs.{name}" for name in SUBVERBS}
 
 
 def run(options: Options) -> int:

@@ -99,9 +99,10 @@ class StatsCache:
     def _keep(self, told: Told) -> None:
         if told.begins:
             self.database.execute(
-                "INSERT OR REPLACE INTO job (job_id, label, agent, status, since, registered, ended)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (told.job_id, told.label, told.agent, told.status, told.at, told.at, told.at if told.ends else None),
+                "INSERT OR REPLACE INTO job (job_id, label, agent, status, since, registered, ended, pending, running,"
+                " attempts, losses, retries) VALUES (:job_id, :label, :agent, :status, :at, :registered, :ended,"
+                " :pending, :running, :attempts, :losses, :retries)",
+                told.as_dict(),
             )
             return
         # `max`: a clock that was set back must not make time run backwards.

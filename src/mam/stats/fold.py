@@ -30,6 +30,10 @@ class Told(Frozen):
     """The one it has now; None when it has not changed."""
     label: str = UNKNOWN
     agent: str = UNKNOWN
+    registered: int | None = None
+    ended: int | None = None
+    pending: int = 0
+    running: int = 0
     attempts: int = 0
     losses: int = 0
     retries: int = 0
@@ -39,13 +43,8 @@ class Told(Frozen):
 
 def told_by(entry: Entry, store: Store) -> Iterator[Told]:
     for line in entry.lines:
-        if line["event"] == "registered":
-            label, agent = _who(entry, store)
-            status = str(line.get("status", "pending"))
-            yield Told(
-                job_id=entry.job_id, at=_second(line), begins=True, ends=status in ENDED, status=status, label=label,
-                agent=agent,
-            )  # fmt: skip
+        if line["event"] in ("registered", "migrated"):
+            yield _arrived(entry, line, store)
         elif line["event"] == "status_changed":
             to = str(line["to"])
             yield Told(
@@ -62,20 +61,46 @@ def told_by(entry: Entry, store: Store) -> Iterator[Told]:
         yield Told(job_id=entry.job_id, tokens=spent[0], cost=spent[1])
 
 
-def _second(line: Line) -> int:
-    return parse_time(str(line["timestamp"])) // 1000
+def _arrived(entry: Entry, line: Line, store: Store) -> Told:
+    """A new job, or one that has a life behind it: somebody else's file, or a job of another store. Of that life the
+    record knows the last claim and the end."""
+    fields = _record(entry, store)
+    status = str(line.get("status", "pending"))
+    told = Told(
+        job_id=entry.job_id, at=_second(line), begins=True, status=status,
+        label=str(fields.get("agent_session", UNKNOWN)), agent=str(fields.get("agent", UNKNOWN)),
+        attempts=int(fields.get("attempt") or 0), losses=int(fields.get("losses") or 0),
+        retries=int(fields.get("retries") or 0),
+    )  # fmt: skip
+    registered, claimed = _at(fields, "created_at", told.at), _at(fields, "claimed_at", None)
+    ended = _at(fields, "ended_at", told.at) if status in ENDED else None
+    return told.replace(
+        registered=registered,
+        ended=ended,
+        pending=0 if claimed is None or registered is None else max(0, claimed - registered),
+        running=0 if claimed is None or ended is None else max(0, ended - claimed),
+        at=claimed if status == RUNNING and claimed is not None else registered,
+    )
 
 
-def _who(entry: Entry, store: Store) -> tuple[str, str]:
+def _record(entry: Entry, store: Store) -> dict[str, Any]:
     """A record that came as a file has only its number in the journal; the rest is asked of the store."""
     fields = entry.fields or {}
     if "agent_session" in fields and "agent" in fields:
-        return str(fields["agent_session"]), str(fields["agent"])
+        return fields
     try:
-        job = store.get(entry.job_id)
+        return store.get(entry.job_id).to_json()
     except MamError:
-        return UNKNOWN, UNKNOWN
-    return job.agent_session, job.agent
+        return fields
+
+
+def _at(fields: dict[str, Any], name: str, otherwise: int | None) -> int | None:
+    text = fields.get(name)
+    return otherwise if text is None else parse_time(str(text)) // 1000
+
+
+def _second(line: Line) -> int:
+    return parse_time(str(line["timestamp"])) // 1000
 
 
 def _spent(fields: dict[str, Any]) -> tuple[int, float] | None:
