@@ -222,7 +222,7 @@ def key_names() -> list[str]:
 
 
 def docstrings_of(kind: type) -> dict[str, str]:
-    """The sentence under each field of a class, by the field's name or, in an enumeration, its value."""
+    """The sentence under each member of an enumeration, by its value."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
     found = {}
@@ -235,8 +235,6 @@ def docstrings_of(kind: type) -> dict[str, str]:
 
 
 def _field_name(field: ast.stmt) -> str | None:
-    if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-        return field.target.id
     if isinstance(field, ast.Assign) and isinstance(field.value, ast.Constant):
         return str(field.value.value)
     return None

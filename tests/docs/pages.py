@@ -15,9 +15,11 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
+import pyte
 from tools.session import in_terminal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +28,6 @@ HERE = f"{HOME}/course"
 _PART = re.compile(r"^<!-- (.*?) -->$|^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")
 _SAME = (
-    (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z"), "TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DAY"),
     (re.compile(r"\b[\w.-]+@[\w.-]+:\d+\b"), "OWNER"),
@@ -121,7 +122,7 @@ class Reader:
             f'. "{self._state}"\n(exit {self._code})\n{self._real(command)}\ncode=$?\njobs -p >>"{self._state}.jobs"\n'
             f'{{ export -p; echo "cd \'$PWD\'"; }} >"{self._state}"\necho $code >"{self._state}.code"'
         )
-        shown = in_terminal(["bash", "-c", script], self._home, {"PATH": os.environ["PATH"]})
+        shown = _on_screen(in_terminal(["bash", "-c", script], self._home, {"PATH": os.environ["PATH"]}))
         self._code = int((self._home / ".state.code").read_text())
         return shown
 
@@ -133,6 +134,10 @@ class Reader:
         assert _fits(wanted, got), f"$ {command}\nprinted\n{said}\nand not\n" + "\n".join(expected)
 
     def end_all(self) -> None:
+        """What the page left running: its own tmux server, and commands in the background."""
+        for home in self._folder.glob("home*"):
+            if list(home.glob("tmux-*")):
+                subprocess.run(["tmux", "-L", "mam", "kill-server"], env={**os.environ, "TMUX_TMPDIR": str(home)})
         for file in self._folder.glob("home*/.state.jobs"):
             for pid in file.read_text().split():
                 try:
@@ -163,6 +168,13 @@ class Reader:
         for pattern, word in _SAME:
             line = pattern.sub(word, line)
         return line.strip()
+
+
+def _on_screen(written: str) -> str:
+    """What stays: a bar that was taken down again is not there any more. Long lines are not folded."""
+    screen = pyte.Screen(1000, written.count("\n") + 5)
+    pyte.Stream(screen).feed(written.replace("\n", "\r\n"))
+    return "\n".join(line.rstrip() for line in screen.display).rstrip("\n")
 
 
 def _fits(wanted: list[str], got: list[str]) -> bool:
