@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mam import config, errors
-from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS
+from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS, load
 from mam.agents import errors as agent_errors
-from mam.cli.agents import SUBVERBS
+from mam.cli.parser import Parser
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
-from mam.config_tables import BROKER, COMMAND
+from mam.config_tables import COMMAND, TABLES
 from mam.events.event import EVENTS
 from mam.jobs import status
 
@@ -124,9 +124,16 @@ def _verbs() -> str:
         parts.append(f"{title}: {links}\n")
     for verb in FIRST_VERBS + MORE_VERBS:
         parts.append(f"### mam {verb}\n\n```text\n{_help(verb)}```\n")
-        if verb == "agents":
-            parts.extend(f"#### mam agents {one}\n\n```text\n{_help(verb, one)}```\n" for one in SUBVERBS)
+        if verb != "admin":  # another name of a verb that is there already
+            parts.extend(f"#### mam {verb} {one}\n\n```text\n{_help(verb, one)}```\n" for one in second_words(verb))
     return "\n".join(parts)
+
+
+def second_words(verb: str) -> list[str]:
+    """What may stand behind a verb that has verbs of its own."""
+    parser = Parser(verb, "")
+    load(verb).add_arguments(parser)
+    return list(parser.subverbs)
 
 
 def _help(*verb: str) -> str:
@@ -196,8 +203,7 @@ def _settings() -> str:
         "`mam trust` lets the\nrest count too, for as long as the file says the same.\n\n"
         "An agent of your own is a table `[commands.NAME]`:\n\n"
         + _keys("commands.NAME.", COMMAND)
-        + "\nThe broker is a table `[broker]`:\n\n"
-        + _keys("broker.", BROKER)
+        + "".join(f"\nIn the table `[{name}]`:\n\n" + _keys(f"{name}.", table) for name, table in TABLES.items())
     )
 
 
@@ -217,8 +223,15 @@ def _shown(default: object) -> str:
 
 def key_names() -> list[str]:
     """Every setting by the name that `mam config` knows it by."""
-    tables = (("", config.SETTINGS), ("commands.NAME.", COMMAND), ("broker.", BROKER))
-    return [f"{table}{setting.name}" for table, settings in tables for setting in settings]
+    return [
+        f"{table}{setting.name}"
+        for table, settings in (*_all_settings(), ("commands.NAME.", COMMAND))
+        for setting in settings
+    ]
+
+
+def _all_settings() -> list[tuple[str, tuple[config.Setting, ...]]]:
+    return [("", config.SETTINGS), *((f"{name}.", table) for name, table in TABLES.items())]
 
 
 def docstrings_of(kind: type) -> dict[str, str]:
@@ -243,7 +256,7 @@ def _field_name(field: ast.stmt) -> str | None:
 def _environment() -> str:
     settings = {
         str(setting.variable): f"Wins over the setting `{table}{setting.name}`."
-        for table, settings in (("", config.SETTINGS), ("broker.", BROKER))
+        for table, settings in _all_settings()
         for setting in settings
         if setting.variable and setting.variable not in ENVIRONMENT
     }
@@ -254,7 +267,7 @@ def _environment() -> str:
 
 def environment_names() -> set[str]:
     """Every variable that the code reads, by its name or by the tables of settings."""
-    names = {setting.variable for setting in (*config.SETTINGS, *BROKER) if setting.variable}
+    names = {setting.variable for _, settings in _all_settings() for setting in settings if setting.variable}
     for text in _sources():
         names.update(re.findall(r"os\.environ(?:\.get\(|\[)\"(\w+)\"", text))
     return names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.config import SETTINGS, Config, Setting, config_file, load_config, said_by_environment, user_values
-from mam.config_tables import BROKER, COMMAND
+from mam.config_tables import COMMAND, TABLES
 from mam.errors import BadInput
 from mam.frozen import Frozen
 from mam.machine.environment import has_password, names_a_secret, without_password
@@ -57,10 +57,9 @@ def find_key(name: str) -> Key:
         return Key(path=(first, rest), setting=_WORKDIR)
     if first == "commands" and rest:
         return _command_key(name, rest.split("."))
-    for table, settings in (((), SETTINGS), (("broker",), BROKER)):
-        for setting in settings:
-            if name == ".".join((*table, setting.name)):
-                return Key(path=(*table, setting.name), setting=setting)
+    for key in _fixed():
+        if name == key.name:
+            return key
     if name == "broker.password":
         raise BadInput(
             why="a password is no setting: put it into a file of yours alone and set broker.password_file to its path"
@@ -69,8 +68,14 @@ def find_key(name: str) -> Key:
 
 
 def _unknown(name: str) -> BadInput:
-    hint = _nearest(name, [*(one.name for one in SETTINGS), *(f"broker.{one.name}" for one in BROKER)])
+    hint = _nearest(name, [key.name for key in _fixed()])
     return BadInput(why=f"{name[:80]!a} is not a setting{hint}; `mam config list` shows them")
+
+
+def _fixed() -> list[Key]:
+    """Every setting whose name is known beforehand."""
+    keys = [Key(path=(setting.name,), setting=setting) for setting in SETTINGS]
+    return keys + [Key(path=(table, one.name), setting=one) for table, settings in TABLES.items() for one in settings]
 
 
 def _nearest(word: str, choices: list[str]) -> str:
@@ -98,8 +103,7 @@ def current(key: Key) -> Current:
 
 def all_current() -> list[Current]:
     """Every setting that has one value, and what is said in the tables."""
-    keys = [Key(path=(setting.name,), setting=setting) for setting in SETTINGS if setting.kind is not dict]
-    keys += [Key(path=("broker", setting.name), setting=setting) for setting in BROKER]
+    keys = [key for key in _fixed() if key.setting.kind is not dict]
     config = load_config()
     keys += [Key(path=("workdirs", there), setting=_WORKDIR) for there in config.workdirs]
     for agent, table in config.commands.items():

@@ -57,6 +57,8 @@ BROKER = (
     ),
 )  # fmt: skip
 """What the table `[broker]` may say. A password has a file of its own, since settings are copied into a cache."""
+TABLES = {"broker": BROKER}
+"""Tables of fixed names, each with what it may say. `mam config`, the reference and the checks go by this."""
 BUILT_IN = ("shell", "human")
 """Agents whose meaning must be the same for everybody."""
 
@@ -71,13 +73,18 @@ def check_workdirs(table: dict[str, object], file: str) -> None:
             raise BadConfig(file=file, problem=f"workdirs: the place of {there!a} must be an absolute path")
 
 
-def check_broker(table: dict[str, object], file: str) -> None:
-    known = {setting.name: setting for setting in BROKER}
-    check_names(table, known, "a setting of broker", file)
-    for name, value in table.items():
-        problem = problem_with(known[name], value)
+def check_table(name: str, table: dict[str, object], file: str) -> None:
+    """One of TABLES: only names that it has, and values of their kinds."""
+    known = {setting.name: setting for setting in TABLES[name]}
+    check_names(table, known, f"a setting of {name}", file)
+    for key, value in table.items():
+        problem = problem_with(known[key], value)
         if problem is not None:
-            raise BadConfig(file=file, problem=f"broker: {name} {problem}")
+            raise BadConfig(file=file, problem=f"{name}: {key} {problem}")
+
+
+def check_broker(table: dict[str, object], file: str) -> None:
+    check_table("broker", table, file)
     for name in ("password_file", "ca_certs", "certfile", "keyfile"):
         if not str(table.get(name, "/")).startswith(("/", "~")):
             raise BadConfig(file=file, problem=f"broker: {name} must be an absolute path")

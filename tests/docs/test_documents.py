@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.reference import docstrings_of, environment_names, error_classes, key_names, line_names, sentence_of
+from tools.reference import (
+    docstrings_of,
+    environment_names,
+    error_classes,
+    key_names,
+    line_names,
+    second_words,
+    sentence_of,
+)
 
 from mam.__main__ import VERBS
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
@@ -68,6 +76,8 @@ def test_the_check_names_what_is_out_of_date(
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_documented(verb: str) -> None:
     assert f"### mam {verb}\n\n```text\nusage: mam {verb} " in _read("docs/reference.md")
+    for word in second_words(verb) if verb != "admin" else ():
+        assert f"#### mam {verb} {word}\n\n```text\nusage: mam {verb} {word} " in _read("docs/reference.md")
 
 
 def test_the_readme_shows_the_verbs_of_every_day() -> None:
