@@ -15,8 +15,9 @@ from mam.jobs.record import Job
 from mam.registry import Registry
 from mam.stats import figures
 from mam.stats.cache import StatsCache
+from mam.stats.fold import told_by
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.stores.port import Kept, Query
+from mam.stores.port import Entry, Kept, Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
 from tests.cli.command import Mam
@@ -196,6 +197,22 @@ def test_jobs_of_another_store_bring_their_times_along(registry: Registry, tmp_p
 def _made(path: Path) -> str:
     create_files_store(str(path))
     return str(path)
+
+
+def test_what_attempts_cost_is_added_up_once_each(registry: Registry) -> None:
+    def entry(number: int, before: str, after: str, agent: dict[str, object]) -> Entry:
+        moved = {"timestamp": "2026-06-19T09:00:00Z", "event": "status_changed", "from": before, "to": after}
+        return Entry(cursor="", number=number, job_id="a" * 32, fields={"run": {"agent": agent}}, lines=(moved,))
+
+    half = {"tokens": {"input": 200, "cached": 22, "output": 44}, "cost_usd": 0.25}
+    told = [
+        *told_by(entry(1, "pending", "running", {"tokens": {"input": 1}}), registry.store),
+        *told_by(entry(2, "running", "waiting", half), registry.store),
+        *told_by(entry(3, "running", "completed", {**half, "cost_usd": None}), registry.store),
+        *told_by(entry(4, "running", "completed", {"tokens": "many", "cost_usd": "dear"}), registry.store),
+    ]
+    assert sum(one.tokens for one in told) == 2 * 266
+    assert sum(one.cost for one in told) == 0.25
 
 
 # -- the verb --------------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def told_by(entry: Entry, store: Store) -> Iterator[Told]:
                 losses=int(bool(line.get("losses"))),
                 retries=int(to == WAITING and line.get("from") == RUNNING and line.get("by") == "fail"),
             )
-    spent = _spent(entry.fields or {})
+    spent = _spent(entry)
     if spent is not None:
         yield Told(job_id=entry.job_id, tokens=spent[0], cost=spent[1])
 
@@ -103,12 +103,15 @@ def _second(line: Line) -> int:
     return parse_time(str(line["timestamp"])) // 1000
 
 
-def _spent(fields: dict[str, Any]) -> tuple[int, float] | None:
-    """What the attempt whose run was just written down took of the agent's account."""
-    run = fields.get("run")
-    usage = run.get("usage") if isinstance(run, dict) else None
-    if not isinstance(usage, dict):
+def _spent(entry: Entry) -> tuple[int, float] | None:
+    """What the attempt that is over now took of the agent's account. A run is written down more than once, but it is
+    over once."""
+    if not any(line["event"] == "status_changed" and line.get("from") == RUNNING for line in entry.lines):
         return None
-    tokens = sum(value for name, value in usage.items() if name.endswith("tokens") and isinstance(value, int))
-    cost = usage.get("cost_usd")
-    return tokens, float(cost) if isinstance(cost, (int, float)) else 0.0
+    run = (entry.fields or {}).get("run")
+    agent = run.get("agent") if isinstance(run, dict) else None
+    if not isinstance(agent, dict):
+        return None
+    tokens, cost = agent.get("tokens"), agent.get("cost_usd")
+    counted = [number for number in tokens.values() if type(number) is int] if isinstance(tokens, dict) else []
+    return sum(counted), float(cost) if isinstance(cost, (int, float)) else 0.0
