@@ -170,6 +170,38 @@ def test_a_full_disk_is_told_and_nothing_is_broken(small_disk: Path) -> None:
     assert ward.status(ids[2]) == "completed"
 
 
+# -- what is not mam's -----------------------------------------------------------------------------------------------
+
+
+def _stamps(place: Path) -> dict[str, tuple[int, int, int]]:
+    found = {path.name: path.stat() for path in place.iterdir()}
+    return {name: (about.st_mode, about.st_ino, about.st_mtime_ns) for name, about in found.items()}
+
+
+@pytest.mark.parametrize("kind", ["directory", "database", "log"])
+def test_what_is_not_mams_is_neither_opened_nor_mended(ward: Ward, kind: str) -> None:
+    """Somebody names the wrong place; even `--fix` leaves no trace there."""
+    place = ward.home / "etc"
+    place.mkdir(mode=0o755)
+    for name in ("passwd", "config.json", "notes.txt", ".lock", "meta.json"):
+        (place / name).write_text('{"job_id": "other"}')
+        (place / name).chmod(0o666)
+    before = _stamps(place)
+    if kind == "log":
+        ward.fill()
+        ward.env["DELEGATE_JOB_LOGS_DIR"] = str(place / "sub")
+        (place / "sub").mkdir(mode=0o755)
+        (place / "sub/notes.txt").write_text("x")
+        (place / "sub/notes.txt").chmod(0o666)
+        ward.examined("--fix")
+        assert (place / "sub/notes.txt").stat().st_mode & 0o777 == 0o666
+        return
+    address = str(place) if kind == "directory" else f"sqlite://{place}/passwd"
+    ran = ward("doctor", "--fix", "--store", address)
+    assert "this is a bug" not in ran.out
+    assert _stamps(place) == before
+
+
 # -- what it looks like ----------------------------------------------------------------------------------------------
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import stat
 
+from mam.audit.log import EVENTS, META, STATUS
 from mam.doctor.finding import fine, some, wrong
+from mam.jobs.rules import is_job_id
 from mam.state import state_directory
+from mam.stores.files.lock import LOCK_FILE
+from mam.workspace import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,16 +24,27 @@ NOT_WRITTEN = 0o022
 
 
 def look(patient: Patient) -> Iterator[Finding]:
+    """Only of what is known to be mam's, by its place and its name: `--fix` changes the mode of nothing else."""
     found = _Look()
-    if patient.directory is not None and patient.database is None:
-        found.tree(patient.directory, depth=3)
-    if patient.database is not None:
+    if patient.kind == FILES and patient.directory is not None:
+        found.directory(patient.directory)
+        found.files(patient.directory, _of_store)
+        found.tree(os.path.join(patient.directory, ".store"))
+    if patient.database is not None and patient.opened() is not None:
         for suffix in ("", "-wal", "-shm", "-bell", "-secrets"):
             found.file(patient.database + suffix)
-    if patient.located is not None and os.path.isdir(patient.located.logs_dir):
-        found.tree(patient.located.logs_dir, depth=2)
+    if patient.located is not None and patient.opened() is not None:
+        found.logs(patient.located.logs_dir)
     found.directory(state_directory())
     yield from found.findings()
+
+
+def _of_store(name: str) -> bool:
+    return name == LOCK_FILE or is_job_id(name.removesuffix(".json").removesuffix(".events.log"))
+
+
+def _of_log(name: str) -> bool:
+    return name in (LOCK_FILE, META, EVENTS, STATUS) or name.startswith(".cursor-")
 
 
 class _Look:
@@ -39,19 +54,34 @@ class _Look:
         self.foreign: list[str] = []
         self.looked = 0
 
-    def tree(self, directory: str, depth: int) -> None:
+    def logs(self, directory: str) -> None:
+        if not os.path.isdir(directory):
+            return
         self.directory(directory)
+        self.files(directory, _of_log)
+        for name in os.listdir(directory):
+            path = os.path.join(directory, name)
+            if is_job_id(name) and os.path.isdir(path) and not os.path.islink(path):
+                self.directory(path)
+                self.files(path, _of_log)
+
+    def tree(self, directory: str) -> None:
+        """Everything in a directory that mam has made for itself."""
+        if not os.path.isdir(directory) or os.path.islink(directory):
+            return
+        self.directory(directory)
+        self.files(directory, lambda _name: True)
+        for name in os.listdir(directory):
+            self.tree(os.path.join(directory, name))
+
+    def files(self, directory: str, is_ours: Callable[[str], bool]) -> None:
         try:
-            entries = list(os.scandir(directory))
+            names = os.listdir(directory)
         except OSError:
             return
-        for entry in entries:
-            if entry.name == ".gitignore" or entry.is_symlink():
-                continue
-            if not entry.is_dir(follow_symlinks=False):
-                self.file(entry.path)
-            elif depth > 1:
-                self.tree(entry.path, depth - 1)
+        for name in names:
+            if is_ours(name):
+                self.file(os.path.join(directory, name))
 
     def file(self, path: str) -> None:
         self._judge(path, NOT_OTHERS, stat.S_ISREG)

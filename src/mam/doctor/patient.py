@@ -6,6 +6,10 @@ import os
 
 from mam.config import Config, load_config
 from mam.errors import MamError, StoreUnavailable
+from mam.jobs.rules import is_job_id
+from mam.reading import read_regular
+from mam.stores.files.book import INDEX
+from mam.stores.files.journal import ACTIVE
 from mam.workspace import FILES, POSTGRES, SQLITE_KIND, locate, open_store
 
 TYPE_CHECKING = False
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
     from mam.doctor.survey import Survey
     from mam.stores.port import Store
     from mam.workspace import Located
+
+RECORDS_TRIED, RECORD_LIMIT = 20, 1 << 20
 
 
 class Patient:
@@ -29,6 +35,7 @@ class Patient:
         """Why the store is not opened: a check has found something that has to be mended first."""
         self._store: Store | None = None
         self._survey: Survey | None = None
+        self._is_store: bool | None = None
         try:
             self.config = load_config()
         except MamError as error:
@@ -47,8 +54,18 @@ class Patient:
         """Where a store of this host keeps its files, if it is there."""
         if self.located is None or self.located.kind == POSTGRES:
             return None
-        path = self.located.path if self.located.kind == FILES else os.path.dirname(self.located.path)
-        return os.path.realpath(path) if os.path.isdir(path) else None
+        if self.located.kind == FILES:
+            return os.path.realpath(self.located.path) if self.is_store else None
+        return os.path.realpath(os.path.dirname(self.located.path)) if self.database else None
+
+    @property
+    def is_store(self) -> bool:
+        """Whether a directory that was named is one of mam's. Opening another one would make a store of it, and mending
+        it would be an attack."""
+        if self._is_store is None:
+            path = self.located.path if self.located is not None and self.located.kind == FILES else ""
+            self._is_store = os.path.isdir(path) and looks_like_store(path)
+        return self._is_store
 
     @property
     def home(self) -> str | None:
@@ -67,6 +84,8 @@ class Patient:
                 raise self.closed
             if self.located is None:
                 raise self.not_located or StoreUnavailable(store="the store", problem="is not known")
+            if self.located.kind == FILES and not self.is_store:
+                raise StoreUnavailable(store=self.located.shown, problem="nothing in it is mam's")
             self._store = open_store(self.located, self.config)
         return self._store
 
@@ -90,3 +109,25 @@ class Patient:
         if self._store is not None:
             self._store.close()
             self._store = None
+
+
+def looks_like_store(path: str) -> bool:
+    """A journal of mam's, or records that say who they are, as the old scripts left them."""
+    if os.path.isfile(os.path.join(path, ".store", ACTIVE)) or os.path.isfile(os.path.join(path, ".store", INDEX)):
+        return True
+    try:
+        names = [name for name in os.listdir(path) if name.endswith(".json") and is_job_id(name[:-5])]
+    except OSError:
+        return False
+    return any(_is_record(os.path.join(path, name)) for name in names[:RECORDS_TRIED])
+
+
+def _is_record(path: str) -> bool:
+    import json
+
+    try:
+        _, content = read_regular(path, RECORD_LIMIT, os.O_NOFOLLOW)
+        found = json.loads(content)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("job_id") == os.path.basename(path)[:-5] and "prompt" in found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from mam.doctor.finding import fine, note, wrong
 from mam.errors import MamError, StoreMissing, StoreUnavailable
 from mam.workspace import FILES, SQLITE_KIND
@@ -21,6 +23,16 @@ def look(patient: Patient) -> Iterator[Finding]:
         return
     if located.exists is False:
         yield note(f"there is no store at {located.shown}", "nothing has been registered here", "mam init")
+        return
+    if located.kind == FILES and not patient.is_store:
+        empty = not os.listdir(located.path)
+        what = "is an empty directory" if empty else "has files, and nothing of mam's among them"
+        why = (
+            "nothing has been registered here"
+            if empty
+            else "it is left alone; a job registered here would be beside them"
+        )
+        yield note(f"{located.shown} {what}", why, "mam init" if empty else "mam where")
         return
     try:
         store = patient.store

@@ -26,7 +26,7 @@ def look(patient: Patient) -> Iterator[Finding]:
     yield fine(f"mam {__version__}, Python {python}")
     if patient.kind == SQLITE_KIND:
         yield from sqlite_findings(_carried())
-    elif patient.kind == POSTGRES:
+    elif patient.kind == POSTGRES and patient.opened() is not None:
         yield from _postgres(patient)
     elif patient.kind == FILES and _is_broken(sqlite3.sqlite_version):
         yield note(
