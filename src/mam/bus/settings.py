@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from mam.config_tables import BROKER
 from mam.errors import BadConfig, BadInput, InsecureBroker
 from mam.frozen import Frozen
 
@@ -21,12 +22,10 @@ if TYPE_CHECKING:
 PORT, TLS_PORT = 1883, 8883
 CLIENT_ID_PREFIX = "mam"
 
-ENVIRONMENT = {
-    "port": "MQTT_PORT", "tls": "MQTT_TLS", "username": "MQTT_USERNAME", "password": "MQTT_PASSWORD",
-    "ca_certs": "MQTT_CA_CERTS", "certfile": "MQTT_CERTFILE", "keyfile": "MQTT_KEYFILE",
-    "client_id_prefix": "MQTT_CLIENT_ID_PREFIX", "insecure": "MAM_INSECURE_BROKER",
-}  # fmt: skip
-"""What each setting of `[broker]` is called in the environment; the reference has a sentence for each."""
+_ENVIRONMENT = {
+    "password": "MQTT_PASSWORD",
+    **{setting.name: setting.variable for setting in BROKER if setting.variable and setting.name != "host"},
+}
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -72,7 +71,7 @@ def is_loopback(host: str) -> bool:
 
 def configured(table: Mapping[str, Any], *, insecure: bool = False) -> Broker | None:
     """The user's broker: the environment's, else that of `[broker]` with what the environment changes in it."""
-    values = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
+    values = {name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)}
     host = os.environ.get("MQTT_BROKER")
     if not host:
         if not table.get("host"):
@@ -98,8 +97,8 @@ def of_record(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -
         return None
     values = {name: job.broker[name] for name in ("port", "tls", "username") if job.broker.get(name) is not None}
     for name in ("tls", "ca_certs", "insecure"):
-        if os.environ.get(ENVIRONMENT[name]):
-            values[name] = os.environ[ENVIRONMENT[name]]
+        if os.environ.get(_ENVIRONMENT[name]):
+            values[name] = os.environ[_ENVIRONMENT[name]]
     if "broker_password" in secrets:
         values["password"] = secrets["broker_password"]
     return _broker(host, values, insecure=insecure).replace(everybody=False)

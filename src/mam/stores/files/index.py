@@ -276,6 +276,11 @@ class Index:
     def stamps(self) -> Iterator[tuple[str, int, int, int]]:
         return iter(self._all("SELECT job_id, inode, modified_ns, size FROM job"))
 
+    def states(self, after: str, limit: int) -> list[tuple[str, int, str]]:
+        """A page of what is known of all jobs that can be read: id, number, state."""
+        query = "SELECT job_id, number, state FROM job WHERE job_id > ? AND bad = 0 ORDER BY job_id LIMIT ?"
+        return self._all(query, after, limit)
+
     # -- problems --------------------------------------------------------------------------------------------------
 
     def note_problem(self, file: str, problem: str, stamp: Stamp) -> None:

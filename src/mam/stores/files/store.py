@@ -171,6 +171,12 @@ class FilesStore:
     def problems(self) -> list[Problem]:
         return self._read(lambda book: book.problems_told(), lambda view: view.problems())
 
+    def compare_index(self, after: str, limit: int) -> tuple[list[str], str | None]:
+        """Where index and records differ, for a page of jobs; and where the next page begins, None at the end."""
+        from mam.stores.files.comparing import compared
+
+        return self._alone(lambda book: compared(book, after, limit))
+
     def events(self, job_id: str) -> list[Line]:
         return self._read(lambda book: read_events(book.directory.descriptor, job_id), lambda view: view.events(job_id))
 
