@@ -51,6 +51,7 @@ ENVIRONMENT = {
     "MAM_REQUIRE_ATTEMPT": "Wins over `require_attempt`; 1 or 0.",
     "MAM_LOCK_WAIT_SECONDS": "Wins over `lock_wait_seconds`.",
     "MAM_ON_IDLE": "Wins over `on_idle`; show or stop.",
+    "MAM_ON_LIMIT": "Wins over `on_limit`; wait or fail.",
     "MAM_AGENTS_DIR": "Where the directory of live sessions is, absolute; else `mam/agents` in XDG_STATE_HOME.",
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it. Stands in for "
     "AGENT, and with MAM_GENERATION for the session that `mam pick` claims for.",

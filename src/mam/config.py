@@ -30,6 +30,8 @@ class Config(Frozen):
     """How deep jobs may register jobs below them; 0 is not at all."""
     on_idle: str = "show"
     """What a worker does about a silent agent: `show` it, or `stop` it."""
+    on_limit: str = "wait"
+    """What a worker does at an agent's usage limit: `wait` for its end and go on, or `fail` the job."""
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
     """Where the directories of other hosts are on this one: the beginning of a path there, and its place here."""
     commands: dict[str, Values] = {}  # noqa: RUF012
@@ -105,6 +107,11 @@ def _from_environment() -> Values:
         if idle not in ("show", "stop"):
             raise BadInput(why="MAM_ON_IDLE must be show or stop")
         values["on_idle"] = idle
+    limit = os.environ.get("MAM_ON_LIMIT")
+    if limit:
+        if limit not in ("wait", "fail"):
+            raise BadInput(why="MAM_ON_LIMIT must be wait or fail")
+        values["on_limit"] = limit
     return values
 
 

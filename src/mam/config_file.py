@@ -23,6 +23,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "lock_wait_seconds": ((int, float), "a number"),
     "max_depth": ((int,), "a whole number"),
     "on_idle": ((str,), "a text"),
+    "on_limit": ((str,), "a text"),
     "workdirs": ((dict,), "a table"),
     "commands": ((dict,), "a table of tables"),
     "broker": ((dict,), "a table"),
@@ -62,6 +63,8 @@ def checked(values: Values, file: str) -> Values:
         raise BadConfig(file=file, problem="max_depth must be between 0 and 100")
     if values.get("on_idle", "show") not in ("show", "stop"):
         raise BadConfig(file=file, problem='on_idle must be "show" or "stop"')
+    if values.get("on_limit", "wait") not in ("wait", "fail"):
+        raise BadConfig(file=file, problem='on_limit must be "wait" or "fail"')
     store = values.get("store", "/")
     if not (store.startswith(("/", "~")) or "://" in store):
         raise BadConfig(file=file, problem="store must be an absolute path, since this file counts everywhere")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NAME = ".mam/config.toml"
 SIZE_LIMIT = 1 << 20
-HARMLESS = ("require_attempt", "lock_wait_seconds", "on_idle")
+HARMLESS = ("require_attempt", "lock_wait_seconds", "on_idle", "on_limit")
 
 _NOT_A_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
 

@@ -63,7 +63,7 @@ def usage_limit(resets_at: int) -> Trouble:
         "anthropic-ratelimit-unified-representative-claim": "five_hour",
     }  # fmt: skip
     said = {
-        "type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": "plus",
+        "type": "usage_limit_reached", "message": f"The usage limit has been reached. Please try again in {left}s.", "plan_type": "plus",
         "resets_at": resets_at, "resets_in_seconds": left,
     }  # fmt: skip
     words = "This request would exceed your account's rate limit. Please try again later."

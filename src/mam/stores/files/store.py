@@ -10,7 +10,7 @@ from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable, UnknownJob
 from mam.jobs import acts
 from mam.jobs.claiming import claimable
-from mam.jobs.pause import passed_over, seconds_until_lifted
+from mam.jobs.pause import passed_over, seconds_until_lifted, tried_first
 from mam.stores.common import check_exclusive, checked_needed, claimed, matches, soonest
 from mam.stores.files.book import ARCHIVE, INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
-    from mam.clock import Clock
+    from mam.clock import Clock, Moment
     from mam.jobs.change import Line
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
@@ -362,7 +362,16 @@ def _claim(book: Book, request: Request) -> Job | None:
         _announce(book, request.agent_id, request.generation_id)
     moment = book.clock.now()
     book.settle(moment)
-    skipped = passed_over(read_pauses(book.home), request.label, moment)
+    pauses = read_pauses(book.home)
+    if request.job_id is None:
+        for job_id in tried_first(pauses, request.label, moment):
+            skipped = passed_over(pauses, request.label, moment, job_id)
+            if (job := _take(book, request.replace(job_id=job_id), skipped, moment)) is not None:
+                return job
+    return _take(book, request, passed_over(pauses, request.label, moment, request.job_id), moment)
+
+
+def _take(book: Book, request: Request, skipped: frozenset[str] | None, moment: Moment) -> Job | None:
     if skipped is None:
         return None
     while (job_id := _candidate(book, request, skipped)) is not None:
@@ -371,6 +380,8 @@ def _claim(book: Book, request: Request) -> Job | None:
         except (BadRecord, UnknownJob):
             continue  # noted by load, so it is not the first any more
         if not claimable(job, request.label) or job.agent in skipped:
+            if request.job_id is not None:
+                return None
             continue  # somebody else's edit, which load has taken over
         change = claimed(job, request, moment)
         book.commit([Step(before=job, change=change)])
