@@ -5,7 +5,7 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 AGENTS  = .agents
 
-.PHONY: help demo test test-agents lint format docs bench bench-long clean
+.PHONY: help demo test test-agents record-agents lint format docs bench bench-long clean
 
 help:
 	@echo "make demo    see jobs run, fail, wait, be lost and taken over, on your terminal"
@@ -44,6 +44,9 @@ $(AGENTS)/.installed: tests/real_agents/package.json
 # The agents can reach nothing but loopback, whatever they try: no account, no update, no report.
 test-agents: $(VENV)/.dev $(AGENTS)/.installed
 	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m pytest tests/real_agents $(ARGS)
+
+record-agents: $(VENV)/.dev $(AGENTS)/.installed
+	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m tests.real_agents.record
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

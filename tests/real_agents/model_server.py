@@ -63,8 +63,8 @@ def usage_limit(resets_at: int) -> Trouble:
         "anthropic-ratelimit-unified-representative-claim": "five_hour",
     }  # fmt: skip
     said = {
-        "type": "usage_limit_reached", "message": f"The usage limit has been reached. Please try again in {left}s.", "plan_type": "plus",
-        "resets_at": resets_at, "resets_in_seconds": left,
+        "type": "usage_limit_reached", "plan_type": "plus", "resets_at": resets_at, "resets_in_seconds": left,
+        "message": f"The usage limit has been reached. Please try again in {left}s.",
     }  # fmt: skip
     words = "This request would exceed your account's rate limit. Please try again later."
     return Trouble(429, {"type": "rate_limit_error", "message": words}, said, headers)
@@ -109,11 +109,18 @@ class ModelServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
-    def limit(self, seconds: float) -> int:
-        """A usage limit that ends by itself; when, in seconds since 1970."""
-        resets_at = int(time.time() + seconds) + 1
-        self.trouble = lambda: usage_limit(resets_at) if time.time() < resets_at else None
-        return resets_at
+    def limit(self, seconds: float) -> Callable[[], float]:
+        """A usage limit that ends by itself so long after somebody has met it. Gives a function that says when that
+        is, in seconds since 1970."""
+        times: list[int] = []
+
+        def trouble() -> Trouble | None:
+            if not times:
+                times.append(int(time.time() + seconds) + 1)
+            return usage_limit(times[0]) if time.time() < times[0] else None
+
+        self.trouble = trouble
+        return lambda: times[0]
 
     def release(self) -> None:
         self._released.set()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.real_agents.model_server import ModelServer
 
-PATIENCE = "240"
+PATIENCE = 280.0
 
 
 class Office:
@@ -38,7 +38,7 @@ class Office:
         return self.mam.record(job)
 
     def until_ended(self, *jobs: str) -> None:
-        self.mam("wait", *jobs, "--timeout", PATIENCE)
+        self.mam.start("wait", *jobs).communicate(timeout=PATIENCE)
 
     @contextmanager
     def at_work(self, *words: str) -> Iterator[Popen[bytes]]:

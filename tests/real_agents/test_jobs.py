@@ -52,8 +52,11 @@ def test_what_it_does_is_told_on_the_way(office: Office) -> None:
 
 def test_a_usage_limit_makes_it_wait_and_then_finish(office: Office) -> None:
     """Two jobs: one meets the limit, both wait, and after the reset both are done, at the cost of no retry."""
+    if office.agent == "claude-code":  # only an account's plan says when its limit ends
+        del office.mam.env["ANTHROPIC_API_KEY"]
+        office.mam.env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-not-a-token"
     first, second = (office.job(f"model: write {name} done", "--artifact", name) for name in ("one", "two"))
-    resets_at = office.model.limit(25)
+    resets_at = office.model.limit(40)
     with office.at_work():
         await_that(lambda: office.record(first)["status"] == "waiting", "it does not wait")
         waiting = office.record(first)
@@ -63,7 +66,7 @@ def test_a_usage_limit_makes_it_wait_and_then_finish(office: Office) -> None:
         assert "tried first" in office.mam("explain", second).out
         office.until_ended(first, second)
 
-    assert time.time() >= resets_at
+    assert time.time() >= resets_at()
     for job in map(office.record, (first, second)):
         assert job["status"] == "completed", job["reason"]
         assert (job["retries"], job["losses"]) == (0, 0)

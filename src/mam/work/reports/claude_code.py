@@ -110,11 +110,11 @@ class ClaudeCodeReader(Reader):
         )
         for denial in parts(message, "permission_denials"):
             report.deny(part(denial, "tool_name"))
-        if message.get("is_error") is True or message.get("subtype") != "success":
+        if message.get("stop_reason") == "refusal":
+            report.trouble = Trouble(kind=DECLINED, words=words(message.get("result")) or "the model declined")
+        elif message.get("is_error") is True or message.get("subtype") != "success":
             text = message.get("result") or message.get("subtype")
             report.trouble = self._said or trouble_of(text, message.get("api_error_status"), self._resets_at_ms)
-        elif message.get("stop_reason") == "refusal":
-            report.trouble = Trouble(kind=DECLINED, words=words(message.get("result")) or "the model declined")
         else:
             report.trouble = None  # what went wrong on the way was mended
             report.say(message.get("result"))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _REJECTED = re.compile(r"rejected permission|prevents you from using|permission denied by", re.IGNORECASE)
 _ASKED = re.compile(r"permission requested: ([\w.-]+).*auto-rejecting")
-_MODEL_ERROR = re.compile(r'message="stream error".* small=false .*error\.error="((?:[^"\\]|\\.)*)')
+_MODEL_ERROR = re.compile(r'message="stream error".* session\.id=(\S+) small=false .*error\.error="((?:[^"\\]|\\.)*)')
 _NAME = re.compile(r"^AI_\w+: ")
 
 
@@ -46,7 +46,8 @@ class OpenCodeReader(Reader):
         if asked := _ASKED.search(line):
             self.report.deny(asked[1])
         elif failed := _MODEL_ERROR.search(line):
-            self.report.trouble = trouble = trouble_of(_NAME.sub("", failed[1].replace('\\"', '"')))
+            self.report.name_session(failed[1])
+            self.report.trouble = trouble = trouble_of(_NAME.sub("", failed[2].replace('\\"', '"')))
             plan = trouble.kind == LIMIT and is_of_plan(trouble.words)
             self.report.is_hopeless = plan or trouble.kind in (LOGIN, BILLING)
 

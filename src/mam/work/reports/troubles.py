@@ -23,7 +23,7 @@ _PLAN = re.compile(r"usage.?limit|hit your .{0,40}limit|limit (has been )?reache
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN = re.compile(
-    r"(?:again|resets?) in ((?:(?:about )?\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\b"
+    r"(?:again|resets?) in ((?:(?:about )?\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])"
     r"[\s,]*(?:and )?)+)",
     re.IGNORECASE,
 )
@@ -87,7 +87,8 @@ def reset_in(text: str, now: datetime | None = None) -> int | None:
 
 
 def _at_clock(found: re.Match[str], now: datetime) -> int | None:
-    """`5:16 AM`, with a day or without; without one it is the next time that clocks show it."""
+    """`5:16 AM`, with a day or without; without one it is the next time that clocks show it. Seconds are not told, so
+    it is over when that minute is."""
     hour, minute = int(found["hour"]), int(found["minute"] or 0)
     zone = _zone(found["zone"])
     here = now if zone is None else now.astimezone(zone)
@@ -100,7 +101,8 @@ def _at_clock(found: re.Match[str], now: datetime) -> int | None:
             time = time.replace(year=int(found["year"] or here.year), month=month, day=int(found["day"]))
             if not found["year"] and time < here:
                 time = time.replace(year=here.year + 1)
-        elif time <= here:
+        time += timedelta(minutes=1)
+        if not found["month"] and time <= here:
             time += timedelta(days=1)
     except ValueError:
         return None
