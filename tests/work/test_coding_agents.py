@@ -45,7 +45,7 @@ def shop(tmp_path: Path) -> Shop:
 def test_a_recorded_job_is_completed(replay: Replay, shop: Shop) -> None:
     replay.plays(recorded(f"{replay.agent}-write", files=["notes.txt"]))
 
-    job = shop.ended("write the notes", agent=replay.agent, expected_artifacts=["notes.txt"])
+    job = shop.ended("write the notes", agent=replay.agent, artifacts=["notes.txt"])
 
     assert (job.status, job.checked) == ("completed", True), job.reason
     assert job.result == "I wrote it."
@@ -77,7 +77,7 @@ def test_the_brief_comes_by_stdin_and_is_on_no_command_line(replay: Replay, shop
 def test_trouble_ends_the_job_with_its_reason(replay: Replay, shop: Shop, scene: str, reason: str) -> None:
     replay.plays(recorded(f"{replay.agent}-{scene}", files=["notes.txt"]))
 
-    job = shop.ended("write", agent=replay.agent, expected_artifacts=["notes.txt"])
+    job = shop.ended("write", agent=replay.agent, artifacts=["notes.txt"])
 
     assert job.status == "error"
     assert (job.reason or "").startswith(reason)
@@ -98,7 +98,7 @@ def test_a_refused_tool_is_no_success_whatever_is_said(replay: Replay, shop: Sho
     if replay.agent == "codex":
         _session_file(tmp_path, recorded("codex-denied")["out"])
 
-    job = shop.ended("write", agent=replay.agent, expected_artifacts=["notes.txt"])
+    job = shop.ended("write", agent=replay.agent, artifacts=["notes.txt"])
 
     assert job.status == "error"
     assert (job.reason or "").startswith("permission_denied: ")
@@ -117,7 +117,7 @@ def test_exit_0_without_a_last_line_is_an_outcome_of_its_own(replay: Replay, sho
     whole = str(recorded(f"{replay.agent}-write")["out"]).splitlines(keepends=True)
     replay.plays(recorded(f"{replay.agent}-write", out="".join(whole[:-1]), files=["notes.txt"]))
 
-    job = shop.ended("write", agent=replay.agent, expected_artifacts=["notes.txt"])
+    job = shop.ended("write", agent=replay.agent, artifacts=["notes.txt"])
 
     assert job.status == "error"
     assert (job.reason or "").startswith("no_final_line: ")

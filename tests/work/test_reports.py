@@ -50,7 +50,9 @@ def heard(name: str) -> Report:
 
 
 def facts(report: Report) -> dict[str, Any]:
-    return {**vars(report), "trouble": None if report.trouble is None else report.trouble.as_dict()}
+    """When a limit ends is reckoned from now, which goes on between two readings."""
+    trouble = {} if report.trouble is None else report.trouble.as_dict()
+    return {**vars(report), "trouble": {**trouble, "resets_at_ms": trouble.get("resets_at_ms") is not None}}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
