@@ -23,8 +23,8 @@ _PLAN = re.compile(r"usage.?limit|hit your .{0,40}limit|limit (has been )?reache
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN = re.compile(
-    r"(?:again|resets?) in ((?:(?:about )?\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])"
-    r"[\s,]*(?:and )?)+)",
+    r"(?:again|resets?) in ((?:(?:about )?\d+(?:\.\d+)?\s*"
+    r"(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])[\s,]*(?:and )?)+)",
     re.IGNORECASE,
 )
 _PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms])", re.IGNORECASE)
