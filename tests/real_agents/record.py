@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ def main() -> None:
     for agent in CODING_AGENTS:
         for scene in SCENES:
             codes[f"{agent}-{scene}"] = _record(agent, scene, {})
+        _record_help(agent)
     codes["claude-code-plan_limit"] = _record("claude-code", "limit", OAUTH, name="claude-code-plan_limit")
     (KEPT / "exit_codes.json").write_text(json.dumps(codes, indent=2) + "\n", "utf-8")
 
@@ -87,6 +89,19 @@ def _record(agent: str, scene: str, extra: dict[str, str | None], name: str | No
         return process.returncode
 
 
+def _record_help(agent: str) -> None:
+    """What `mam agents check` asks."""
+    module = import_module(CODING_AGENTS[agent])
+    asked = [("--version",), *module.HELP]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        env = environment(agent, Path(folder) / "home", "http://127.0.0.1:1")
+        told = {}
+        for words in asked:
+            ran = subprocess.run([CLIS / module.PROGRAM, *words], env=env, capture_output=True, timeout=LONGEST)
+            told[" ".join(words)] = (ran.stdout or ran.stderr).decode()
+    (KEPT / f"{agent}.help.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
 def _launch(agent: str, prompt: str, permissions: str, here: str) -> tuple[list[str], dict[str, str], bytes]:
     adapter = adapter_of(agent, Config())
     job = running(agent=agent, prompt=prompt, permissions=permissions)
@@ -98,6 +113,7 @@ def _launch(agent: str, prompt: str, permissions: str, here: str) -> tuple[list[
 
 def _scrubbed(text: bytes, folder: str) -> bytes:
     text = text.replace(folder.encode(), b"/home/user").replace(folder.lstrip("/").encode(), b"home/user")
+    text = text.replace(b"/$bunfs/root", b"/$bunfs")
     return re.sub(rb"127\.0\.0\.1:\d+", b"127.0.0.1:18080", text)
 
 
