@@ -32,6 +32,12 @@ LONGEST = 100.0
 WRITE = "model: write notes.txt it was me\nmodel: say I wrote it."
 OAUTH = {"ANTHROPIC_API_KEY": None, "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-not-a-token"}
 
+NOBODYS = {
+    "claude-code": "de0e4160-59be-4507-817d-ee7617d285a1", "codex": "01a1e28e-e5bd-7cc3-bba0-ad5c221fe281",
+    "opencode": "ses_e1d451d38ffe6Hi8otPDUP09Q7",
+}  # fmt: skip
+"""Conversations that there are none of."""
+
 SCENES: dict[str, tuple[str, str, Callable[[ModelServer], object]]] = {
     "text": ("model: say Hello.", "edit", lambda _model: None),
     "write": (WRITE, "edit", lambda _model: None),
@@ -41,6 +47,7 @@ SCENES: dict[str, tuple[str, str, Callable[[ModelServer], object]]] = {
     "logged_out": (WRITE, "edit", lambda model: setattr(model, "trouble", model_server.logged_out())),
     "unpaid": (WRITE, "edit", lambda model: setattr(model, "trouble", model_server.unpaid())),
     "declined": ("model: refuse I will not do that.", "edit", lambda _model: None),
+    "gone": (WRITE, "edit", lambda _model: None),
     "cut": ("model: write notes.txt x\nmodel: hang", "edit", lambda _model: None),
 }
 
@@ -66,7 +73,7 @@ def _record(agent: str, scene: str, extra: dict[str, str | None], name: str | No
         prepare(model)
         env = environment(agent, Path(folder) / "home", model.url)
         env = {key: value for key, value in {**env, **extra}.items() if value is not None}
-        launch = _launch(agent, prompt, permissions, str(here))
+        launch = _launch(agent, prompt, permissions, str(here), NOBODYS[agent] if scene == "gone" else None)
         process = subprocess.Popen(
             launch[0], env={**env, **launch[1]}, cwd=here, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -102,9 +109,14 @@ def _record_help(agent: str) -> None:
     (KEPT / f"{agent}.help.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def _launch(agent: str, prompt: str, permissions: str, here: str) -> tuple[list[str], dict[str, str], bytes]:
+def _launch(
+    agent: str, prompt: str, permissions: str, here: str, session: str | None
+) -> tuple[list[str], dict[str, str], bytes]:
     adapter = adapter_of(agent, Config())
     job = running(agent=agent, prompt=prompt, permissions=permissions)
+    if session is not None:
+        about = {"name": agent, "session": session}
+        job = job.replace(run={"host": os.uname().nodename, "place": here, "agent": about})
     launch = adapter.launch(job, prompt, Place(path=here, kind="workdir"), "")
     assert launch is not None
     assert launch.stdin is not None

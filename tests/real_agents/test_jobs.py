@@ -107,6 +107,16 @@ def test_by_default_nothing_outside_of_its_directory_may_be_written(office: Offi
     assert not os.path.exists(outside)
 
 
+def test_with_all_rights_it_may_write_anywhere(office: Office, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    office.mam.env["IS_SANDBOX"] = "1"  # Claude Code does not believe root otherwise
+
+    job = office.done(f"model: write {outside} x", "--permissions", "full")
+
+    assert job["status"] == "completed", job["reason"]
+    assert outside.read_text() == "x\n"
+
+
 def test_a_cancel_ends_the_tree(office: Office) -> None:
     job = office.job("model: run sleep 1000\nmodel: hang" if office.agent == "codex" else "model: hang")
     with office.at_work():

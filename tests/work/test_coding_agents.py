@@ -13,6 +13,7 @@ import pytest
 from mam.config import Config
 from mam.errors import AgentNotFound
 from mam.jobs.pause import Pause
+from mam.jobs.status import PENDING
 from mam.machine.processes import ProcessId
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.adapters import CODING_AGENTS, adapter_of, installed_agents
@@ -203,8 +204,6 @@ def test_a_limit_pauses_the_agent_and_the_job_that_met_it_is_tried_first(replay:
     assert (pause.agent, pause.probe) == (replay.agent, first)
     assert "tried first" in " ".join(shop.registry.explain(second)[1])
 
-    from mam.jobs.status import PENDING
-
     shop.registry.set_status(first, PENDING)  # as if its time had come
     shop.drain(labels=(replay.agent,))
 
@@ -264,6 +263,24 @@ def test_a_cancel_ends_it_and_a_takeover_resumes_its_conversation(replay: Replay
         shop.registry.cancel(job_id)
         await_gone([process])
     assert known in replay.calls[1]["argv"]  # type: ignore[operator]
+
+
+def test_a_conversation_that_is_gone_is_begun_anew(replay: Replay, shop: Shop) -> None:
+    replay.plays(
+        limited(replay.agent, 600), recorded(f"{replay.agent}-gone"), recorded(f"{replay.agent}-write")
+    )  # fmt: skip
+    job_id = shop.job("write", agent=replay.agent)
+    waited = []
+    for _ in range(3):
+        shop.drain(labels=(replay.agent,))
+        waited.append(shop.get(job_id).waiting_for)
+        if shop.get(job_id).status == "waiting":
+            shop.registry.set_status(job_id, PENDING)
+
+    assert waited == ["reset", "retry", None]
+    assert shop.get(job_id).status == "completed", shop.get(job_id).reason
+    told = [" ".join(map(str, call["argv"])) for call in replay.calls]  # type: ignore[call-overload]
+    assert [("resume" in words or "--session" in words) for words in told] == [False, True, False]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

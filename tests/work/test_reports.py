@@ -301,6 +301,22 @@ def test_kinds_of_trouble(text: str, status: int | None, kind: str) -> None:
     assert kind_of(text, status) == kind
 
 
+def test_a_key_in_a_vendors_words_is_not_kept() -> None:
+    reader = CodexReader()
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz"
+    reader.feed(
+        json.dumps({"type": "turn.failed", "error": {"message": f"Incorrect API key provided: {key}"}}).encode()
+    )
+    reader.feed_errors(f"error: cannot read /home/anna/.codex/{key}\n".encode())
+
+    report = reader.end()
+
+    assert report.trouble is not None
+    assert report.complaint is not None
+    assert key not in report.trouble.words + report.complaint
+    assert "/home/anna" not in report.complaint
+
+
 def test_there_are_transcripts() -> None:
     assert len(ALL) >= 27
     for name in ALL:

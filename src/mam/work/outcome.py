@@ -92,7 +92,9 @@ def heard_failure(
     if report.last_words is not None and report.last_words.startswith(CANNOT):
         return _failed(report.last_words.removeprefix(CANNOT).strip()[:REASON_LIMIT] or "it cannot be done")
     if last.signal is None and last.exit_code and report.complaint is not None:
-        return _failed(f"exit code {last.exit_code}: {report.complaint}")
+        # A conversation that is gone cannot be resumed; the next attempt begins a new one.
+        gone = is_resumed and not report.has_answered
+        return _failed(f"exit code {last.exit_code}: {report.complaint}", retryable=gone)
     if last.signal is None and not last.exit_code and not report.is_over and not said:
         return _failed("no_final_line: its output ended before its turn did, so nobody knows what was done")
     return None
@@ -112,8 +114,8 @@ def _troubled(report: Report, login: str, *, is_resumed: bool) -> Ending:
             return _failed(f"billing: {trouble.words}")
         case "declined":
             return _failed(f"declined: {trouble.words}")
-    # A conversation that is gone cannot be resumed; the next attempt begins a new one.
-    return _failed(f"agent_error: {trouble.words}", retryable=is_resumed and not report.has_answered)
+    said = trouble.words if " " in trouble.words else report.complaint or trouble.words
+    return _failed(f"agent_error: {said}", retryable=is_resumed and not report.has_answered)
 
 
 def result_of(last: LastMessage | None, said: Json | None) -> str | None:

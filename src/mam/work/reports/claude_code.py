@@ -100,7 +100,8 @@ class ClaudeCodeReader(Reader):
     def _result(self, message: Json) -> None:
         report = self.report
         report.is_over = True
-        report.name_session(message.get("session_id"))
+        if message.get("num_turns") != 0:  # else it is only repeated from the command line, and there is no such one
+            report.name_session(message.get("session_id"))
         report.cost(message.get("total_cost_usd"))
         usage = message.get("usage")
         report.count(

@@ -10,6 +10,7 @@ import json
 import math
 import re
 
+from mam.events.event import generalised
 from mam.frozen import Frozen
 from mam.work.reports.lines import Lines
 
@@ -131,7 +132,7 @@ class Reader:
 
     def _complain(self, line: bytes) -> None:
         text = _COLOUR.sub("", line.decode("utf-8", "replace"))
-        self.report.complaint = words(text, 200) or self.report.complaint
+        self.report.complaint = generalised(words(text, 200) or "") or self.report.complaint
         self.take_error(text)
 
     def _read(self, line: bytes) -> str | None:
