@@ -64,7 +64,7 @@ class CodexReader(Reader):
             failed = part(item, "status") == "failed" and isinstance(output, str)
             if part(item, "status") == "declined" or (failed and _STOPPED.search(str(output))):
                 self.report.deny("a command")
-            return "a command" if is_new else None
+            return "runs a command" if is_new else None
         elif kind == "file_change":
             paths = [part(change, "path") for change in parts(item, "changes")]
             if part(item, "status") in ("declined", "failed"):

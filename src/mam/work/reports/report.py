@@ -25,6 +25,8 @@ not do it; anything else."""
 WORDS_LIMIT = 400
 RESULT_LIMIT = 64 * 1024
 DENIED_LIMIT = 20
+ERROR_LIMIT = 4096
+"""What is looked at of a line of stderr, which may be as long as somebody likes."""
 _MOST_TOKENS = 2**53
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -131,7 +133,7 @@ class Reader:
         """One line of stderr."""
 
     def _complain(self, line: bytes) -> None:
-        text = _COLOUR.sub("", line.decode("utf-8", "replace"))
+        text = _COLOUR.sub("", line[:ERROR_LIMIT].decode("utf-8", "replace"))
         self.report.complaint = generalised(words(text, 200) or "") or self.report.complaint
         self.take_error(text)
 
@@ -145,7 +147,11 @@ class Reader:
         if not isinstance(message, dict):
             self.report.strange += 1
             return None
-        return self.take(message)
+        try:
+            return self.take(message)
+        except Exception:  # whatever a vendor may have put there: a line that is not understood is no reason to go deaf
+            self.report.strange += 1
+            return None
 
 
 def part(message: object, *path: str) -> object:
