@@ -26,6 +26,10 @@ for name, text in scene["files"].items():
     open(name, "w").write(text)
 sys.stderr.write(scene["err"])
 sys.stderr.flush()
+for _ in range(scene.get("flood", 0)):
+    sys.stdout.write("x" * (1 << 20))
+if scene.get("flood"):
+    sys.stdout.write("\\n")
 sys.stdout.write(scene["out"])
 sys.stdout.flush()
 if scene["stays"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import time
 from typing import TYPE_CHECKING
 
@@ -143,6 +144,19 @@ def test_rubbish_and_new_kinds_are_kept_and_passed_over(replay: Replay, shop: Sh
     assert b"not json" in shop.output(job.job_id)
     assert job.run is not None
     assert job.run["agent"]["strange_lines"] == 3
+
+
+def test_a_hundred_megabytes_in_one_line_cost_the_worker_little(replay: Replay, shop: Shop) -> None:
+    replay.plays({**recorded(f"{replay.agent}-write"), "flood": 100})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    job = shop.ended("write", agent=replay.agent)
+
+    assert job.status == "completed", job.reason
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 * 1024
+    assert job.run is not None
+    assert job.run["agent"]["strange_lines"] == 1
+    assert job.run["output_bytes"] > 100 << 20
 
 
 def test_an_agent_killed_by_a_signal_is_no_success(replay: Replay, shop: Shop) -> None:
