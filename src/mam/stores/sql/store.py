@@ -242,17 +242,13 @@ class SqlStore(SqlArchive, SqlDamage):
         if pauses:
             from mam.jobs.pause import passed_over, tried_first
 
-            skipped = passed_over(pauses, request.label, moment, request.job_id)
-            if request.job_id is None:
-                wanted = tried_first(pauses, request.label, moment)
+            skipped = passed_over(pauses, request.label, moment)
+            wanted = wanted or tried_first(pauses, request.label, moment)
         for job_id in wanted:
-            if request.job_id is None:
-                row = self._this(request.label, job_id, passed_over(pauses, request.label, moment, job_id))
-            else:
-                row = self._this(request.label, job_id, skipped)
-            if row is not None or request.job_id is not None:
+            held = passed_over(pauses, request.label, moment, job_id) if pauses else skipped
+            if (row := self._this(request.label, job_id, held)) is not None:
                 return row
-        if skipped is None:
+        if request.job_id is not None or skipped is None:
             return None
         if skipped:
             rows = self._rows("first of others", label=request.label, skipped=json.dumps(sorted(skipped)))
