@@ -7,7 +7,7 @@ from _thread import RLock, get_ident
 from errno import EDQUOT, ENOSPC, EROFS
 
 from mam.clock import SystemClock
-from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable, UnknownJob
+from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable
 from mam.jobs import acts
 from mam.jobs.pause import seconds_until_lifted
 from mam.stores.common import check_exclusive, checked_needed, matches, soonest
