@@ -56,10 +56,10 @@ def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str, version
         if version == 1:
             way, back = "RENAME CONSTRAINT job_status_check TO other", "RENAME CONSTRAINT other TO job_status_check"
             table, named = "job", "job_status_check"
-        connection.execute(f"ALTER TABLE mam.{table} {way}")  # type: ignore[arg-type]
+        connection.execute(f"ALTER TABLE mam.{table} {way}")
         mam("init", "--store", old).failed(9, named)
         assert connection.execute("SELECT version FROM mam.store").fetchall() == [(version,)]
-        connection.execute(f"ALTER TABLE mam.{table} {back}")  # type: ignore[arg-type]
+        connection.execute(f"ALTER TABLE mam.{table} {back}")
     assert mam("init", "--store", old).code == 0
     store = PostgresStore(old)
     check_everything_is_there(store, version)
