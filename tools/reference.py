@@ -20,7 +20,7 @@ from mam import config, errors
 from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS
 from mam.agents import errors as agent_errors
 from mam.bus.settings import ENVIRONMENT as ENVIRONMENT_OF_BROKER
-from mam.cli.agents import SUBVERBS
+from mam.cli import agents, skill
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
 from mam.config_tables import COMMAND_KEYS
 from mam.events.event import EVENTS
@@ -57,6 +57,8 @@ ENVIRONMENT = {
     "AGENT, and with MAM_GENERATION for the session that `mam pick` claims for.",
     "MAM_AGENT_PREFIX": "What is written before the names of sessions: `MAM` or `HOUMAO`.",
     "MAM_GENERATION": "The life of that session.",
+    "MAM_SESSION_DIR": "Where that session keeps what its hooks tell and which job it is at.",
+    "CLAUDE_CONFIG_DIR": "Where Claude Code keeps its skills and transcripts; `~/.claude` if unset.",
     "MQTT_BROKER": "The broker, host or host:port. It and those that follow win over `[broker]` of the settings.",
     "MQTT_PORT": "Its port; 1883, or 8883 with TLS.",
     "MQTT_TLS": "1 or 0.",
@@ -73,7 +75,8 @@ ENVIRONMENT = {
     "PGHOSTADDR": "The same, by number.",
     "MAM_DEBUG": "1 shows the traceback of a bug in mam.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
-    "CODEX_HOME": "Where Codex keeps its sessions, which are looked at for refused commands; `~/.codex` if unset.",
+    "CODEX_HOME": "Where Codex keeps its sessions, which are looked at for refused commands and as proof that a turn "
+    "began; `~/.codex` if unset.",
     "PATH": "Where agents, git and tmux are found; places in it that are not absolute are passed over.",
     "TMUX": "Whether `mam agents attach` is typed inside tmux already.",
     "TMUX_TMPDIR": "Where tmux keeps its sockets.",
@@ -153,8 +156,8 @@ def _verbs() -> str:
         parts.append(f"{title}: {links}\n")
     for verb in FIRST_VERBS + MORE_VERBS:
         parts.append(f"### mam {verb}\n\n```text\n{_help(verb)}```\n")
-        if verb == "agents":
-            parts.extend(f"#### mam agents {one}\n\n```text\n{_help(verb, one)}```\n" for one in SUBVERBS)
+        second = {"agents": agents.SUBVERBS, "skill": skill.SUBVERBS}.get(verb, ())
+        parts.extend(f"#### mam {verb} {one}\n\n```text\n{_help(verb, one)}```\n" for one in second)
     return "\n".join(parts)
 
 
