@@ -49,6 +49,8 @@ ENVIRONMENT = {
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it. Stands in for "
     "AGENT, and with MAM_GENERATION for the session that `mam pick` claims for.",
     "MAM_GENERATION": "The life of that session.",
+    "MAM_SESSION_DIR": "Where that session keeps what its hooks tell and which job it is at.",
+    "CLAUDE_CONFIG_DIR": "Where Claude Code keeps its skills and transcripts; `~/.claude` if unset.",
     "MQTT_PASSWORD": "The broker's password; never printed, stored in a record or handed to an agent.",
     "MAM_CONFIG": "The user's file. It must be there when it is named.",
     "PGHOST": "As for every PostgreSQL program: the server, when the address names none; PGPASSWORD likewise.",
@@ -57,7 +59,8 @@ ENVIRONMENT = {
     "EDITOR": "What `mam config edit` opens.",
     "VISUAL": "Wins over EDITOR.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
-    "CODEX_HOME": "Where Codex keeps its sessions, which are looked at for refused commands; `~/.codex` if unset.",
+    "CODEX_HOME": "Where Codex keeps its sessions, which are looked at for refused commands and as proof that a turn "
+    "began; `~/.codex` if unset.",
     "PATH": "Where agents, git and tmux are found; places in it that are not absolute are passed over.",
     "TMUX": "Whether `mam agents attach` is typed inside tmux already.",
     "TMUX_TMPDIR": "Where tmux keeps its sockets.",

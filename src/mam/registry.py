@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import Change, Line
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
+    from mam.jobs.state import State
     from mam.jobs.status import Status
     from mam.stores.port import Act, Registration, Store
 
@@ -97,8 +98,20 @@ class Registry:
             holder=None if holder == found.job_id else holder,
             pause=holding(self.store.pauses(), found, now),
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
+            last_event=self._last_event(found),
         )
         return found, explain(found, now, around)
+
+    def state(self, job: Job) -> State:
+        """What its agent is doing, who says so, and since when."""
+        from mam.jobs.state import job_state
+
+        return job_state(job, self._last_event(job), self.store.clock.now())
+
+    def _last_event(self, job: Job) -> dict[str, Any] | None:
+        if job.status is not RUNNING:
+            return None
+        return next((line for line in reversed(self.store.events(job.job_id)) if "event" in line), None)
 
     # -- handing out ---------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ class Call:
     tool: str
     arguments: Json = field(default_factory=dict)
     number: int = 1
+
+
+_numbers = count(1)
+
+
+def _new_id(kind: str) -> str:
+    """Agents take two answers of one name for parts of the same."""
+    return f"{kind}_{next(_numbers)}"
 
 
 def texts(content: object) -> str:
@@ -90,7 +99,7 @@ class Messages:
             "type": "tool_use", "id": f"toolu_{answer.number}", "name": answer.tool, "input": answer.arguments,
         }  # fmt: skip
         return {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [block],
+            "id": _new_id("msg"), "type": "message", "role": "assistant", "model": model, "content": [block],
             "stop_reason": stop, "stop_sequence": None, "usage": usage,
         }  # fmt: skip
 

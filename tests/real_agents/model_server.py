@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _STEP = re.compile(r"\bmodel: (write|run|read|ask|say|refuse|hang)\b[ \t]*(.*)")
+_HANDED = re.compile(r"\bRead (\S+) and do what it says\.")
+"""The line by which a live session is handed a job: as good as `model: read`."""
 _DIALECTS: dict[str, tuple[str, Dialect]] = {
     "/messages": ("anthropic", Messages()),
     "/responses": ("openai", Responses()),
@@ -152,13 +154,16 @@ class ModelServer:
             return Say("Done at last.")
         if verb in ("say", "refuse"):
             return Say(words, refused=verb == "refuse")
-        return call(verb, words, request.tools, done + 1)
+        # Also across turns of one conversation no two calls have the same number.
+        return call(verb, words, request.tools, sum(heard.is_result for heard in request.heard) + 1)
 
 
 def steps_of(request: Request) -> tuple[list[tuple[str, str]] | None, int]:
     """The steps that count now, and how many of them have been done; None when there are none."""
     for place in range(len(request.heard) - 1, -1, -1):
-        steps = [(found[1], found[2].strip()) for found in _STEP.finditer(request.heard[place].text)]
+        text = request.heard[place].text
+        steps = [(found[1], found[2].strip()) for found in _STEP.finditer(text)]
+        steps = steps or [("read", found[1]) for found in _HANDED.finditer(text)]
         if steps:
             return steps, sum(heard.is_result for heard in request.heard[place + 1 :])
     return None, 0

@@ -159,3 +159,11 @@ class TmuxFailed(MamError):
     """tmux could not {what}: {problem}."""
 
     exit_code = 9
+
+
+class SessionServed(MamError):
+    """Another worker serves the session {name} already; one session takes one job at a time."""
+
+
+class TurnNotBegun(MamError):
+    """A line was typed into the session of {name}, and nothing shows that it was taken: {why}."""

@@ -12,6 +12,8 @@ import socket
 from mam.agents import acts
 from mam.agents.companion import start_companion
 from mam.agents.errors import NoServer, SessionGone, SessionOccupied
+from mam.agents.hook_log import SESSION_DIR, forget_others
+from mam.agents.hooking import BRIEFS, HOOKED, with_hooks
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.manifest import Manifest, session_root, write_manifest
 from mam.agents.names import bare_name
@@ -21,6 +23,7 @@ from mam.errors import AgentNotFound, BadInput
 from mam.frozen import Frozen
 from mam.machine.environment import find_program
 from mam.machine.processes import identify
+from mam.state import make_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ class Plan(Frozen):
     workdir: str = "/"
     agent_def_dir: str | None = None
     lease_seconds: float = DEFAULT_SECONDS
+    hooks: bool = True
+    """Whether the agent is told to call `mam hook`."""
 
 
 def launch(directory: Directory, agents_dir: str, plan: Plan) -> AgentRecord:
@@ -53,7 +58,7 @@ def launch(directory: Directory, agents_dir: str, plan: Plan) -> AgentRecord:
     reserved = _record(directory, agents_dir, plan, generation, RELAUNCHING)
     directory.change(plan.agent_id, acts.publish(reserved, RESERVED_SECONDS))
     try:
-        pane = _started(tmux, plan, generation)
+        pane = _started(tmux, plan, generation, session_root(agents_dir, plan.agent_id))
         try:
             return _settled(directory, agents_dir, plan, generation, pane)
         except BaseException:
@@ -86,15 +91,22 @@ def adopt(directory: Directory, agents_dir: str, plan: Plan, tmux: Tmux, held: A
         raise
 
 
-def _started(tmux: Tmux, plan: Plan, generation: str) -> Pane:
+def _started(tmux: Tmux, plan: Plan, generation: str, root: str) -> Pane:
     try:
         taken = tmux.first_pane(plan.session)
     except NoServer:
         taken = None
     if taken is not None:
         raise SessionOccupied(session=plan.session, socket=taken.socket)
-    env = {"MAM_AGENT_ID": plan.agent_id, "MAM_AGENT_NAME": plan.agent_name, "MAM_GENERATION": generation}
-    return tmux.new_session(plan.session, plan.workdir, plan.command, env)
+    root = make_private(root)
+    make_private(os.path.join(root, BRIEFS))
+    forget_others(root, generation)
+    command = with_hooks(plan.tool, plan.command, root, plan.workdir) if plan.hooks else plan.command
+    env = {
+        "MAM_AGENT_ID": plan.agent_id, "MAM_AGENT_NAME": plan.agent_name, "MAM_GENERATION": generation,
+        SESSION_DIR: root,
+    }  # fmt: skip
+    return tmux.new_session(plan.session, plan.workdir, command, env)
 
 
 def _settled(directory: Directory, agents_dir: str, plan: Plan, generation: str, pane: Pane) -> AgentRecord:
@@ -112,6 +124,7 @@ def _settled(directory: Directory, agents_dir: str, plan: Plan, generation: str,
             command=plan.command,
             workdir=plan.workdir,
             agent_def_dir=plan.agent_def_dir,
+            hooks="yes" if plan.hooks and plan.command and plan.tool in HOOKED else "",
             created_at=directory.clock.now().second,
         ),
     )

@@ -32,6 +32,8 @@ class Manifest(Frozen):
     workdir: str = ""
     agent_def_dir: str | None = None
     created_at: str = ""
+    hooks: str = ""
+    """`yes` when its agent was told to call `mam hook`."""
 
 
 def session_root(agents_dir: str, agent_id: str) -> str:

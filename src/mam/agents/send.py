@@ -68,8 +68,24 @@ def send(target: Target, text: str, key: str | None = None) -> bool:
         return True
 
 
+def press(target: Target, key: str) -> None:
+    """One key of mam's own choice, unless a person is at the keyboard; into this very pane or nowhere."""
+    root = make_private(target.record.runtime.session_root or os.path.dirname(target.record.runtime.manifest_path))
+    with _turn(root, target.name):
+        _check_hands(target)
+        _step(target, f"send-keys -t {target.pane.pane} {key}")
+
+
 def check_quiet(target: Target) -> None:
     """Nobody and nothing in the pane that a text would disturb."""
+    name, pane = target.name, target.pane
+    _check_hands(target)
+    question = question_on(target.tmux.ask("capture-pane", "-p", "-t", pane.pane))
+    if question is not None:
+        raise errors.PaneAsks(name=name, question=question[:120])
+
+
+def _check_hands(target: Target) -> None:
     name, pane = target.name, target.pane
     if pane.dead:
         raise errors.PaneDead(name=name)
@@ -80,9 +96,6 @@ def check_quiet(target: Target) -> None:
     # tmux tells only the time of day; after a small step back of the clock a key may have been pressed in the future.
     if abs(ago) < PERSON_SECONDS:
         raise errors.PersonTypes(name=name, seconds=max(0, ago), wait=PERSON_SECONDS - ago)
-    question = question_on(target.tmux.ask("capture-pane", "-p", "-t", pane.pane))
-    if question is not None:
-        raise errors.PaneAsks(name=name, question=question[:120])
 
 
 def _last_typed(target: Target, pane: Pane) -> int:
@@ -99,13 +112,11 @@ def _last_typed(target: Target, pane: Pane) -> int:
 def _paste(target: Target, data: bytes) -> None:
     tmux, pane = target.tmux, target.pane.pane
     buffer = f"mam-{os.urandom(8).hex()}"
-    idle = "#{&&:#{==:#{pane_dead},0},#{==:#{pane_in_mode},0}}"
-    same = f"#{{&&:{is_generation(target.record.generation_id)},{idle}}}"
     tmux.ask("load-buffer", "-b", buffer, "-", data=data)
     pasted = False
     try:
         # -p: as a paste where the program asked for that; -r: newlines stay newlines.
-        pasted = tmux.when(pane, same, f"paste-buffer -p -r -d -b {buffer} -t {pane}")
+        pasted = _step(target, f"paste-buffer -p -r -d -b {buffer} -t {pane}")
     finally:
         if not pasted:
             tmux.ask("delete-buffer", "-b", buffer)
@@ -114,8 +125,15 @@ def _paste(target: Target, data: bytes) -> None:
             what="The tmux session", name=target.name, found="another state", record=target.record.generation_id
         )
     time.sleep(SETTLE_SECONDS)
-    if not tmux.when(pane, same, f"send-keys -t {pane} Enter"):
+    if not _step(target, f"send-keys -t {pane} Enter"):
         raise errors.SendUnknown(name=target.name, why="the session has changed in between")
+
+
+def _step(target: Target, command: str) -> bool:
+    """Whether the tmux server found it to be the pane that was checked, and did it."""
+    idle = "#{&&:#{==:#{pane_dead},0},#{==:#{pane_in_mode},0}}"
+    same = f"#{{&&:{is_generation(target.record.generation_id)},{idle}}}"
+    return target.tmux.when(target.pane.pane, same, command)
 
 
 class _turn:  # noqa: N801 - used as a function

@@ -12,6 +12,7 @@ from mam.agents.answer import LIVE, judged
 from mam.agents.control import checked
 from mam.agents.errors import NoServer, OnAnotherHost, ServerUnknown
 from mam.agents.names import bare_name
+from mam.agents.observing import session_state
 from mam.agents.tmux import Tmux
 from mam.clock import boot_id
 from mam.errors import MamError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from mam.agents.record import AgentRecord, Json
     from mam.clock import Moment
     from mam.jobs.record import Job
+    from mam.jobs.state import State
 
 THERE, GONE, UNKNOWN, NONE = "there", "gone", "unknown", "-"
 
@@ -40,6 +42,8 @@ class Status(Frozen):
     companion: str
     drift: tuple[str, ...]
     generation_id: str | None = None
+    state: State | None = None
+    """What it is doing, who says so, since when (mam.jobs.state)."""
     jobs: tuple[Json, ...] | None = None
     """Jobs that run for it; None when the store could not be asked."""
 
@@ -63,6 +67,7 @@ def status_of(look: Look, now: Moment) -> Status:
         companion=companion,
         drift=tuple(_drift(record, answer.kind, tmux, process, companion)),
         generation_id=record.generation_id,
+        state=session_state(record, now.wall_ms, look=tmux == THERE),
     )
 
 

@@ -13,6 +13,7 @@ from mam.work.brief import brief
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
+    from mam.jobs.record import Job
 
 
 def add_arguments(parser: Parser) -> None:
@@ -23,9 +24,18 @@ def run(options: Options) -> int:
     job = registry_of(options).get(own_job(options))
     if job.status is not RUNNING and not job.status.ended:
         job = job.replace(attempt=job.attempt + 1)
-    text = brief(job)
+    text = brief(job, _place(job))
     if options.json:
         put_json({"job_id": job.job_id, "attempt": job.attempt, "agent": job.agent, "brief": text})
     else:
         put_exactly(text)
     return 0
+
+
+def _place(job: Job) -> str | None:
+    """Of a job that a live session does, which is told where to work."""
+    run = job.run or {}
+    if "session" in run or (not run and job.agent_session.startswith("tmux:")):
+        place = run.get("place") or job.workdir
+        return place if isinstance(place, str) else None
+    return None

@@ -1,7 +1,9 @@
 """Tell an agent's own hooks as events of its job. For the agent's settings, not for people.
 
-Reads the JSON that Claude Code or Codex gives to a hook, prints nothing, always exits 0, and does nothing outside of a
-job (MAM_JOB_ID). What the agent was asked, read or wrote is not passed on: only which hook it was, and of which tool.
+Reads the JSON that Claude Code or Codex gives to a hook, prints nothing, always exits 0. In a job (MAM_JOB_ID) it is
+told as an event; in a session of `mam agents start` it is noted beside the session, where the worker that serves it
+reads it; elsewhere nothing is done. What the agent was asked, read or wrote is not passed on: only which hook it was,
+and of which tool.
 
   "hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "mam hook claude-code"}]}]}
 """
@@ -19,31 +21,8 @@ if TYPE_CHECKING:
 SECONDS = 2.0
 """The agent waits for its hooks, and some of them have to be over in 1.5 seconds in any case."""
 
-INPUT_LIMIT = 4 * 1024 * 1024
-NAME_LIMIT = 64
-_PARTS = "_-.:"
-
-_ASKS = {"AskUserQuestion": "asks a question", "ExitPlanMode": "asks for its plan"}
-_PROGRESS = {
-    "UserPromptSubmit": "got a prompt",
-    "PostToolUse": "used {tool}",
-    "PostToolUseFailure": "{tool} failed",
-    "SubagentStart": "started a subagent",
-    "SubagentStop": "a subagent ended",
-    "PreCompact": "compacts its context",
-    "PostCompact": "compacted its context",
-    "Stop": "ended its turn",
-    "SessionEnd": "ended its session",
-    "TaskCompleted": "ended a task",
-}
-_WAITING = {
-    "permission_prompt": "needs permission",
-    "idle_prompt": "waits for input",
-    "agent_needs_input": "waits for input",
-    "elicitation_dialog": "asks for input",
-    "elicitation_url_dialog": "asks for input",
-    "ToolPermission": "needs permission",
-}
+INPUT_LIMIT = 64 * 1024 * 1024
+"""A tool's answer may be megabytes, and the hook that carries it is no less true for that."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -61,7 +40,9 @@ def run_words(words: list[str]) -> int:
         _give_up_in_time()
         _be_silent()
         named, store, directory = _read(words)
-        _tell(_name(named) or "agent", store, directory)
+        from mam.agents.hook_words import name_of
+
+        _tell(name_of(named) or "agent", store, directory)
     except BaseException:  # noqa: S110 - silence is the whole point
         pass
     return 0
@@ -99,68 +80,51 @@ def _read(words: list[str]) -> tuple[str, str | None, str | None]:
 
 def _tell(agent: str, store: str | None, directory: str | None) -> None:
     text = _input()
-    job = os.environ.get("MAM_JOB_ID")
-    if not job:
+    job, session = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_SESSION_DIR")
+    if not job and not session:
         return
     from mam.door import _decoded
 
-    told = event_for(agent, _decoded(text.decode()))
+    given = _decoded(text.decode())
+    if not job and session:
+        _note(agent, given, session)
+        return
+    from mam.agents.hook_words import event_for
+
+    told = event_for(agent, given)
     if told is None:
         return
     held = os.environ.get("MAM_ATTEMPT", "")
     event, detail, data = told
     said = {"event": event, "detail": detail, "data": data, "attempt": int(held) if held else None}
+    assert job is not None
     if os.environ.get("MAM_SOCKET") and store is None and directory is None and _told_at_door(job, said):
         return
     _store(job, said, store, directory)
 
 
+def _note(agent: str, given: Any, session: str) -> None:
+    """Which job it belongs to is the worker's business: the session serves many, and a hook may come late."""
+    import time
+
+    from mam.agents.hook_log import append
+    from mam.agents.hook_words import line_for
+    from mam.door import _encoded
+    from mam.jobs.rules import is_session_id
+
+    generation = os.environ.get("MAM_GENERATION", "")
+    if os.path.isabs(session) and is_session_id(generation):
+        append(session, generation, _encoded(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
+
+
 def _input() -> bytes:
     """All of it also when it is not used: the agent may still be writing."""
     parts: list[bytes] = []
-    while len(parts) * 65536 <= INPUT_LIMIT and (part := os.read(0, 65536)):
+    size = 0
+    while size <= INPUT_LIMIT and (part := os.read(0, 1 << 20)):
         parts.append(part)
+        size += len(part)
     return b"".join(parts)
-
-
-def event_for(agent: str, given: Any) -> tuple[str, str, dict[str, str]] | None:
-    """The event, its detail and its data; None for what is nobody's news."""
-    hook = _name(given["hook_event_name"])
-    tool = _name(given["tool_name"]) if isinstance(given.get("tool_name"), str) else ""
-    data = {"source": f"{agent} hook", "hook": hook}
-    if tool:
-        data["tool"] = tool
-    if hook == "PermissionRequest":
-        return "permission_required", f"{agent} needs permission for {tool or 'a tool'}", data
-    if hook == "PreToolUse":
-        asks = _ASKS.get(tool)
-        return ("permission_required", f"{agent} {asks}", data) if asks else ("progress", f"{agent} uses {tool}", data)
-    if hook == "Elicitation":
-        return "permission_required", f"{agent} asks for input", data
-    if hook == "Notification":
-        data["kind"] = kind = _name(given.get("notification_type", ""))
-        return ("permission_required", f"{agent} {_WAITING[kind]}", data) if kind in _WAITING else None
-    if hook == "SessionStart":
-        return _session(agent, given, data)
-    if hook == "StopFailure":
-        data["failure"] = failure = _name(given.get("error", "")) or "unknown"
-        return "progress", f"{agent} ended its turn with {failure}", data
-    if hook in _PROGRESS:
-        return "progress", f"{agent} {_PROGRESS[hook].format(tool=tool or 'a tool')}", data
-    return None
-
-
-def _session(agent: str, given: Any, data: dict[str, str]) -> tuple[str, str, dict[str, str]]:
-    data["how"] = how = _name(given.get("source", ""))
-    # Only the first one is a beginning; the others go on with what had begun.
-    return ("started" if how == "startup" else "progress"), f"{agent} began a session", data
-
-
-def _name(text: object) -> str:
-    """A word of an identifier's form; anything else could be somebody's text."""
-    word = text if isinstance(text, str) else ""
-    plain = word.isascii() and all(letter.isalnum() or letter in _PARTS for letter in word)
-    return word if plain and len(word) <= NAME_LIMIT else ""
 
 
 def _told_at_door(job: str, said: dict[str, Any]) -> bool:

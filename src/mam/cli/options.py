@@ -26,7 +26,30 @@ def read_options(verb: str, module: ModuleType, arguments: list[str]) -> Options
     shared.add_argument("--store", metavar="ADDRESS", help="where the jobs are; default: MAM_STORE, else the nearest")
     shared.add_argument("--registry-dir", metavar="DIR", help="the same, for a directory of files")
     shared.add_argument("--json", action="store_true", help="print JSON, complete and for programs")
-    return parser.read(arguments)
+    options = parser.read(arguments)
+    if "MAM_SESSION_DIR" in os.environ and not os.environ.get("MAM_JOB_ID"):
+        _find_door_of_session(options)
+    return options
+
+
+def _find_door_of_session(options: Options) -> None:
+    """In a live session jobs come and go, so its environment names none. A job that is named, and that the session is
+    at, has the door of the worker that serves it; a word about any other goes the ordinary way."""
+    words = [getattr(options, "word", None), getattr(options, "job", None), *getattr(options, "words", ())]
+    named = [word for word in words if word]
+    if not named or not hasattr(options, "attempt"):
+        return
+    from mam.door import _decoded
+
+    try:
+        with open(os.path.join(os.environ["MAM_SESSION_DIR"], "current.json"), encoding="utf-8") as file:
+            page = _decoded(file.read())
+        at, own = page["job_id"], page["generation_id"] == os.environ.get("MAM_GENERATION")
+        if own and page["turn"] in ("typing", "handed") and page["socket"] and any(map(at.startswith, named)):
+            door = {"MAM_JOB_ID": at, "MAM_ATTEMPT": str(page["attempt"]), "MAM_SOCKET": page["socket"]}
+            os.environ.update(door)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
+        return
 
 
 def number(text: str) -> int:

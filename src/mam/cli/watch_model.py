@@ -15,6 +15,7 @@ from mam.errors import BadRecord, UnknownJob
 from mam.events.event import PERMISSION_REQUIRED
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job
+from mam.jobs.state import source_of
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import stalled
 from mam.stores.common import matches
@@ -42,6 +43,8 @@ class Said(Frozen):
     event: str
     detail: str
     quiet: bool = False
+    source: str = ""
+    """Who says so: a hook, the agent itself, its process or its screen."""
 
 
 class Queued(Frozen):
@@ -144,8 +147,13 @@ class Model:
     def _hear(self, job: Job, line: Line) -> None:
         if line.get("event") == "published" and job.status is RUNNING:
             payload = line["payload"]
-            quiet = payload.get("data", {}).get("quiet") is True
-            self.said[job.job_id] = Said(event=payload["event"], detail=payload["detail"], quiet=quiet)
+            data = payload.get("data", {})
+            self.said[job.job_id] = Said(
+                event=payload["event"],
+                detail=payload["detail"],
+                quiet=data.get("quiet") is True,
+                source=source_of(data),
+            )
 
     def _hear_again(self, job: Job) -> None:
         for line in reversed(self._store.events(job.job_id)):
@@ -170,7 +178,7 @@ class Model:
             return None
         said = self.said.get(job.job_id)
         if said is not None and said.event == PERMISSION_REQUIRED:
-            return Need(word="asks", why=said.detail)
+            return Need(word="asks", why=f"{said.detail} ({said.source})")
         if job.agent == "human":
             return Need(word="yours")
         if said is not None and said.quiet:

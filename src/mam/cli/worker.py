@@ -3,8 +3,12 @@
 SIGTERM ends what runs and hands it back. Ctrl-C lets what runs finish and takes nothing new; a second one hands it
 back. Killed with -9 it loses nothing: its agents end, and its jobs come back when their leases run out.
 
+With --in the jobs of label tmux:NAME are handed to the live session NAME (`mam agents start`), one at a time, each in
+one typed line. The session outlives the worker: what it is at is watched by the next one, and is not typed again.
+
   mam worker -s shell --concurrency 4
-  mam worker -s tmux:claude -s nightly --drain
+  mam worker -s gpu -s nightly --drain
+  mam worker --in claude --between /clear
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
     from mam.cli.parser import Options, Parser
     from mam.config import Config
+    from mam.work.live.session import LiveSession
     from mam.work.worker import Worker
 
 CONCURRENCY_MOST = 1000
@@ -35,6 +40,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--agent-session", "-s", action="append", default=[], metavar="LABEL",
                         help="whose jobs; repeat it for more, they take turns")  # fmt: skip
     parser.add_argument("--agent", metavar="DEFAULT", help="the label if none is given, and who runs unnamed old jobs")
+    parser.add_argument("--in", metavar="NAME", help="the live session that does the jobs of tmux:NAME")
+    parser.add_argument("--between", metavar="TEXT", help="with --in: typed between two jobs, such as /clear")
     parser.add_argument("--concurrency", type=number, metavar="N", default=1, help="jobs at a time (default 1)")
     parser.add_argument("--once", action="store_true", help="one job, or exit 3 if there is none")
     parser.add_argument("--drain", action="store_true", help="end when there is nothing to claim")
@@ -56,7 +63,8 @@ def run(options: Options) -> int:
     located = locate(options.store, options.registry_dir, config)
     if not 1 <= options.concurrency <= CONCURRENCY_MOST:
         raise BadInput(why=f"--concurrency takes a number between 1 and {CONCURRENCY_MOST}")
-    job_id, labels = _whose(options, config)
+    session = _session(options)
+    job_id, labels = (None, (session.label,)) if session is not None else _whose(options, config)
     alone = options.once or job_id is not None
     orders = Orders(
         labels=labels,
@@ -66,7 +74,8 @@ def run(options: Options) -> int:
         most=1 if options.once else None,
         drain=options.drain or options.once,
     )
-    settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent}
+    settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent,
+                "session": session}  # fmt: skip
     worker, crew = open_worker(located, config, orders, say=say, show=_show, **settings)
     _obey_signals(worker)
     if not alone:
@@ -75,9 +84,31 @@ def run(options: Options) -> int:
         worker.run()
     finally:
         crew.close()
+    if session is not None and session.lost is not None and orders.drain:
+        raise session.lost
     if options.once and not worker.taken:
         raise NothingToPick(label=", ".join(labels), why="")
     return STOPPED
+
+
+def _session(options: Options) -> LiveSession | None:
+    name: str | None = getattr(options, "in")
+    if name is None:
+        if options.between is not None:
+            raise BadInput(why="--between is for a live session: `mam worker --in NAME --between /clear`")
+        return None
+    if options.agent_session or options.job is not None or options.concurrency != 1:
+        raise BadInput(why="--in serves the label tmux:NAME, one job at a time; leave -s, --job and --concurrency out")
+    from mam.agents.opening import open_directory
+    from mam.agents.send import harmless
+    from mam.work.live.session import LiveSession
+
+    if options.between is not None:
+        harmless(options.between)
+    session = LiveSession(open_directory(options.store, options.registry_dir), name, options.between)
+    session.target()
+    session.open()
+    return session
 
 
 def _whose(options: Options, config: Config) -> tuple[str | None, tuple[str, ...]]:

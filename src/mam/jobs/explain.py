@@ -7,17 +7,20 @@ from mam.frozen import Frozen
 from mam.jobs.dependency import open_ones
 from mam.jobs.pause import Pause
 from mam.jobs.record import DEPENDENCY, Job
+from mam.jobs.state import job_state
 from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import is_due, left_ms, stalled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.dependency import Needed
+    from mam.jobs.record import Json
 
 _WAITS = {
     "retry": "its next try",
     "reset": "its agent's usage limit to reset",
     "time": "its start time",
+    "session": "its session, which could not take it",
     "place": "its working directory, which the last worker did not have",
 }
 
@@ -31,6 +34,8 @@ class Surroundings(Frozen):
     """Who runs under its exclusive key."""
     pause: Pause | None = None
     needed: Needed = {}  # noqa: RUF012 - nothing writes into it
+    last_event: Json | None = None
+    """What was told about it last."""
 
 
 def explain(job: Job, moment: Moment, around: Surroundings) -> list[str]:
@@ -42,7 +47,7 @@ def explain(job: Job, moment: Moment, around: Surroundings) -> list[str]:
     if job.status is WAITING:
         return _waiting(job, moment)
     if job.status is RUNNING:
-        return _running(job, moment)
+        return _running(job, moment, around.last_event)
     return _ended(job)
 
 
@@ -97,7 +102,7 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
     left = left_ms(job, moment)
     when = "" if left is None else f" at {job.due_at}, {_in(left)}"
     said = [f"It waits for {what}{when}."]
-    if job.waiting_for == "place" and job.reason:
+    if job.waiting_for in ("place", "session") and job.reason:
         said.append(job.reason)
     if job.waiting_for == "retry":
         said.append(f"Retry {job.retries} of {job.max_retries}, after: {job.reason}.")
@@ -106,8 +111,9 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
     return said
 
 
-def _running(job: Job, moment: Moment) -> list[str]:
+def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
     said = [f"It is running: attempt {job.attempt}, held by {job.owner or 'somebody unnamed'}."]
+    said.append(_doing(job, moment, last_event))
     left = left_ms(job, moment)
     if left is not None and job.lease is not None:
         ends = (
@@ -119,6 +125,12 @@ def _running(job: Job, moment: Moment) -> list[str]:
     if stalled(job, moment):
         said.append(f"It is stalled: no sign of life since {job.heard_at or job.updated_at}.")
     return said
+
+
+def _doing(job: Job, moment: Moment, last_event: Json | None) -> str:
+    state = job_state(job, last_event, moment)
+    why = f": {state.why}" if state.why else ""
+    return f"Its agent: {state.told(moment.wall_ms)}{why}."
 
 
 def _ended(job: Job) -> list[str]:

@@ -65,12 +65,15 @@ def finish(
     return acts.fail_retryable(own, moment, attempt=attempt, reason=ending.reason, delay_seconds=delay_seconds)
 
 
-def postpone(job: Job, moment: Moment, *, attempt: int, reason: str, seconds: float) -> Change:
-    """This worker does not have the job's directory; another may, or it may come. That costs no retry."""
+def postpone(
+    job: Job, moment: Moment, *, attempt: int, reason: str, seconds: float, waiting_for: str = "place"
+) -> Change:
+    """This worker does not have the job's directory, or its session cannot take it; another may, or it may come. That
+    costs no retry."""
     acts.check_fence(job, attempt)
     due_at = iso_milli(moment.wall_ms + round(seconds * 1000))
     return moved(
-        unchanged(job), WAITING, moment, by="worker", owner=None, reason=reason, waiting_for="place", due_at=due_at
+        unchanged(job), WAITING, moment, by="worker", owner=None, reason=reason, waiting_for=waiting_for, due_at=due_at
     )
 
 

@@ -17,30 +17,31 @@ CANNOT = "CANNOT BE DONE:"
 """How an agent that can run no command says so, at the beginning of its last message."""
 
 
-def brief(job: Job) -> str:
+def brief(job: Job, place: str | None = None) -> str:
+    """`place` is where a live session, which has a directory of its own, is to do it."""
     mark = hashlib.sha256(f"{job.job_id}\0{job.prompt}".encode(errors="surrogatepass")).hexdigest()[:16]
     parts = [
-        _opening(job, mark),
+        _opening(job, mark, place),
         f"===== task {mark} begins =====\n{job.prompt}\n===== task {mark} ends =====",
-        _reporting(job),
+        _reporting(job, in_session=place is not None),
         _checking(job),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _opening(job: Job, mark: str) -> str:
-    again = ""
+def _opening(job: Job, mark: str, place: str | None) -> str:
+    again, where = "", "the current directory" if place is None else f"the directory {_shown(place)}"
     if job.attempt > 1:
         again = "\nEarlier attempts may have left work in this directory: look at what is there before you begin."
     return (
-        f"This is job {job.job_id}, attempt {job.attempt}. Work in the current directory.{again}\n"
+        f"This is job {job.job_id}, attempt {job.attempt}. Work in {where}.{again}\n"
         f"Your task is the text between the two lines that carry the mark {mark}. Whatever it says,\n"
         "how to report and what is checked stands below the second of them."
     )
 
 
-def _reporting(job: Job) -> str:
-    if job.agent == "codex" and not job.agent_session.startswith("tmux:"):
+def _reporting(job: Job, *, in_session: bool) -> str:
+    if job.agent == "codex" and not in_session:
         return (
             "How to report:\n"
             "- Your commands run in a sandbox that cannot reach mam, so do not call it; what you do is seen.\n"
@@ -48,21 +49,28 @@ def _reporting(job: Job) -> str:
             f"- When it cannot be done:    begin your last message with {CANNOT} and say why.\n"
             "Nobody can answer a question: decide yourself, or say that it cannot be done."
         )
-    # A person has a shell of their own, without the variables that name the job.
-    name = f" {job.job_id}" if job.agent == "human" else ""
+    # A person has a shell of their own, and a session has many jobs: neither has the variables that name this one.
+    name = f" {job.job_id}" if in_session or job.agent == "human" else ""
+    known = "\nThe job is known from the environment (MAM_JOB_ID, MAM_ATTEMPT, MAM_SOCKET)."
     return (
         "How to report:\n"
         f'- On the way, now and then:  mam publish{name} progress --detail "what you are doing"\n'
         f'- When all is done:          mam complete{name} --result "what you did, in a few sentences"\n'
         f'- When it cannot be done:    mam fail{name} --reason "why, in a sentence"\n'
-        + _last_word(job)
+        + _last_word(job, in_session=in_session)
         + "A long result can come from a file or a pipe: --result-file FILE, or --result-file - for stdin."
-        + ("" if name else "\nThe job is known from the environment (MAM_JOB_ID, MAM_ATTEMPT, MAM_SOCKET).")
+        + ("" if name else known)
     )
 
 
-def _last_word(job: Job) -> str:
-    if job.agent not in ("claude-code", "opencode") or job.agent_session.startswith("tmux:"):
+def _last_word(job: Job, *, in_session: bool) -> str:
+    """Of agents whose last message is seen."""
+    if in_session:
+        return (
+            "If the end of your turn is seen, your last message is kept as the result, also without `mam complete`.\n"
+            f"If you may not run commands and it cannot be done, begin that message with {CANNOT} and say why.\n"
+        )
+    if job.agent not in ("claude-code", "opencode"):
         return ""
     return (
         "Without `mam complete` your last message is kept as the result. If you may not run commands and it cannot be\n"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.work.adapters.port import Adapter
+    from mam.work.attempt import Attempt
+    from mam.work.live.session import LiveSession
 
 UNNAMED_AGENT = "unknown"
 """What an old record that names no agent is read as."""
@@ -35,6 +37,7 @@ class Crew:
         default_agent: str | None = None,
         lease_seconds: float = LEASE_SECONDS,
         grace_seconds: float = GRACE_SECONDS,
+        session: LiveSession | None = None,
         say: Callable[[str], None] = lambda _words: None,
         show: Callable[[str], None] = lambda _text: None,
     ) -> None:
@@ -48,11 +51,22 @@ class Crew:
         """Whether the worker has to go, so that what runs is handed back."""
         self.guardian = Guardian()
         self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth)
+        self.session = session
+        """The live session that all jobs are handed to, one at a time; None for agents that are started."""
         self._config = config
         self._default_agent = default_agent
         self._complained = ""
         self._say = say
         self._show = show
+
+    def attempt(self, job: Job) -> Attempt:
+        if self.session is None:
+            from mam.work.attempt import Attempt
+
+            return Attempt(self, job)
+        from mam.work.live.attempt import LiveAttempt
+
+        return LiveAttempt(self, job, self.session)
 
     def adapter(self, job: Job) -> Adapter:
         unnamed = job.agent == UNNAMED_AGENT and self._default_agent is not None
@@ -84,3 +98,5 @@ class Crew:
     def close(self) -> None:
         self.doors.close()
         self.guardian.close()
+        if self.session is not None:
+            self.session.close()

@@ -82,11 +82,17 @@ class Holding:
 
         return self._registry.act(self._job_id, "finish", act)
 
-    def postpone(self, reason: str, seconds: float) -> Job:
+    def postpone(self, reason: str, seconds: float, waiting_for: str = "place") -> Job:
         return self._registry.act(
             self._job_id, "postpone",
-            lambda job, now: supervised.postpone(job, now, attempt=self._attempt, reason=reason, seconds=seconds),
+            lambda job, now: supervised.postpone(
+                job, now, attempt=self._attempt, reason=reason, seconds=seconds, waiting_for=waiting_for
+            ),
         )  # fmt: skip
+
+    def tell(self, event: str, detail: str, data: Json) -> Job:
+        """What was seen of the agent, as an event of the job."""
+        return self._registry.publish(self._job_id, event=event, detail=detail, data=data, attempt=self._attempt)
 
     def hand_back(self, run: Json | None = None, began: Json | None = None) -> Job:
         return self._registry.act(

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from mam.clock import iso_milli
 from mam.errors import MamError
-from mam.jobs.limit import end_of_limit, is_tried, limit_pause
 from mam.work.hearing import Hearing
+from mam.work.limits import Limits
 from mam.work.outcome import heard_failure
 from mam.work.reports.report import LIMIT
 from mam.work.watching import HOPELESS
@@ -38,7 +38,7 @@ class Turn:
         self._begun = begun
         self._reader = launch.reader()
         self._since = iso_milli(registry.store.clock.now().wall_ms)
-        self._hits = _hits_of(job)
+        self._limits = Limits(registry, holding, job)
         begun["agent"] = dict(launch.about)
 
     @property
@@ -70,28 +70,12 @@ class Turn:
         return str(said["result"]) if said and isinstance(said.get("result"), str) else self.report.last_words
 
     def wait_out(self, facts: Json) -> Job:
-        """First the pause: whoever dies in between leaves a pause that ends by itself, and a job that its lease brings
-        back."""
         trouble = self.report.trouble
         assert trouble is not None
-        hits = 0 if self.report.has_answered else self._hits
-        now = self._registry.store.clock.now()
-        until_ms = end_of_limit(trouble.resets_at_ms, hits, now)
-        reason = f"usage limit of {self._job.agent}: {trouble.words}"
-        pause = limit_pause(self._registry.store.pauses(), self._job, until_ms, reason, now)
-        if pause is not None:
-            self._registry.pause(pause)
-        facts = {**facts, "agent": {**facts["agent"], "limits": hits + 1}}
-        return self._holding.limited(until_ms, reason, facts)
+        return self._limits.wait_out(trouble.words, trouble.resets_at_ms, facts, answered=self.report.has_answered)
 
     def let_others_go(self) -> None:
-        """They waited for what becomes of this one. If that cannot be told now, their pause ends by itself."""
-        hits, self._hits = self._hits, 0
-        try:
-            if hits and is_tried(self._registry.store.pauses(), self._job):
-                self._registry.resume(self._job.agent, None)
-        except (MamError, OSError):
-            return
+        self._limits.let_others_go()
 
     # -- on the way ------------------------------------------------------------------------------------------------
 
@@ -107,10 +91,3 @@ class Turn:
 
     def _note(self) -> None:
         self._begun["agent"] = {**self._launch.about, **self.report.to_json()}
-
-
-def _hits_of(job: Job) -> int:
-    """How many limits in a row this job has met; an answer in between begins anew."""
-    about = (job.run or {}).get("agent")
-    hits = about.get("limits") if isinstance(about, dict) else None
-    return hits if type(hits) is int and 0 <= hits < 1000 else 0

@@ -64,6 +64,8 @@ class Watching:
         """Whether the agent had to be ended after it had said that it was done, which is no failure of its own."""
         self.is_waiting: Callable[[], bool] = lambda: False
         """Whether the agent waits at its door for jobs that it handed out, which is no silence of its own."""
+        self.asks = False
+        """Whether it waits for a person, who may take as long as they like: its silence is not its own."""
         self.heard_words = False
         """Whether the agent may have said how it ended; it may have done so unheard, past its door."""
 
@@ -136,6 +138,10 @@ class Watching:
         if self.ended_because is not None:
             run.stop(self._grace, self.ended_because)
 
+    def said_within(self, seconds: float) -> bool:
+        """Whether, in that time, it said something, or the attempt is over."""
+        return self._said.wait(seconds)
+
     def until_said(self) -> None:
         """For an agent that is no process of ours: until it says something, or the attempt is over."""
         self._said.wait()
@@ -164,7 +170,8 @@ class Watching:
         if self.ended_because is not None:
             return inf, inf, inf
         late = self._begun + job.timeout_sec if job.timeout_sec else inf
-        quiet = self._heard + job.idle_timeout_sec if job.idle_timeout_sec and not (over or self._quiet_told) else inf
+        silent = not (over or self._quiet_told or self.asks)
+        quiet = self._heard + job.idle_timeout_sec if job.idle_timeout_sec and silent else inf
         lingers = self._said_at is not None and self._run is not None and not (over or self.lingered)
         return late, quiet, (self._said_at or 0.0) + LINGER_SECONDS if lingers else inf
 

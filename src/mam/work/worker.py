@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
 from mam.frozen import Frozen
 from mam.stores.port import Request
-from mam.work.attempt import Attempt
 from mam.work.holding import AWAY
 from mam.work.news import News
 from mam.work.watching import STOPPING
@@ -23,9 +22,12 @@ if TYPE_CHECKING:
     from mam.bus.resident import Resident
     from mam.jobs.record import Job
     from mam.registry import Shadow
+    from mam.work.attempt import Attempt
     from mam.work.crew import Crew
 
 _AWAY_SECONDS = 1.0
+SHUT_SECONDS = 1.0
+"""How often a live session that cannot take a job is looked at again."""
 
 
 class Orders(Frozen):
@@ -97,7 +99,12 @@ class Worker:
             return True
         if self._orders.job_id is not None and not self._attempts:
             return self._has_ended(self._orders.job_id)
-        return self._orders.drain and not self._look and not self._attempts
+        if not self._orders.drain or self._attempts:
+            return False
+        session = self._crew.session
+        if session is not None and session.lost is not None:
+            return True
+        return not self._look and (session is None or session.shut is None)
 
     def _fill(self) -> None:
         while self._look and self._free() > 0:
@@ -116,7 +123,7 @@ class Worker:
         labels = self._orders.labels
         for step in range(len(labels)):
             label = labels[(self._turn + step) % len(labels)]
-            job = self._crew.registry.claim(
+            job = self._claimed(
                 Request(
                     label=label,
                     owner=self._orders.owner,
@@ -130,8 +137,25 @@ class Worker:
                 return job
         return None
 
+    def _claimed(self, request: Request) -> Job | None:
+        session, registry = self._crew.session, self._crew.registry
+        if session is None:
+            return registry.claim(request)
+        job = session.claim(registry, request)
+        if session.shut is not None:
+            # No news tells when a person has answered, or stopped typing.
+            self._crew.complain(f"waiting: {session.shut}")
+            timer = Timer(SHUT_SECONDS, self._look_again)
+            timer.daemon = True
+            timer.start()
+        return job
+
+    def _look_again(self) -> None:
+        self._look = True
+        self._wakes.put(None)
+
     def _begin(self, job: Job) -> None:
-        attempt = Attempt(self._crew, job)
+        attempt = self._crew.attempt(job)
         self._taken += 1
         self._attempts.add(attempt)
         self._crew.say(job, f"claimed ({job.agent})")
@@ -142,8 +166,7 @@ class Worker:
             attempt.run()
         finally:
             self._attempts.discard(attempt)
-            self._look = True
-            self._wakes.put(None)
+            self._look_again()
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ def run(options: Options) -> int:
     session = session_name(options.session or bare_name(name))
     tmux = _server_of(session, options.socket, bare_name(name))
     held = directory.look(agent_id).record
-    command, workdir = _started_with(held, tmux, session)
+    command, workdir, hooks = _started_with(held, tmux, session)
     plan = Plan(
         agent_name=name,
         agent_id=agent_id,
@@ -53,6 +53,7 @@ def run(options: Options) -> int:
         workdir=workdir,
         agent_def_dir=definition_of(options.agent_def_dir),
         lease_seconds=options.lease,
+        hooks=hooks,
     )
     return put_started(options, adopt(directory, agents_directory(), plan, tmux, held))
 
@@ -75,16 +76,16 @@ def _users_socket() -> str:
     return own or os.path.join(base, f"tmux-{os.getuid()}", "default")
 
 
-def _started_with(held: AgentRecord | None, tmux: Tmux, session: str) -> tuple[tuple[str, ...], str]:
+def _started_with(held: AgentRecord | None, tmux: Tmux, session: str) -> tuple[tuple[str, ...], str, bool]:
     """What the manifest knows, when it is the same session that is resumed."""
     from mam.agents.control import checked_manifest
     from mam.errors import MamError
 
     pane = tmux.first_pane(session)
     if held is None or pane is None or pane.generation != held.generation_id:
-        return (), "/"
+        return (), "/", False
     try:
         manifest = checked_manifest(held)
     except MamError:
-        return (), "/"
-    return manifest.command, manifest.workdir
+        return (), "/", False
+    return manifest.command, manifest.workdir, bool(manifest.hooks)

@@ -1,8 +1,9 @@
-"""All records, one line each: id, name, state, tmux session, agent, and until when it holds or why it does not."""
+"""All records, one line each: id, name, answer, tmux session, agent, until when it holds or why not, what it does."""
 
 from __future__ import annotations
 
 from mam.agents.answer import LIVE, judged
+from mam.agents.observing import session_state
 from mam.cli.agents_verbs.common import directory_of
 from mam.cli.output import person_reads, put, put_json_array, say
 
@@ -24,26 +25,35 @@ def run(options: Options) -> int:
     if options.live:
         rows = [(look, answer) for look, answer in rows if answer.kind == LIVE]
     if options.json:
-        put_json_array(_value(look, answer) for look, answer in rows)
+        put_json_array(_value(look, answer, now.wall_ms) for look, answer in rows)
         return 0
-    lines = [(look.agent_id, *_columns(answer)) for look, answer in rows]
+    lines = [(look.agent_id, *_columns(answer), _doing(look, now.wall_ms)) for look, answer in rows]
     if not person_reads():
         for line in lines:
             put(*line)
     elif lines:
         from mam.cli.agents_verbs.table import put_table
 
-        put_table(
-            ("NAME", "STATE", "TMUX SESSION", "AGENT", "UNTIL", "ID"), [(*line[1:], line[0][:8]) for line in lines]
-        )
+        headings = ("NAME", "RECORD", "TMUX SESSION", "AGENT", "UNTIL", "STATE", "ID")
+        put_table(headings, [(*line[1:], line[0][:8]) for line in lines])
     else:
         say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
     return 0
 
 
-def _value(look: Look, answer: Answer) -> Json:
+def _value(look: Look, answer: Answer, now_ms: int) -> Json:
     record = None if look.record is None else look.record.to_json()
-    return {"agent_id": look.agent_id, "answer": answer.kind, "reason": answer.reason, "record": record}
+    state = None if look.record is None else session_state(look.record, now_ms).to_json()
+    return {
+        "agent_id": look.agent_id, "answer": answer.kind, "reason": answer.reason, "state": state, "record": record
+    }  # fmt: skip
+
+
+def _doing(look: Look, now_ms: int) -> str:
+    """Its screen is not looked at, since there may be many; `status` does that."""
+    if look.record is None or not look.record.live:
+        return "-"
+    return session_state(look.record, now_ms).told(now_ms)
 
 
 def _columns(answer: Answer) -> tuple[str, str, str, str, str]:

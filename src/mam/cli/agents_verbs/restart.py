@@ -11,6 +11,7 @@ from mam.agents.control import checked_manifest
 from mam.agents.directory import agents_directory
 from mam.agents.errors import NotPublished
 from mam.agents.halt import halt
+from mam.agents.hooking import HOOKED
 from mam.agents.launch import Plan, launch
 from mam.agents.lease import DEFAULT_SECONDS, length_seconds
 from mam.agents.record import RETIRED
@@ -46,6 +47,7 @@ def run(options: Options) -> int:
         command=manifest.command,
         workdir=manifest.workdir or "/",
         agent_def_dir=record.runtime.agent_def_dir,
+        hooks=bool(manifest.hooks) or record.identity.tool not in HOOKED,
         lease_seconds=length_seconds(record) if record.liveness else DEFAULT_SECONDS,
     )
     halt(directory, record, "restart")

@@ -1,7 +1,8 @@
 """Start a session in tmux, and a companion that keeps its lease; prints the agent's id and its generation.
 
 The session is on mam's own tmux server (`tmux -L mam`), which loads your tmux.conf. The agent finds its id and its
-generation in MAM_AGENT_ID and MAM_GENERATION. While a record of that name is believed, this is refused (exit 4).
+generation in MAM_AGENT_ID and MAM_GENERATION. Claude Code and Codex are told, for this session alone, to call `mam
+hook`, so that what they do is known and not guessed. While a record of that name is believed, this is refused (exit 4).
 
   mam agents start claude --agent claude-code -- claude
   mam agents attach claude
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 
 from mam.agents.directory import agents_directory
+from mam.agents.hooking import PROGRAMS
 from mam.agents.launch import Plan, launch
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
@@ -32,6 +34,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", help="which agent it is; default: the name of the program")
     parser.add_argument("--id", metavar="ID", help="its id; default: derived from the name")
     add_place(parser)
+    parser.add_argument("--no-hooks", action="store_true", help="do not have it call `mam hook`")
     parser.add_argument("--cwd", metavar="DIR", help="where it works; default: here")
 
 
@@ -50,14 +53,20 @@ def run(options: Options) -> int:
     plan = Plan(
         agent_name=name,
         agent_id=default_agent_id(name) if options.id is None else check_agent_id(options.id),
-        tool=options.agent or (os.path.basename(command[0]) if command else "shell") or "shell",
+        tool=options.agent or _tool(command),
         session=session_name(options.session or bare_name(name)),
         command=command,
         workdir=workdir_of(options.cwd),
         agent_def_dir=definition_of(options.agent_def_dir),
         lease_seconds=options.lease,
+        hooks=not options.no_hooks,
     )
     return put_started(options, launch(directory_of(options), agents_directory(), plan))
+
+
+def _tool(command: tuple[str, ...]) -> str:
+    program = os.path.basename(command[0]) if command else ""
+    return PROGRAMS.get(program, program) or "shell"
 
 
 def session_name(text: str) -> str:

@@ -1,6 +1,8 @@
-"""Record, tmux, process, companion and jobs side by side: id, name, the five, and every drift between them.
+"""Record, tmux, process, companion, state and jobs side by side: id, name, the six, and every drift between them.
 
-`unknown` is what could not be found out, and never taken for dead. Exit 1 when there is a drift.
+The state is what the agent is doing and who says so: working, needs permission, quiet, done, gone or unknown, from its
+hooks, its process or its screen. `unknown` is what could not be found out, and never taken for dead. Exit 1 when there
+is a drift.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from mam.cli.output import person_reads, put, put_json_array, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.agents.record import Json
     from mam.agents.status import Status
     from mam.cli.parser import Options, Parser
     from mam.jobs.record import Job
@@ -34,12 +37,12 @@ def run(options: Options) -> int:
     running = _running(options)
     found = [with_jobs(status_of(look, now), running) for look in looks]
     if options.json:
-        put_json_array({**status.as_dict(), "drift": list(status.drift)} for status in found)
+        put_json_array(_value(status) for status in found)
     elif person_reads():
-        _show(found)
+        _show(found, now.wall_ms)
     else:
         for status in found:
-            put(status.agent_id, *_columns(status), "; ".join(status.drift) or "-")
+            put(status.agent_id, *_columns(status, now.wall_ms), "; ".join(status.drift) or "-")
     return 1 if any(status.drift for status in found) else 0
 
 
@@ -59,18 +62,24 @@ def _running(options: Options) -> list[Job] | None:
         return None
 
 
-def _columns(status: Status) -> tuple[str, ...]:
-    return status.agent_name, status.record, status.tmux, status.process, status.companion, _jobs(status)
+def _value(status: Status) -> Json:
+    state = None if status.state is None else status.state.to_json()
+    return {**status.as_dict(), "drift": list(status.drift), "state": state}
 
 
-def _show(found: list[Status]) -> None:
+def _columns(status: Status, now_ms: int) -> tuple[str, ...]:
+    doing = "-" if status.state is None else status.state.told(now_ms)
+    return status.agent_name, status.record, status.tmux, status.process, status.companion, doing, _jobs(status)
+
+
+def _show(found: list[Status], now_ms: int) -> None:
     if not found:
         say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
         return
     from mam.cli.agents_verbs.table import put_table
 
-    headings = ("NAME", "RECORD", "TMUX", "PROCESS", "COMPANION", "JOBS", "ID")
-    put_table(headings, [(*_columns(status), status.agent_id[:8]) for status in found])
+    headings = ("NAME", "RECORD", "TMUX", "PROCESS", "COMPANION", "STATE", "JOBS", "ID")
+    put_table(headings, [(*_columns(status, now_ms), status.agent_id[:8]) for status in found])
     for status in found:
         for drift in status.drift:
             say(f"{status.agent_name}: {drift}")

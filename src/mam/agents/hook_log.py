@@ -1,0 +1,153 @@
+"""What a session's hooks told, one JSON line each, in a file of its generation beside the session's manifest.
+
+A hook may come when no worker is there, so it writes a file and calls nobody; whoever serves the session reads that.
+The session does not outlive the machine, so nothing here has to: no fsync. Two hooks at once take turns by a lock, and
+the one that finds the file full begins a new one; a reader who has the old one open reads it to its end first.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+SESSION_DIR = "MAM_SESSION_DIR"
+FULL = 1 << 20
+LINE_LIMIT = 1 << 18
+"""No line of ours is longer; a longer one is somebody's mischief and is passed over."""
+
+
+def log_path(root: str, generation: str) -> str:
+    return os.path.join(root, f"hooks-{generation}.jsonl")
+
+
+def append(root: str, generation: str, line: bytes) -> None:
+    """One line, without its newline. OSError when it cannot be written, or the file is not the user's own."""
+    import fcntl
+
+    path = log_path(root, generation)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    while True:
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            mine = os.fstat(descriptor)
+            _check(mine)
+            if not _is_at(path, mine):
+                continue  # somebody began a new one while we waited
+            if mine.st_size >= FULL:
+                os.rename(path, f"{path}.1")
+                continue
+            os.write(descriptor, line + b"\n")
+            return
+        finally:
+            os.close(descriptor)
+
+
+class HookReader:
+    """All lines of one generation, then those that come; also across the beginning of a new file."""
+
+    def __init__(self, root: str, generation: str) -> None:
+        self._path = log_path(root, generation)
+        self._open: list[int] = []
+        self._rest = b""
+        self._begun = False
+
+    def lines(self) -> Iterator[bytes]:
+        """Those that have come since the last call."""
+        if not self._begun:
+            self._begin(f"{self._path}.1")
+            self._begun = True
+        while True:
+            if not self._open and not self._begin(self._path):
+                return
+            yield from self._read(self._open[0])
+            if not self._has_moved(self._open[0]):
+                return
+            # A writer holds the lock while it moves the file, so nothing is added behind what was read now.
+            yield from self._read(self._open[0])
+            read = self._open.pop()
+            self._begin_between(read)
+            os.close(read)
+
+    def close(self) -> None:
+        for descriptor in self._open:
+            os.close(descriptor)
+        self._open.clear()
+
+    def _begin(self, path: str) -> bool:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            _check(os.fstat(descriptor))
+        except OSError:
+            os.close(descriptor)
+            return False
+        self._open.append(descriptor)
+        self._rest = b""
+        return True
+
+    def _begin_between(self, read: int) -> None:
+        """Two files may have been begun since: the last but one stands beside the newest, unless it was just read."""
+        before = f"{self._path}.1"
+        if not _is_at(before, os.fstat(read)):
+            self._begin(before)
+
+    def _read(self, descriptor: int) -> Iterator[bytes]:
+        while part := os.read(descriptor, 1 << 16):
+            *whole, self._rest = (self._rest + part).split(b"\n")
+            yield from (line for line in whole if len(line) <= LINE_LIMIT)
+            if len(self._rest) > LINE_LIMIT:
+                self._rest = b"\0" * (LINE_LIMIT + 1)  # whatever it is, it is no line of ours
+
+    def _has_moved(self, descriptor: int) -> bool:
+        return not _is_at(self._path, os.fstat(descriptor))
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def tail(root: str, generation: str, size: int = FULL) -> list[bytes]:
+    """The last lines, for somebody who only looks."""
+    reader = HookReader(root, generation)
+    try:
+        kept: list[bytes] = []
+        total = 0
+        for line in reader.lines():
+            kept.append(line)
+            total += len(line)
+        while kept and total > size:
+            total -= len(kept.pop(0))
+        return kept
+    finally:
+        reader.close()
+
+
+def forget_others(root: str, generation: str) -> None:
+    """What earlier lives of the session left behind."""
+    for name in os.listdir(root):
+        if name.startswith("hooks-") and not name.startswith(f"hooks-{generation}."):
+            try:
+                os.unlink(os.path.join(root, name))
+            except OSError:
+                continue
+
+
+def _check(found: Any) -> None:
+    import stat
+
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink > 1:
+        raise PermissionError("not a file of this user's own")
+
+
+def _is_at(path: str, mine: Any) -> bool:
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)

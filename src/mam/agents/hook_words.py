@@ -1,0 +1,115 @@
+"""What the hooks of coding agents say, in words that may be passed on: which hook, of which tool, of which turn.
+
+What the agent was asked, read or wrote is somebody's text and stays out, but for two things: the mark by which mam
+knows its own prompt again, and the agent's last message, which is the answer to whoever gave it the job.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+NAME_LIMIT = 64
+_PARTS = "_-.:"
+
+_ASKS = {"AskUserQuestion": "asks a question", "ExitPlanMode": "asks for its plan"}
+_PROGRESS = {
+    "UserPromptSubmit": "got a prompt",
+    "PostToolUse": "used {tool}",
+    "PostToolUseFailure": "{tool} failed",
+    "SubagentStart": "started a subagent",
+    "SubagentStop": "a subagent ended",
+    "PreCompact": "compacts its context",
+    "PostCompact": "compacted its context",
+    "Stop": "ended its turn",
+    "SessionEnd": "ended its session",
+    "TaskCompleted": "ended a task",
+}
+_WAITING = {
+    "permission_prompt": "needs permission",
+    "idle_prompt": "waits for input",
+    "agent_needs_input": "waits for input",
+    "elicitation_dialog": "asks for input",
+    "elicitation_url_dialog": "asks for input",
+    "ToolPermission": "needs permission",
+}
+
+MARK = "mam:"
+"""Before the job and attempt in a line that mam types."""
+TEXT_LIMIT = 64 * 1024
+_PATH_LIMIT = 4096
+
+
+def line_for(agent: str, given: Any, at_ms: int) -> Json:
+    """What is kept of a hook in the session's own file; `event_for` reads it as it reads the hook itself."""
+    line: Json = {"at_ms": at_ms, "agent": agent, "hook_event_name": name_of(given["hook_event_name"])}
+    for name in ("tool_name", "notification_type", "source", "error", "session_id", "reason"):
+        if word := name_of(given.get(name)):
+            line[name] = word
+    # One agent numbers its prompts, the other its turns; both are the name of a turn.
+    if turn := name_of(given.get("prompt_id")) or name_of(given.get("turn_id")):
+        line["turn"] = turn
+    if mark := mark_in(given.get("prompt")):
+        line["mark"] = mark
+    if given.get("agent_id"):
+        line["inside"] = True
+    if given.get("background_tasks") or given.get("session_crons"):
+        line["background"] = True
+    path, text = given.get("transcript_path"), given.get("last_assistant_message")
+    if isinstance(path, str) and len(path) <= _PATH_LIMIT:
+        line["transcript_path"] = path
+    if isinstance(text, str):
+        line["text"] = text[-TEXT_LIMIT // 4 :]
+    return line
+
+
+def mark_in(prompt: object) -> str:
+    """The last mark in a prompt: `JOB.ATTEMPT`, or nothing."""
+    if not isinstance(prompt, str):
+        return ""
+    _, found, rest = prompt.rpartition(f"({MARK}")
+    mark = rest.partition(")")[0] if found else ""
+    return mark if len(mark) <= 2 * NAME_LIMIT and name_of(mark.replace(".", "", 1)[:NAME_LIMIT]) else ""
+
+
+def event_for(agent: str, given: Any) -> tuple[str, str, dict[str, str]] | None:
+    """The event, its detail and its data; None for what is nobody's news."""
+    hook = name_of(given["hook_event_name"])
+    tool = name_of(given["tool_name"]) if isinstance(given.get("tool_name"), str) else ""
+    data = {"source": f"{agent} hook", "hook": hook}
+    if tool:
+        data["tool"] = tool
+    if hook == "PermissionRequest":
+        return "permission_required", f"{agent} needs permission for {tool or 'a tool'}", data
+    if hook == "PreToolUse":
+        asks = _ASKS.get(tool)
+        return ("permission_required", f"{agent} {asks}", data) if asks else ("progress", f"{agent} uses {tool}", data)
+    if hook == "Elicitation":
+        return "permission_required", f"{agent} asks for input", data
+    if hook == "Notification":
+        data["kind"] = kind = name_of(given.get("notification_type", ""))
+        return ("permission_required", f"{agent} {_WAITING[kind]}", data) if kind in _WAITING else None
+    if hook == "SessionStart":
+        return _session(agent, given, data)
+    if hook == "StopFailure":
+        data["failure"] = failure = name_of(given.get("error", "")) or "unknown"
+        return "progress", f"{agent} ended its turn with {failure}", data
+    if hook in _PROGRESS:
+        return "progress", f"{agent} {_PROGRESS[hook].format(tool=tool or 'a tool')}", data
+    return None
+
+
+def _session(agent: str, given: Any, data: dict[str, str]) -> tuple[str, str, dict[str, str]]:
+    data["how"] = how = name_of(given.get("source", ""))
+    # Only the first one is a beginning; the others go on with what had begun.
+    return ("started" if how == "startup" else "progress"), f"{agent} began a session", data
+
+
+def name_of(text: object) -> str:
+    """A word of an identifier's form; anything else could be somebody's text."""
+    word = text if isinstance(text, str) else ""
+    plain = word.isascii() and all(letter.isalnum() or letter in _PARTS for letter in word)
+    return word if plain and len(word) <= NAME_LIMIT else ""

@@ -1,0 +1,259 @@
+"""The live session that a worker serves: whether it can take a job now, and what it is doing.
+
+Nothing is claimed for a session that cannot take it: then the job stays where everybody may see it, and `explain` says
+why. A job that the session is still at, though its worker is gone, is claimed first, and is not typed again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+from mam.agents.claiming import note_store
+from mam.agents.control import checked
+from mam.agents.errors import SessionServed
+from mam.agents.hook_log import HookReader
+from mam.agents.names import bare_name
+from mam.agents.observing import parsed, process_state, root_of, state_on
+from mam.agents.resolve import by_any, needed
+from mam.agents.send import check_quiet
+from mam.agents.turns import Turns
+from mam.errors import MamError, UnknownJob
+from mam.jobs.state import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, believed
+from mam.jobs.status import PENDING, RUNNING, WAITING
+from mam.stores.port import Query
+from mam.work.holding import AWAY
+from mam.work.live.page import ENDED, INTERRUPTED, Page, read_page, write_page
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.agents.control import Target
+    from mam.agents.port import Directory
+    from mam.agents.record import AgentRecord
+    from mam.jobs.record import Job, Json
+    from mam.jobs.state import State
+    from mam.registry import Registry
+    from mam.stores.port import Request
+
+SESSION = "session"
+"""In `waiting_for`: its session could not take it."""
+STILL_SECONDS = 60.0
+"""A session that its hooks call busy, and whose screen has not changed for that long, was broken off by somebody: no
+hook tells that. What works shows a clock."""
+SETTLED_SECONDS = 3.0
+"""The same, after it was broken off from here."""
+RESTART_SECONDS = 5.0
+"""How long a session that ended may take to be known as one that is being started anew."""
+
+
+class LiveSession:
+    def __init__(self, directory: Directory, name: str, between: str | None = None) -> None:
+        self.between = between
+        self.shut: str | None = None
+        """Why nothing was claimed at the last try, though something might be there."""
+        self.lost: MamError | None = None
+        """That there has been no live session of this name for a while; it may be started anew at any time."""
+        self._lost_since = 0.0
+        self._directory = directory
+        self._name = name
+        self._noted = ""
+        self._lock = -1
+        self._reader: HookReader | None = None
+        self._screen = ""
+        self._screen_since = 0.0
+        self.turns = Turns()
+        self.record = needed(by_any(directory, name), name)
+        self._take(self.record)
+
+    @property
+    def name(self) -> str:
+        return bare_name(self.record.agent_name)
+
+    @property
+    def label(self) -> str:
+        return f"tmux:{self.name}"
+
+    @property
+    def tool(self) -> str:
+        return self.record.identity.tool
+
+    @property
+    def root(self) -> str:
+        return root_of(self.record)
+
+    def open(self) -> None:
+        """One worker at a time: two would type into each other's turns. The lock ends with its holder."""
+        path = os.path.join(self.root, "worker.lock")
+        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise SessionServed(name=self.name) from None
+
+    def close(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    # -- claiming --------------------------------------------------------------------------------------------------
+
+    def claim(self, registry: Registry, request: Request) -> Job | None:
+        """As the registry's, for this generation, and only when the session can take a job. `shut` says why not."""
+        self.shut = None
+        try:
+            self._renew()
+            request = request.replace(agent_id=self.record.agent_id, generation_id=self.record.generation_id)
+            self._note(registry)
+            page = self.page()
+            if page.is_open and self._is_open_in(registry, page):
+                job = registry.claim(request.replace(job_id=page.job_id))
+                self.shut = (
+                    None if job is not None else f"{self.name} is at job {page.job_id[:8]}, which cannot be claimed yet"
+                )
+                return job
+            why = self._hindrance(page)
+        except AWAY:
+            raise
+        except MamError as error:
+            why = str(error)
+        if why is None:
+            return registry.claim(request)
+        label = Query(statuses=frozenset({PENDING, WAITING}), label=request.label)
+        self.shut = why if next(iter(registry.select(label)), None) is not None else None
+        return None
+
+    def _note(self, registry: Registry) -> None:
+        """Once for each generation: a later one finds by this what the earlier one holds."""
+        if self._noted != self.record.generation_id:
+            address = registry.store.address
+            note_store(self._directory, self.record.agent_id, self.record.generation_id, address)
+            self._noted = self.record.generation_id
+
+    def _is_open_in(self, registry: Registry, page: Page) -> bool:
+        """Whether the job of the page may come back to this session; one that has ended has left it."""
+        try:
+            job = registry.store.get(page.job_id)
+        except UnknownJob:
+            job = None
+        if job is not None and job.agent_session == self.label:
+            comes_back = job.status is WAITING and job.waiting_for == SESSION
+            if job.status in (PENDING, RUNNING) or comes_back:
+                return True
+        self.write_page(page.replace(turn=ENDED))
+        return False
+
+    def _hindrance(self, page: Page) -> str | None:
+        """Why a line cannot be typed now; None when it can."""
+        target = checked(self.record, agent_def_dir="/")
+        check_quiet(target)
+        self.hear()
+        state = self.turns.state(page.at_ms if page.turn == INTERRUPTED else 0)
+        still = self.still_seconds(target)
+        if state is None or state.state in (DONE, GONE):
+            settles = page.turn == INTERRUPTED and still < SETTLED_SECONDS
+            return f"{self.name} was just broken off" if settles else None
+        if state.state in (WORKING, QUIET, NEEDS_PERMISSION) and still < STILL_SECONDS:
+            return f"{self.name} is at something else: {state.told(self._now_ms())}"
+        return None
+
+    def _renew(self) -> None:
+        """The name may have a new life since it was last looked at."""
+        try:
+            record = needed(by_any(self._directory, self._name), self._name)
+        except MamError as error:
+            self._lost_since = self._lost_since or time.monotonic()
+            self.lost = error if time.monotonic() - self._lost_since > RESTART_SECONDS else None
+            raise
+        self.lost, self._lost_since = None, 0.0
+        if record.generation_id != self.record.generation_id:
+            self._take(record)
+        self.record = record
+
+    def _take(self, record: AgentRecord) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self.record, self.turns = record, Turns()
+        self._reader = HookReader(self.root, record.generation_id)
+
+    # -- what it does ----------------------------------------------------------------------------------------------
+
+    def target(self) -> Target:
+        """The session, checked; every way in which it is not the one that is meant is an error of its own."""
+        return checked(self.record, agent_def_dir="/")
+
+    def is_replaced(self) -> bool:
+        """Whether the name has another generation by now, or is about to."""
+        record = self._directory.look(self.record.agent_id).record
+        if record is None:
+            return False
+        return record.generation_id != self.record.generation_id or record.lifecycle.stop_reason == "restart"
+
+    def is_over(self) -> bool:
+        """Whether the directory knows that this generation has ended."""
+        record = self._directory.look(self.record.agent_id).record
+        return record is None or record.generation_id != self.record.generation_id or not record.live
+
+    def is_gone(self) -> bool:
+        state = process_state(self.record, self._now_ms())
+        return state is not None and state.state == GONE
+
+    def hear(self) -> list[tuple[Json, str]]:
+        """The hooks that have come, each with the mark of the turn that it told something about."""
+        heard = []
+        for fields in self._fields():
+            turn = self.turns.take(fields)
+            if turn is not None:
+                heard.append((fields, turn.mark))
+        return heard
+
+    def hear_again(self, page: Page) -> None:
+        """The prompt of a long turn may have left the file; what is left of it is then read as that turn's."""
+        self._take(self.record)
+        if page.turn_name:
+            start = {"hook_event_name": "UserPromptSubmit", "turn": page.turn_name, "mark": page.mark}
+            self.turns.take({**start, "at_ms": page.at_ms})
+        self.hear()
+
+    def screen(self, target: Target) -> str:
+        shown = target.tmux.ask("capture-pane", "-p", "-t", target.pane.pane)
+        if shown != self._screen:
+            self._screen, self._screen_since = shown, time.monotonic()
+        return shown
+
+    def still_seconds(self, target: Target) -> float:
+        """For how long its screen has shown the same."""
+        self.screen(target)
+        return time.monotonic() - self._screen_since
+
+    def state(self) -> State:
+        now_ms = self._now_ms()
+        told = self.turns.state()
+        seen = None if told is not None else state_on(self._screen, now_ms)
+        return believed([process_state(self.record, now_ms), told, seen], now_ms)
+
+    # -- its page --------------------------------------------------------------------------------------------------
+
+    def page(self) -> Page:
+        return read_page(self.root, self.record.generation_id)
+
+    def write_page(self, page: Page) -> None:
+        """Only while it is the session's own: a newer life has a page of its own."""
+        write_page(self.root, page)
+
+    def end_page(self, mark: str, turn: str = ENDED) -> None:
+        page = self.page()
+        if page.mark == mark and page.is_open:
+            self.write_page(page.replace(turn=turn, at_ms=self._now_ms(), socket=""))
+
+    def _fields(self) -> Iterator[Json]:
+        assert self._reader is not None
+        for line in self._reader.lines():
+            if (fields := parsed(line)) is not None:
+                yield fields
+
+    def _now_ms(self) -> int:
+        return time.time_ns() // 1_000_000

@@ -1,0 +1,160 @@
+"""Hooks that lie, come late, twice, or are huge: never is a job lost, or called done, by one of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.agents.sessions import await_that
+from tests.live.stage import Stage
+
+OTHER = json.dumps({"prompt_id": "another-turn", "last_assistant_message": "a lie"})
+
+
+def test_the_end_of_another_turn_ends_nothing(stage: Stage) -> None:
+    stage.agent()
+    gate = stage.folder / "gate"
+    job_id = stage.register(f"agent: hook Stop {OTHER}\nagent: await {gate}\nagent: say the truth")
+    worker = stage.work("--drain")
+    await_that(lambda: stage.job(job_id).get("run") is not None)
+    assert stage.job(job_id)["status"] == "running"
+    gate.touch()
+    worker.communicate(timeout=60)
+
+    assert stage.job(job_id)["result"] == "the truth"
+
+
+def test_a_hook_of_an_earlier_job_that_comes_late_does_not_end_the_next(stage: Stage) -> None:
+    stage.agent()
+    first = stage.register("agent: say one")
+    stage.drain()
+    turn = stage.job(first)["run"]["turn"]["name"]
+    gate = stage.folder / "gate"
+    late = json.dumps({"prompt_id": turn, "last_assistant_message": "one again"})
+    second = stage.register(f"agent: hook Stop {late}\nagent: await {gate}\nagent: say two")
+    worker = stage.work("--drain")
+    await_that(lambda: stage.job(second).get("run") is not None)
+    assert stage.job(second)["status"] == "running"
+    gate.touch()
+    worker.communicate(timeout=60)
+
+    assert (stage.job(first)["result"], stage.job(second)["result"]) == ("one", "two")
+
+
+def test_a_turn_that_waits_for_what_it_started_has_not_ended(stage: Stage) -> None:
+    stage.agent()
+    gate = stage.folder / "gate"
+    paused = json.dumps({"background_tasks": [{"id": "1"}], "last_assistant_message": "soon"})
+    job_id = stage.register(f"agent: hook Stop {paused}\nagent: await {gate}\nagent: say now")
+    worker = stage.work("--drain")
+    await_that(lambda: stage.job(job_id).get("run") is not None)
+    assert stage.job(job_id)["status"] == "running"
+    gate.touch()
+    worker.communicate(timeout=60)
+
+    assert stage.job(job_id)["result"] == "now"
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"), [("overloaded", "waiting"), ("authentication_failed", "error"), ("billing_error", "error")]
+)
+def test_a_turn_that_failed_is_a_failure(stage: Stage, failure: str, status: str) -> None:
+    stage.agent()
+    job_id = stage.register(f"agent: fail {failure}")
+
+    stage.work("--once").communicate(timeout=60)
+
+    job = stage.job(job_id)
+    assert (job["status"], job["reason"]) == (status, f"its turn ended with {failure}")
+
+
+def test_a_usage_limit_pauses_the_agent_and_costs_the_job_nothing(stage: Stage) -> None:
+    stage.agent()
+    told = json.dumps({"error": "rate_limit", "last_assistant_message": "You've hit your limit. Try again in 2h."})
+    job_id = stage.register(f"agent: hook StopFailure {told}\nagent: stay")
+
+    stage.work("--once").communicate(timeout=60)
+
+    job = stage.job(job_id)
+    assert (job["status"], job["waiting_for"], job["retries"]) == ("waiting", "reset", 0)
+    assert "hit your limit" in job["reason"]
+    (pause,) = stage.mam("pause", "--list", "--json").json
+    assert (pause["agent"], pause["probe"]) == ("claude-code", job_id)
+
+
+def test_an_agent_that_may_run_nothing_says_in_words_that_it_cannot_be_done(stage: Stage) -> None:
+    stage.agent()
+    job_id = stage.register("agent: say CANNOT BE DONE: the file is not there")
+
+    stage.drain()
+
+    job = stage.job(job_id)
+    assert (job["status"], job["reason"]) == ("error", "the file is not there")
+
+
+def test_a_missing_artifact_is_an_error_whatever_the_hooks_say(stage: Stage) -> None:
+    stage.agent()
+    job_id = stage.register("agent: say I did it", "--artifact", "notes.txt")
+
+    stage.drain()
+
+    job = stage.job(job_id)
+    assert job["status"] == "error"
+    assert "notes.txt" in job["reason"]
+
+
+def test_a_hook_of_ten_megabytes_is_told_like_any_other(stage: Stage) -> None:
+    generation = stage.agent()
+    root = next(stage.agents.glob("sessions/*"))
+    huge = {"hook_event_name": "PermissionRequest", "tool_name": "Write", "tool_input": {"content": "x" * 10_000_000}}
+    start = {"hook_event_name": "UserPromptSubmit", "prompt": "hello", "prompt_id": "one"}
+    for given in (start, {**huge, "prompt_id": "one"}):
+        _hook(stage, str(root), generation, json.dumps(given).encode())
+
+    state = stage.status("claude")["state"]
+    assert (state["state"], state["source"], state["why"]) == ("needs permission", "hook", "Write")
+    log = root / f"hooks-{generation}.jsonl"
+    assert log.stat().st_size < 10_000
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "nonsense", [b"", b"{", b"[]", b"null", b'{"hook_event_name": 7}', b"\xff\xfe", b"[" * 100_000]
+)
+def test_nonsense_is_silently_nothing(stage: Stage, nonsense: bytes) -> None:
+    generation = stage.agent()
+    root = next(stage.agents.glob("sessions/*"))
+
+    _hook(stage, str(root), generation, nonsense)
+
+    assert stage.status("claude")["state"]["state"] == "done"
+
+
+def test_a_hook_writes_into_nothing_but_a_file_of_its_own(stage: Stage) -> None:
+    generation = stage.agent()
+    victim = stage.folder / "victim"
+    victim.write_text("mine", "utf-8")
+    place = stage.folder / "place"
+    place.mkdir()
+    (place / f"hooks-{generation}.jsonl").symlink_to(victim)
+    (place / "hooks-other.jsonl").hardlink_to(victim)
+    given = json.dumps({"hook_event_name": "Stop"}).encode()
+
+    for one in (generation, "other", "../escape"):
+        _hook(stage, str(place), one, given)
+    _hook(stage, "relative", generation, given)
+
+    assert victim.read_text("utf-8") == "mine"
+    assert sorted(os.listdir(place)) == [f"hooks-{generation}.jsonl", "hooks-other.jsonl"]
+
+
+def _hook(stage: Stage, root: str, generation: str, given: bytes) -> None:
+    env = {**stage.mam.env, "MAM_SESSION_DIR": root, "MAM_GENERATION": generation}
+    ran = subprocess.run(
+        [sys.executable, "-m", "mam", "hook", "claude-code"], input=given, env=env, capture_output=True, timeout=60
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")

@@ -1,0 +1,137 @@
+"""Turns from hooks: each line of the table is what came, in order, and what is then known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mam.agents.hook_words import TEXT_LIMIT, line_for, mark_in
+from mam.agents.turns import KEPT, Turns
+
+LIVE = Path(__file__).parents[1] / "live"
+START = {"hook_event_name": "SessionStart", "source": "startup"}
+
+
+def prompt(turn: str, mark: str = "") -> dict[str, Any]:
+    return {"hook_event_name": "UserPromptSubmit", "turn": turn, "mark": mark}
+
+
+def hook(name: str, turn: str = "a", **fields: Any) -> dict[str, Any]:
+    return {"hook_event_name": name, "turn": turn, **fields}
+
+
+STATES: dict[str, tuple[list[dict[str, Any]], str | None]] = {
+    "nothing": ([], None),
+    "at its prompt": ([START], "done"),
+    "a prompt": ([START, prompt("a")], "working"),
+    "asks": ([prompt("a"), hook("PermissionRequest", tool_name="Write")], "needs permission"),
+    "asks a question": ([prompt("a"), hook("PreToolUse", tool_name="AskUserQuestion")], "needs permission"),
+    "asks, later": ([prompt("a"), hook("Notification", notification_type="permission_prompt")], "needs permission"),
+    "a notice of nothing": ([prompt("a"), hook("Notification", notification_type="auth_success")], "working"),
+    "was allowed": ([prompt("a"), hook("PermissionRequest"), hook("PostToolUse")], "working"),
+    "refused, goes on": ([prompt("a"), hook("PermissionRequest"), hook("PreToolUse", tool_name="Read")], "working"),
+    "was refused and ended": ([prompt("a"), hook("PermissionRequest"), hook("Stop")], "done"),
+    "ended": ([prompt("a"), hook("Stop")], "done"),
+    "the notice comes after the end": (
+        [prompt("a"), hook("Stop"), hook("Notification", notification_type="permission_prompt")], "done",
+    ),
+    "failed": ([prompt("a"), hook("StopFailure", error="rate_limit")], "done"),
+    "waits for what it started": ([prompt("a"), hook("Stop", background=True)], "working"),
+    "a subagent's end": ([prompt("a"), hook("Stop", inside=True)], "working"),
+    "another turn's end": ([prompt("a"), hook("Stop", "b")], "working"),
+    "a late end": ([prompt("a"), hook("Stop"), prompt("b"), hook("Stop")], "working"),
+    "a late end of one that was broken off": ([prompt("a"), prompt("b"), hook("Stop", "a")], "working"),
+    "a prompt told again": ([prompt("a"), hook("Stop"), prompt("a")], "done"),
+    "a tool told again": ([prompt("a"), hook("Stop"), hook("PostToolUse")], "done"),
+    "its end was refused": ([prompt("a"), hook("Stop"), hook("PreToolUse", tool_name="Bash")], "working"),
+    "no names at all": ([prompt(""), hook("PostToolUse", ""), hook("Stop", "")], "done"),
+    "no names, two turns": ([prompt(""), hook("Stop", ""), prompt("")], "working"),
+    "it left": ([prompt("a"), hook("SessionEnd", reason="prompt_input_exit")], "unknown"),
+    "it was cleared": ([prompt("a"), hook("SessionEnd", reason="clear"),
+                        {"hook_event_name": "SessionStart", "source": "clear"}], "done"),
+    "compacted in the middle": ([prompt("a"), {"hook_event_name": "SessionStart", "source": "compact"}], "working"),
+    "nonsense": ([{"hook_event_name": 7}, {"x": 1}, prompt("a")], "working"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "expected"), STATES.values(), ids=STATES)
+def test_what_the_hooks_tell(lines: list[dict[str, Any]], expected: str | None) -> None:
+    turns = taken(lines)
+    state = turns.state()
+    assert (state and state.state) == expected
+
+
+def taken(lines: list[dict[str, Any]]) -> Turns:
+    turns = Turns()
+    for number, line in enumerate(lines):
+        turns.take({"at_ms": 1000 + number, **line})
+    return turns
+
+
+def test_a_marked_turn_is_known_again_and_keeps_its_own_end() -> None:
+    turns = taken([prompt("a", "job.1"), prompt("b"), hook("Stop", "b", text="theirs"), hook("Stop", "a", text="ours")])
+    turn = turns.marked("job.1")
+    assert turn is not None
+    assert (turn.ended, turn.text, turn.replaced) == (True, "ours", True)
+    assert turns.marked("job.2") is None
+
+
+def test_a_failure_is_told_and_old_turns_are_forgotten() -> None:
+    turns = taken([prompt(str(number)) for number in range(KEPT + 50)])
+    turns.take({"at_ms": 9999, **hook("StopFailure", str(KEPT + 49), error="overloaded")})
+    assert turns.latest is not None
+    assert turns.latest.failure == "overloaded"
+    assert turns.take({"at_ms": 9999, **hook("Stop", "0")}) is None
+
+
+def test_after_it_was_broken_off_what_came_before_is_not_believed() -> None:
+    turns = taken([prompt("a")])
+    assert turns.state(since_ms=2000) is None
+    turns.take({"at_ms": 3000, **prompt("b")})
+    assert (state := turns.state(since_ms=2000)) is not None
+    assert state.state == "working"
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+def test_what_the_real_agents_gave_to_their_hooks_is_understood(agent: str) -> None:
+    turns = Turns()
+    states: list[tuple[str, str | None]] = []
+    for recorded in (LIVE / f"{agent}-hooks.jsonl").read_text("utf-8").splitlines():
+        given = json.loads(recorded)["stdin"]
+        line = line_for(agent, given, len(states) + 1)
+        assert "prompt" not in line
+        assert "tool_input" not in line
+        turns.take(line)
+        states.append((line["hook_event_name"], getattr(turns.state(), "state", None)))
+    assert states[:2] == [("SessionStart", "done"), ("UserPromptSubmit", "working")]
+    assert ("Stop", "done") in states
+    assert turns.latest is not None
+    assert turns.latest.text
+    if agent == "claude":
+        assert ("PermissionRequest", "needs permission") in states
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("Read x and do what it says. (mam:abc.1)", "abc.1"),
+        ("(mam:old.1) typed before (mam:new.2)", "new.2"),
+        ("(mam:)", ""),
+        ("(mam:a b.1)", ""),
+        ("(mam:" + "x" * 500 + ")", ""),
+        ("no mark", ""),
+        (None, ""),
+        (["(mam:abc.1)"], ""),
+    ],
+)
+def test_the_mark_in_a_prompt(text: object, mark: str) -> None:
+    assert mark_in(text) == mark
+
+
+def test_a_long_last_message_keeps_its_end() -> None:
+    line = line_for("codex", {"hook_event_name": "Stop", "last_assistant_message": "x" * 10**6 + "end"}, 1)
+    assert line["text"].endswith("end")
+    assert len(line["text"].encode()) <= TEXT_LIMIT
