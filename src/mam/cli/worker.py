@@ -15,9 +15,9 @@ import sys
 
 from mam.cli.options import number
 from mam.cli.output import say
-from mam.cli.times import duration, lease_seconds
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.rules import check_name
+from mam.times import duration, lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
