@@ -18,6 +18,7 @@ from mam.inbox.repairing import prune, repair
 from mam.inbox.settling import Settling
 from mam.inbox.taking import BATCH, Taking, check_name
 from mam.inbox.tree import QUEUE, Tree
+from mam.workspace import ignore_in_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,12 +49,16 @@ class Inbox:
         self._complain = complain
         self.tree = Tree(settings.root)
         self.tree.make()
+        if os.path.basename(settings.root) == ".mam":
+            ignore_in_git(settings.root)
         self._ledger = Ledger(os.path.join(settings.root, QUEUE))
         self._ledger.belong(registry.store.journal_id, registry.store.address, settings.root)
         self._mirror = Mirror(settings.jobs_root, settings.root)
         self._mirror.make()
-        self._taking = Taking(settings, self.tree, self._ledger, self._mirror, registry)
         self._putting = Putting(settings, self.tree, self._mirror)
+        self._taking = Taking(
+            settings, self.tree, self._ledger, self._mirror, registry, self._putting.refusal_of
+        )  # fmt: skip
         self._settling = Settling(self.tree, settings.settle_seconds)
         self.open: dict[str, Claim] = {}
         """Jobs whose end is still to be shown."""
@@ -201,6 +206,8 @@ class Inbox:
                 self.open[one.claim.job_id] = one.claim
                 self.jobs[one.claim.job_id] = one.job
                 self._told(TAKEN, one.claim, one.job, "")
+            elif one.shown is not None:
+                shown.append(one.claim.replace(state=SHOWN, outcome=one.shown, shown_ms=self._now_ms(), refused=1))
             elif one.unreadable:
                 self._note(one.claim.rel, str(one.refused))
             else:

@@ -74,10 +74,10 @@ def _work(job: Job, claim: Claim) -> list[str]:
     elif job.workspace == "fresh":
         lines.append(f"- repository: {NO_REPOSITORY.format(name=_one_line(claim.target.name))}")
     for name, words in (
-        ("commits", "commits"), ("branch", "branch"), ("pushed", "pushed to"), ("pull_request", "pull request"),
-        ("place", "place"), ("note", "note"),
+        ("branch", "branch"), ("commits", "commits"), ("pushed", "pushed to"), ("kept", "to have it"),
+        ("pull_request", "pull request"), ("place", "place"), ("note", "note"),
     ):  # fmt: skip
-        if run.get(name) not in (None, ""):
+        if run.get(name) not in (None, "", 0):
             lines.append(f"- {words}: {_one_line(str(run[name]))}")
     return lines
 

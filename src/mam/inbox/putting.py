@@ -58,6 +58,19 @@ class Putting:
         rel = self._write(claim, names.ERROR, refusal(claim, why), None)
         return claim.replace(state=SHOWN, outcome=rel, shown_ms=now_ms)
 
+    def refusal_of(self, claim: Claim) -> str | None:
+        """Where an earlier try has told that it was refused."""
+        claim = claim.replace(refused=1)
+        rel = beside(claim.rel, names.ERROR)
+        try:
+            with self._tree.folder(INBOX, os.path.dirname(rel)) as folder:
+                for candidate in (rel, numbered(rel, claim.job_id)):
+                    if self._is_ours(folder, os.path.basename(candidate), claim):
+                        return candidate
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        return None
+
     def note(self, rel: str, why: str) -> None:
         """`x.error.md` beside something that stays where it is."""
         with self._tree.folder(INBOX, os.path.dirname(rel)) as folder:

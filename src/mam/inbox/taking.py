@@ -26,7 +26,7 @@ from mam.work.holding import AWAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from mam.inbox.ledger import Ledger
     from mam.inbox.mirror import Mirror
@@ -49,6 +49,8 @@ class Taken(Frozen):
     job: Job | None = None
     refused: str | None = None
     """Why it could not become a job."""
+    shown: str | None = None
+    """The file that says so already: whoever wrote it was cut off right after."""
     unreadable: bool = False
     """Nothing of it could be read, so that it was put back."""
 
@@ -60,12 +62,22 @@ class Unreadable(Exception):
 class Taking:
     """Every method is called with the ledger's lock held."""
 
-    def __init__(self, settings: Settings, tree: Tree, ledger: Ledger, mirror: Mirror, registry: Registry) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        tree: Tree,
+        ledger: Ledger,
+        mirror: Mirror,
+        registry: Registry,
+        refusal_of: Callable[[Claim], str | None],
+    ) -> None:
         self._settings = settings
         self._tree = tree
         self._ledger = ledger
         self._mirror = mirror
         self._registry = registry
+        self._refusal_of = refusal_of
+        """The file that tells why a claim was refused, if there is one."""
         self.troubles: list[str] = []
         """What could not be done, and will be tried again."""
 
@@ -88,7 +100,11 @@ class Taking:
                 taken.append(self._hand_over(claim))
             except OSError as error:  # this one waits for better times, and the others do not wait for it
                 self.troubles.append(f"{claim.rel}: {error.strerror or error}")
-        gone = self._withdrawn
+        taken += [
+            Taken(claim=claim, shown=rel) for claim in self._withdrawn if (rel := self._refusal_of(claim)) is not None
+        ]
+        told = {one.claim.job_id for one in taken}
+        gone = [claim.job_id for claim in self._withdrawn if claim.job_id not in told]
         opened = [one.claim.replace(state=OPEN) for one in taken if one.job is not None]
         self._ledger.put(opened)
         self._ledger.remove(gone + [one.claim.job_id for one in taken if one.unreadable])
@@ -120,7 +136,7 @@ class Taking:
     def _rename(self, claims: list[Claim]) -> list[Claim]:
         """Those whose file, or whose job, is there. Each directory is synced once."""
         there: list[Claim] = []
-        self._withdrawn: list[str] = []
+        self._withdrawn: list[Claim] = []
         folders: dict[str, list[Claim]] = {}
         for claim in claims:
             folders.setdefault(os.path.dirname(claim.rel), []).append(claim)
@@ -135,7 +151,7 @@ class Taking:
                 self.troubles.append(f"{os.path.join(INBOX, name)}: {error.strerror or error}")
                 continue
             there += found
-            self._withdrawn += [claim.job_id for claim in members if claim not in found]
+            self._withdrawn += [claim for claim in members if claim not in found]
         return there
 
     def _rename_one(self, folder: int, claim: Claim) -> bool:

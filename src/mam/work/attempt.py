@@ -51,6 +51,8 @@ class Attempt:
         self._beginning = Beginning(self._holding)
         self._home = os.path.join(crew.work_directory, job.job_id)
         self._private = os.path.join(self._home, str(job.attempt))
+        self._clears = False
+        """Whether its worktree goes when the end is written."""
         self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
 
     def run(self) -> None:
@@ -162,6 +164,7 @@ class Attempt:
         command = self._crew.request_command or COMMAND
         delivery = deliver(self.job, self._crew.work_directory, self._crew.repos, command, self._private)
         facts.update(delivery.run)
+        self._clears = delivery.clears
         return ending.replace(reason=delivery.reason)
 
     def _stopped(self) -> Ending | None:
@@ -203,6 +206,10 @@ class Attempt:
         if job is not None:
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             self._crew.say(job, f"{job.status}{why}")
+            if self._clears:
+                from mam.work.delivering import clear_away
+
+                clear_away(self._crew.work_directory, job.job_id)
 
     def _write(self, write: Callable[[], Job]) -> Job | None:
         try:

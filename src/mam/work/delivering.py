@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 
-from mam.errors import MamError, PlaceKept
+from mam.errors import MamError
 from mam.frozen import Frozen
 from mam.machine.environment import find_program, without_secrets
 from mam.work.git import LONG_SECONDS, Git, GitFailed, at, with_transports
@@ -43,6 +43,8 @@ class Delivery(Frozen):
     """For the record: branch, commits, pushed, pull_request."""
     reason: str | None = None
     """Why the work is done and could not be handed on; it is kept, and the reason says where."""
+    clears: bool = False
+    """Whether nothing is left in the worktree that is nowhere else, so that it may go once the job has ended."""
 
 
 class Undelivered(Exception):
@@ -61,15 +63,33 @@ def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Se
         except (GitFailed, OSError) as failed:
             return Delivery(run={}, reason=f"its work could not be committed: {failed}; it is in {home.worktree}")
     facts: Json = {"branch": page["branch"] if commits else None, "commits": commits}
+    if not commits:
+        facts["note"] = "it changed nothing, so there is no branch"
     reason = None
     if commits and job.workdir is None:
         try:
             _hand_on(job, page, repos, command, private, facts)
         except (GitFailed, Undelivered, MamError, OSError) as failed:
             reason = f"its work is committed on {page['branch']} in {page['repository']}, but {failed}"
-    if reason is None:
-        _clear_away(work_directory, home, facts)
-    return Delivery(run=facts, reason=reason)
+    clears = reason is None and _is_clear(home)
+    if clears:
+        facts["place"] = None
+    return Delivery(run=facts, reason=reason, clears=clears)
+
+
+def clear_away(work_directory: str, job_id: str) -> None:
+    """The worktree of a job that has ended. Its branch stays for as long as it has commits that are nowhere else,
+    whatever force means to files. Not before the end: a worker that is killed just then goes on with what is there."""
+    try:
+        if _is_clear(Home(work_directory, job_id)):
+            remove(work_directory, job_id, force=True)
+    except (MamError, GitFailed, OSError):
+        return  # `mam workspaces` shows it
+
+
+def _is_clear(home: Home) -> bool:
+    held = look(home)
+    return held is not None and not held.dirty and held.problem is None
 
 
 # -- commits ---------------------------------------------------------------------------------------------------------
@@ -111,13 +131,17 @@ def _hand_on(job: Job, page: Json, repos: Mapping[str, str], command: Sequence[s
     address = address_of(job, repos)
     wants_request = bool(repository.get("pull_request"))
     if not (is_local(address) or repository.get("push") or wants_request):
+        facts["kept"] = f"git fetch {page['repository']} {page['branch']}"
         return
     with opened(address, str(repository["name"])) as (transport, _work, lock):
         git = with_transports(at(transport, keep_open=(lock,)))
         ref = f"refs/heads/{page['branch']}"
         git.text("fetch", "--no-tags", "--quiet", "--", page["repository"], f"+{ref}:{ref}", seconds=LONG_SECONDS)
         _push(git, address, ref)
-        at(page["repository"]).succeeds("update-ref", f"refs/remotes/origin/{page['branch']}", ref)
+        # So that whoever clears the worktree away knows that its commits are elsewhere too.
+        tip = git.path("rev-parse", "--verify", "--quiet", ref)
+        at(page["repository"]).succeeds("update-ref", f"refs/remotes/origin/{page['branch']}", tip)
+        git.succeeds("update-ref", "-d", ref)
         facts["pushed"] = str(repository["name"])
         if wants_request:
             facts["pull_request"] = _request(job, page, command, private, transport)
@@ -170,19 +194,3 @@ def _filled(word: str, words: Json) -> str:
         if word == f"{{{name}}}":
             return str(value)
     return word
-
-
-# -- afterwards ------------------------------------------------------------------------------------------------------
-
-
-def _clear_away(work_directory: str, home: Home, facts: Json) -> None:
-    """The worktree goes when nothing is in it that is nowhere else. Its branch stays for as long as it has commits that
-    are nowhere else, whatever --force means to files."""
-    held = look(home)
-    if held is None or held.dirty or held.problem:
-        return
-    try:
-        remove(work_directory, home.job_id, force=True)
-        facts["place"] = None
-    except PlaceKept:
-        return

@@ -120,7 +120,8 @@ def _commit(git: Git, branch: str) -> str | None:
 
 
 def _branches(git: Git) -> str:
-    names = git.text("for-each-ref", "--format=%(refname:lstrip=3)", "--count=1000", _UPSTREAM).split()
+    found = git.text("for-each-ref", "--format=%(refname:lstrip=3)", "--count=1000", _UPSTREAM).split()
+    names = [name for name in found if not name.startswith("mam/")]
     if not names:
         return "; it has none at all"
     more = " …" if len(names) > _SHOWN_BRANCHES else ""
