@@ -14,7 +14,7 @@ from mam.inbox.ledger import CLAIMED, OPEN, SHOWN, Claim, Ledger
 from mam.inbox.mirror import Mirror
 from mam.inbox.names import beside
 from mam.inbox.putting import Putting
-from mam.inbox.repairing import prune, repair
+from mam.inbox.repairing import prune, remembered, repair
 from mam.inbox.settling import Settling
 from mam.inbox.taking import BATCH, Taking, check_name
 from mam.inbox.tree import QUEUE, Tree
@@ -52,7 +52,9 @@ class Inbox:
         if os.path.basename(settings.root) == ".mam":
             ignore_in_git(settings.root)
         self._ledger = Ledger(os.path.join(settings.root, QUEUE))
-        self._ledger.belong(registry.store.journal_id, registry.store.address, settings.root)
+        if self._ledger.belong(registry.store.journal_id, registry.store.address, settings.root):
+            with self._ledger.locked():
+                self._ledger.add(remembered(registry.store, settings))
         self._mirror = Mirror(settings.jobs_root, settings.root)
         self._mirror.make()
         self._putting = Putting(settings, self.tree, self._mirror)
@@ -66,7 +68,6 @@ class Inbox:
         """The same jobs as they were when they were last looked at."""
         self._shown: dict[str, Claim] = {}
         self._version = -1
-        self._left_behind: list[Claim] = []
         self._look_at = self._prune_at = 0.0
         self._repaired = False
         self.waiting = 0
@@ -110,7 +111,6 @@ class Inbox:
         self._version = version
         self.open = {claim.job_id: claim for claim in self._ledger.claims(OPEN)}
         self._shown = {claim.job_id: claim for claim in self._ledger.claims(SHOWN)}
-        self._left_behind = self._ledger.claims(CLAIMED)
         if not self._repaired:
             settings, store = self.settings, self._registry.store
             for trouble in repair(self._mirror, settings.jobs_root, settings.root, store, self.open):
@@ -119,9 +119,9 @@ class Inbox:
 
     def _finish_left_behind(self) -> None:
         """With the lock in our hands nobody else can be in the middle of these."""
-        if self._left_behind:
-            self._received(self._taking.go_on(self._left_behind))
-        self._left_behind = self._ledger.claims(CLAIMED) if self._taking.troubles or self._left_behind else []
+        left_behind = self._ledger.claims(CLAIMED)
+        if left_behind:
+            self._received(self._taking.go_on(left_behind))
 
     def _follow(self, job_ids: Iterable[str]) -> None:
         ended = []

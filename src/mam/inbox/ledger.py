@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS claim (
     refused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS claim_rel ON claim (rel);
+CREATE INDEX IF NOT EXISTS claim_state ON claim (state);
 CREATE TABLE IF NOT EXISTS belonging (one INTEGER PRIMARY KEY CHECK (one = 1), journal TEXT, store TEXT);
 """
 _LOCK_SECONDS = 60.0
@@ -98,8 +99,8 @@ class Ledger:
         finally:
             os.close(descriptor)
 
-    def belong(self, journal_id: str, store: str, root: str) -> None:
-        """A claim means something only in the store that it was made for."""
+    def belong(self, journal_id: str, store: str, root: str) -> bool:
+        """A claim means something only in the store that it was made for. Whether the ledger is a new one."""
         with self.locked():
             found = self._all("SELECT journal, store FROM belonging")
             if not found:
@@ -107,6 +108,7 @@ class Ledger:
             elif found[0][0] != journal_id:
                 page = os.path.join(self._directory, DATABASE)
                 raise InboxTaken(root=root, store=found[0][1], other=store, page=page)
+            return not found
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
@@ -122,9 +124,9 @@ class Ledger:
         self._change([("DELETE FROM claim WHERE job_id = ?", (job_id,)) for job_id in job_ids])
 
     def claims(self, *states: str) -> list[Claim]:
-        rows = self._all("SELECT * FROM claim ORDER BY job_id")
-        found = [Claim.of(dict(zip(Claim.field_names, row, strict=True))) for row in rows]
-        return [claim for claim in found if claim.state in states]
+        words = "SELECT * FROM claim WHERE state = ? ORDER BY job_id"
+        rows = [row for state in states for row in self._all(words, (state,))]
+        return [Claim.of(dict(zip(Claim.field_names, row, strict=True))) for row in rows]
 
     def holds(self, rel: str) -> bool:
         """Whether a file of this name is claimed, so that the next one has to wait."""

@@ -7,10 +7,13 @@ import os
 
 from mam.clock import parse_time
 from mam.errors import MamError
-from mam.inbox.ledger import Claim
+from mam.inbox.ledger import OPEN, Claim
 from mam.inbox.mirror import FINAL, SUCCEEDED, Ends
-from mam.inbox.names import Target, check_branch
+from mam.inbox.names import Target, check_branch, target_of
+from mam.inbox.taking import check_name
 from mam.inbox.tree import PROCESSED, temporary_name
+from mam.jobs.status import ENDED, Status
+from mam.stores.port import Query
 from mam.work.home import remove_tree
 
 TYPE_CHECKING = False
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mam.inbox.mirror import Mirror
+    from mam.inbox.settings import Settings
     from mam.jobs.record import Job
     from mam.stores.port import Store
 
@@ -61,6 +65,20 @@ def prune(mirror: Mirror, jobs_root: str, root: str, now_ms: int, keep_days: int
             remove_tree(os.path.join(jobs_root, job_id))
             count += 1
     return count
+
+
+def remembered(store: Store, settings: Settings) -> Iterator[Claim]:
+    """A ledger that was lost, as far as the registry knows: the jobs of this inbox that have not ended."""
+    seen = set()
+    for job in store.select(Query(statuses=frozenset(Status) - ENDED)):
+        claim = claim_of(job)
+        if claim is None or (job.inbox or {}).get("root") != settings.root or claim.rel in seen:
+            continue
+        with contextlib.suppress(MamError):
+            check_name(claim.rel)
+            target = target_of(claim.rel, settings.mode, settings.owner, settings.here)
+            seen.add(claim.rel)
+            yield claim.replace(state=OPEN, **target.as_dict())
 
 
 def claim_of(job: Job) -> Claim | None:
