@@ -52,11 +52,12 @@ class Mirror:
     def make(self) -> None:
         make_directories(self._jobs_root)
 
-    def write(self, job: Job, claim: Claim, ends: Ends | None = None) -> None:
-        """Whatever the mirror shows now, step by step to what the registry says. Nothing is written twice."""
-        found = self.read(job.job_id)
+    def write(self, job: Job, claim: Claim, ends: Ends | None = None, *, new: bool = False) -> None:
+        """Whatever the mirror shows now, step by step to what the registry says. Nothing is written twice. `new` is a
+        job that cannot be in it yet."""
+        found = None if new else self.read(job.job_id)
         wanted = _record(job, claim, self._inbox, found, ends)
-        if found == wanted and self._state(job.job_id) == wanted["state"]:
+        if found is not None and found == wanted and self._state(job.job_id) == wanted["state"]:
             return
         with _Folder(self._jobs_root, job.job_id) as folder:
             for state in path_between(found["state"] if found else None, wanted["state"])[:-1]:

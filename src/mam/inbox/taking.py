@@ -83,21 +83,29 @@ class Taking:
 
     def take(self, seen: Iterable[Seen]) -> list[Taken]:
         """Claim these and hand them over. What another watcher has claimed meanwhile is passed over."""
+        with self._tree.kept_open():
+            return self._take(seen)
+
+    def _take(self, seen: Iterable[Seen]) -> list[Taken]:
         claims = [
             self._claim(one)
             for one in seen
             if not self._ledger.holds(one.rel) and self._tree.signature(one.rel) == one and not self._runs(one.rel)
         ]
         self._ledger.add(claims)
-        return self.go_on(claims)
+        return self._onward(claims, new=True)
 
     def go_on(self, claims: list[Claim]) -> list[Taken]:
-        """From wherever they are: also for claims that somebody left behind."""
+        """From wherever somebody left them."""
+        with self._tree.kept_open():
+            return self._onward(claims, new=False)
+
+    def _onward(self, claims: list[Claim], *, new: bool) -> list[Taken]:
         there = self._rename(claims)
         taken = []
         for claim in there:
             try:
-                taken.append(self._hand_over(claim))
+                taken.append(self._hand_over(claim, None if new else self._job(claim), new=new))
             except OSError as error:  # this one waits for better times, and the others do not wait for it
                 self.troubles.append(f"{claim.rel}: {error.strerror or error}")
         taken += [
@@ -151,7 +159,8 @@ class Taking:
                 self.troubles.append(f"{os.path.join(INBOX, name)}: {error.strerror or error}")
                 continue
             there += found
-            self._withdrawn += [claim for claim in members if claim not in found]
+            ids = {claim.job_id for claim in found}
+            self._withdrawn += [claim for claim in members if claim.job_id not in ids]
         return there
 
     def _rename_one(self, folder: int, claim: Claim) -> bool:
@@ -169,8 +178,7 @@ class Taking:
         move(folder, prompt, folder, running)
         return True
 
-    def _hand_over(self, claim: Claim) -> Taken:
-        job = self._job(claim)
+    def _hand_over(self, claim: Claim, job: Job | None, *, new: bool) -> Taken:
         if job is None:
             try:
                 content = self._content(claim)
@@ -187,7 +195,7 @@ class Taking:
         self._copy(claim, content)
         if content is None:
             job = self._without_input(claim, job)
-        self._mirror.write(job, claim)
+        self._mirror.write(job, claim, new=new)
         return Taken(claim=claim, job=job)
 
     def _job(self, claim: Claim) -> Job | None:
@@ -235,7 +243,7 @@ class Taking:
 
     def _copy(self, claim: Claim, content: bytes | None) -> None:
         """Not synced: the inbox and the registry both have it."""
-        with self._tree.folder(PROCESSED, claim.target.path, claim.job_id, make=True) as folder:
+        with self._tree.folder(PROCESSED, claim.target.path, claim.job_id, make=True, durable=False) as folder:
             if content is None:
                 replace(folder, NO_INPUT, NO_INPUT_TEXT.format(rel=claim.rel).encode(), durable=False)
             else:

@@ -57,6 +57,7 @@ class Tree:
     def __init__(self, root: str) -> None:
         self.root = root
         self.inbox = os.path.join(root, INBOX)
+        self._kept: dict[str, int] | None = None
 
     def make(self) -> None:
         for name in (INBOX, QUEUE):
@@ -92,16 +93,48 @@ class Tree:
                 self._walk(rel, depth + 1, found)
 
     @contextlib.contextmanager
-    def folder(self, *parts: str, make: bool = False) -> Iterator[int]:
-        """A directory below the root, reached without a link."""
-        descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def kept_open(self) -> Iterator[None]:
+        """Directories that are entered meanwhile stay open, for work on many files of a few of them."""
+        self._kept = {}
         try:
-            for name in "/".join(parts).split("/"):
-                if name:
-                    descriptor = _step(descriptor, name, make=make)
+            yield
+        finally:
+            kept, self._kept = self._kept, None
+            for descriptor in kept.values():
+                os.close(descriptor)
+
+    @contextlib.contextmanager
+    def folder(self, *parts: str, make: bool = False, durable: bool = True) -> Iterator[int]:
+        """A directory below the root, reached without a link; `durable` is for what is made on the way."""
+        names = [name for name in "/".join(parts).split("/") if name]
+        key = "/".join(names)
+        if self._kept is not None and key in self._kept:
+            yield self._kept[key]
+            return
+        descriptor = self._enter(names, make=make, durable=durable)
+        if self._kept is not None and durable:
+            self._kept[key] = descriptor
+            yield descriptor
+            return
+        try:
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def _enter(self, names: list[str], *, make: bool, durable: bool) -> int:
+        above = "/".join(names[:-1])
+        if self._kept is not None and names:
+            if above not in self._kept:
+                self._kept[above] = self._enter(names[:-1], make=make, durable=durable)
+            return _step(self._kept[above], names[-1], make=make, durable=durable)
+        descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for name in names:
+            above_it = descriptor
+            try:
+                descriptor = _step(above_it, name, make=make, durable=durable)
+            finally:
+                os.close(above_it)
+        return descriptor
 
     def signature(self, rel: str) -> Seen | None:
         """What is there now, links not followed."""
@@ -119,19 +152,21 @@ def _seen(rel: str, about: os.stat_result) -> Seen:
     )  # fmt: skip
 
 
-def _step(directory: int, name: str, *, make: bool) -> int:
+def _step(directory: int, name: str, *, make: bool, durable: bool) -> int:
     if name in (".", ".."):
         raise BadInput(why=f"{name} is not a place in an inbox")
     try:
-        if make:
-            try:
-                os.mkdir(name, 0o700, dir_fd=directory)
-                os.fsync(directory)
-            except FileExistsError:
-                pass
         return os.open(name, _FOLDER, dir_fd=directory)
-    finally:
-        os.close(directory)
+    except FileNotFoundError:
+        if not make:
+            raise
+    try:
+        os.mkdir(name, 0o700, dir_fd=directory)
+    except FileExistsError:
+        pass
+    if durable:
+        os.fsync(directory)
+    return os.open(name, _FOLDER, dir_fd=directory)
 
 
 def exists(folder: int, name: str) -> bool:
@@ -198,8 +233,11 @@ def write_new(folder: int, name: str, parts: Iterable[bytes], *, durable: bool) 
 def replace(folder: int, name: str, content: bytes, *, durable: bool) -> None:
     """Readers see the old file or the new one. The lock makes the temporary name ours alone."""
     temporary = temporary_name(name)
-    unlink(folder, temporary)
-    write_new(folder, temporary, (content,), durable=durable)
+    try:
+        write_new(folder, temporary, (content,), durable=durable)
+    except FileExistsError:  # left by somebody who was killed
+        unlink(folder, temporary)
+        write_new(folder, temporary, (content,), durable=durable)
     os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
