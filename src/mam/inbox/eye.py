@@ -10,9 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_STEP_MS, _DEBOUNCE_MS = 100, 200
-_WAKE_MS = 5_000
-"""How long it may take to notice that it shall end."""
+_STEP_MS, _DEBOUNCE_MS = 200, 400
+_WAKE_MS = 60_000
+"""How long its thread sleeps at a stretch; nobody waits for it to end."""
 
 
 class Eye:

@@ -38,6 +38,8 @@ LOOK_SECONDS = 5.0
 """How often the tree is looked at although nothing was seen; less often, if a look takes long."""
 _LOOK_SHARE = 1000.0
 _AGAIN_SECONDS = 2.0
+_MOST_AT_ONCE = 4 * BATCH
+"""Files that are taken before the jobs are looked at again."""
 _PRUNE_SECONDS = 3600.0
 
 
@@ -159,6 +161,7 @@ class Inbox:
         self._taking.troubles.extend(look.problems)
         files = [seen for seen in look.prompts if self._is_fit(seen)]
         ready = self._settling.settled(files)
+        more, ready = ready[_MOST_AT_ONCE:], ready[:_MOST_AT_ONCE]
         for start in range(0, len(ready), BATCH):
             with self._ledger.locked():
                 self._load()
@@ -166,7 +169,7 @@ class Inbox:
         self._adopt(look)
         self.waiting = len(files) - len(ready)
         now = time.monotonic()
-        self._look_at = now + max(LOOK_SECONDS, (now - began) * _LOOK_SHARE if not ready else 0.0)
+        self._look_at = now if more else now + max(LOOK_SECONDS, (now - began) * _LOOK_SHARE if not ready else 0.0)
 
     def _is_fit(self, seen: Seen) -> bool:
         """What cannot be claimed at all gets an error beside it, once, and once more when it has changed."""

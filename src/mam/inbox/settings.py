@@ -8,6 +8,7 @@ from mam.errors import BadInput
 from mam.frozen import Frozen
 from mam.inbox.names import FLAT, HERE, INBOX, MULTI, SINGLE, Target
 from mam.inbox.tree import QUEUE
+from mam.jobs.rules import check_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def settings_of(
     return Settings(
         root=root, mode=mode, owner=inbox.get("owner"), here_path=here_path,
         here=None if here_path is None else _here(here_path),
-        agent=agent or inbox.get("agent") or _agent(config),
-        label=inbox.get("label", LABEL), permissions=inbox.get("permissions", "edit"),
+        agent=check_name("agent", agent or inbox.get("agent") or _agent(config)),
+        label=check_name("label", inbox.get("label", LABEL)), permissions=inbox.get("permissions", "edit"),
         max_retries=queue.get("max_retries", 3), uids=frozenset({os.geteuid(), *map(_uid, inbox.get("owners", ()))}),
         settle_seconds=float(inbox.get("settle_seconds", SETTLE_SECONDS)),
         linger_seconds=float(inbox.get("linger_seconds", LINGER_SECONDS)),

@@ -165,7 +165,7 @@ def _request(job: Job, page: Json, command: Sequence[str], private: str, transpo
         file.write(f"{job.prompt}\n\n---\nJob `{job.job_id}`, by {job.agent}.\n")
     repository = job.repository or {}
     words = {
-        "name": repository["name"], "branch": page["branch"], "base": repository["branch"], "title": _title(job),
+        "name": repository["name"], "branch": page["branch"], "base": repository.get("branch"), "title": _title(job),
         "body": body, "job_id": job.job_id,
     }  # fmt: skip
     argv = [_filled(word, words) for word in command]

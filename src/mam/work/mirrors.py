@@ -54,8 +54,7 @@ def address_of(job: Job, repos: Mapping[str, str]) -> str:
 def fetched(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> Upstream:
     """FetchFailed may pass; PlaceBroken says that there is no such branch. Nothing is ever deleted for either."""
     address = address_of(job, repos)
-    assert job.repository is not None
-    name, branch = str(job.repository["name"]), str(job.repository["branch"])
+    name, branch = (str((job.repository or {}).get(word)) for word in ("name", "branch"))
     with opened(address, name) as (transport, work, lock):
         git = with_transports(at(transport, keep_open=(*keep_open, lock)))
         try:
