@@ -51,10 +51,11 @@ def run(options: Options) -> int:
 def _checked(options: Options) -> list[str]:
     """Read once as the command would read it, so that a typo shows now and not at the next boot."""
     words: list[str] = [_expanded(word) for word in options.command or []]
-    from mam.__main__ import load
+    from mam.cli import inbox, worker
     from mam.cli.options import read_options
 
-    read_options(options.word, load(options.word), [*KINDS[options.word][1:], *words])
+    module = {"inbox": inbox, "worker": worker}[options.word]
+    read_options(options.word, module, [*KINDS[options.word][1:], *words])
     return words
 
 
