@@ -13,8 +13,6 @@ which moves to ROOT/finished. `mam inbox VERB --help` says more, docs/inbox.md a
 
 from __future__ import annotations
 
-from mam.cli.subverbs import choose
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
@@ -23,7 +21,7 @@ SUBVERBS = ("watch", "once", "status")
 
 
 def add_arguments(parser: Parser) -> None:
-    choose(parser, {name: f"mam.cli.inbox_verbs.{name}" for name in SUBVERBS})
+    parser.subverbs = {name: f"mam.cli.inbox_verbs.{name}" for name in SUBVERBS}
 
 
 def run(options: Options) -> int:
