@@ -322,3 +322,39 @@ def test_what_is_older_than_the_user_wants_leaves_the_mirror_and_the_copies(worl
 
 def test_names_beside_each_other() -> None:
     assert beside("a/b/x.prompt.md", "error") == "a/b/x.error.md"
+
+
+def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mam.inbox import putting
+
+    inbox = world.open()
+    world.drop()
+    inbox.turn()
+    job_id = world.only_job().job_id
+    world.registry().complete(job_id)
+    write = putting.write_new
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(putting, "write_new", refuse)
+    inbox.turn({job_id})
+    assert any("No space left" in words for words in world.complaints)
+    assert world.files("inbox") == [f"{WHERE}/x.running.md"]
+    monkeypatch.setattr(putting, "write_new", write)
+    inbox.turn(set())
+    assert world.files("finished") == [f"{WHERE}/x.done.md"]
+
+
+def test_what_another_watcher_took_and_left_is_told_by_the_one_that_stays(world: World) -> None:
+    stays, goes = world.open(), world.open()
+    stays.turn()
+    world.drop()
+    goes.turn()
+    world.registry().complete(world.only_job().job_id)
+    goes.close()
+    stays.turn(set())
+    stays.turn(set())
+    assert world.files("finished") == [f"{WHERE}/x.done.md"]

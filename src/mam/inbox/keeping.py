@@ -70,6 +70,8 @@ class Inbox:
         """The same jobs as they were when they were last looked at."""
         self._shown: dict[str, Claim] = {}
         self._version = -1
+        self._due: set[str] = set()
+        """Jobs to look at although no news of them will come."""
         self._look_at = self._prune_at = 0.0
         self._repaired = False
         self.waiting = 0
@@ -90,7 +92,8 @@ class Inbox:
         with self._ledger.locked():
             self._load()
             self._finish_left_behind()
-            self._follow(self.open if changed is None else changed)
+            due, self._due = self._due, set()
+            self._follow({*(self.open if changed is None else changed), *due})
         if look or time.monotonic() >= self._look_at:
             self._look()
         with self._ledger.locked():
@@ -99,9 +102,7 @@ class Inbox:
         for trouble in self.troubles:
             self._complain(trouble)
         again = _AGAIN_SECONDS if self._taking.troubles else LOOK_SECONDS
-        settles = self._settling.next_in
-        waits = (again, next_away, self._look_at - time.monotonic(), settles if settles is not None else again)
-        return max(0.005, min(waits))
+        return max(0.005, min(again, next_away, self._look_at - time.monotonic()))
 
     # -- what is known ---------------------------------------------------------------------------------------------
 
@@ -111,7 +112,9 @@ class Inbox:
         if version == self._version and self._repaired:
             return
         self._version = version
+        known = self.open.keys()
         self.open = {claim.job_id: claim for claim in self._ledger.claims(OPEN)}
+        self._due |= self.open.keys() - known  # their news may have come before they were known
         self._shown = {claim.job_id: claim for claim in self._ledger.claims(SHOWN)}
         if not self._repaired:
             settings, store = self.settings, self._registry.store
@@ -144,6 +147,7 @@ class Inbox:
                 self._told(REFUSED, ended[-1], None, "its job is no longer in the registry")
             except (OSError, MamError) as error:
                 self._trouble(claim.rel, error)
+                self._due.add(job_id)
         self._remember(ended)
 
     def _remember(self, shown: list[Claim]) -> None:
@@ -169,7 +173,9 @@ class Inbox:
         self._adopt(look)
         self.waiting = len(files) - len(ready)
         now = time.monotonic()
-        self._look_at = now if more else now + max(LOOK_SECONDS, (now - began) * _LOOK_SHARE if not ready else 0.0)
+        rest = max(LOOK_SECONDS, (now - began) * _LOOK_SHARE if not ready else 0.0)
+        settles = self._settling.next_in
+        self._look_at = now if more else now + (rest if settles is None else min(rest, settles))
 
     def _is_fit(self, seen: Seen) -> bool:
         """What cannot be claimed at all gets an error beside it, once, and once more when it has changed."""

@@ -87,16 +87,15 @@ class Watching:
             wait = self._turn(changed, looks=looks and not last)
             if last or (self._once and self._is_done()):
                 break
-            changed, looks = self._next(wait)
+            changed, looks = self._next(wait) if self.failure is None else (None, True)
 
     def _turn(self, changed: set[str] | None, *, looks: bool) -> float:
         try:
             wait = self._inbox.turn(changed, look=looks)
         except (MamError, OSError) as error:
             self._complain(error.strerror or str(error) if isinstance(error, OSError) else str(error))
-            self.failure, wait = error, _AWAY_SECONDS
+            self.failure, wait = error, 0.0
             self._failed_turns += 1
-            self._wakes.put(None)
             time.sleep(0 if self._stopping else _AWAY_SECONDS)
         else:
             self.failure = None
