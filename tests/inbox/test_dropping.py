@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from multiprocessing import get_context
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -180,3 +181,34 @@ def test_a_store_that_is_away_loses_nothing(world: World) -> None:
     world.steady()
     assert world.only_job().prompt == "do it"
     assert world.files("inbox") == [f"{WHERE}/x.running.md"]
+
+
+def test_without_a_watch_the_tree_is_looked_at_now_and_then(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No watches are left, or their queue has run over: what was dropped meanwhile is found all the same."""
+    import watchfiles
+
+    from mam.inbox import keeping
+    from mam.inbox.watching import Watching
+
+    def overrun(*_arguments: object, **_options: object) -> None:
+        raise OSError(28, "inotify watch limit reached")
+
+    monkeypatch.setattr(watchfiles, "watch", overrun)
+    monkeypatch.setattr(keeping, "LOOK_SECONDS", 0.05)
+    registry = world.registry()
+    said: list[str] = []
+    watching = Watching(world.open(registry), registry.store, None, said.append, once=False)
+    thread = Thread(target=watching.run)
+    thread.start()
+    try:
+        await_that(lambda: bool(said), "nobody said that nothing is seen")
+        world.drop()
+        await_that(lambda: world.files("inbox") == [f"{WHERE}/x.running.md"], "it was never found")
+    finally:
+        watching.stop()
+        thread.join(60)
+    (words,) = said
+    assert words.startswith(
+        "changes are not seen at once ([Errno 28] inotify watch limit reached); the inbox is looked at"
+    )
+    assert not thread.is_alive()

@@ -327,14 +327,14 @@ def test_names_beside_each_other() -> None:
 def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mam.inbox import putting
+    from mam.inbox import putting, tree
 
     inbox = world.open()
     world.drop()
     inbox.turn()
     job_id = world.only_job().job_id
     world.registry().complete(job_id)
-    write = putting.write_new
+    write = tree.write_new
 
     def refuse(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")

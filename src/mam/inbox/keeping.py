@@ -193,7 +193,7 @@ class Inbox:
             return "it is a link or no file at all, and mam follows none; copy the file itself"
         if seen.uid not in self.settings.uids:
             return f"it belongs to another user (uid {seen.uid}); `owners` in [inbox] of config.toml says whose count"
-        if not os.access(os.path.join(self.tree.inbox, seen.rel), os.R_OK, follow_symlinks=False):
+        if not os.access(os.path.join(self.tree.inbox, seen.rel), os.R_OK):
             return "it cannot be read: Permission denied; `chmod u+r` it"
         try:
             check_name(seen.rel)
