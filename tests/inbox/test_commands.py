@@ -137,6 +137,14 @@ def test_watchers_may_be_many_and_need_not_work(desk: Desk) -> None:
     assert len(desk("list", "--json").json) == 20
 
 
+def test_another_store_is_refused_and_not_even_made(desk: Desk, tmp_path: Path) -> None:
+    desk.drop("true")
+    desk.once()
+    ran = desk("--store", str(tmp_path / "other"), "inbox", "once")
+    ran.failed(2, "belongs to the store", "inbox.db")
+    assert not (tmp_path / "other").exists()
+
+
 # -- what is wrong ---------------------------------------------------------------------------------------------------
 
 

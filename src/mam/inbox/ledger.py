@@ -86,6 +86,20 @@ class Ledger:
             raise _unavailable(path, error) from None
         return [Claim.of(dict(zip(Claim.field_names, row, strict=True))) for row in rows]
 
+    @classmethod
+    def store_of(cls, directory: str) -> str | None:
+        """The address of the store that an inbox belongs to; None when it belongs to none yet."""
+        path = os.path.join(directory, DATABASE)
+        if not os.path.exists(path):
+            return None
+        try:
+            database = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_LOCK_SECONDS)
+            with contextlib.closing(database):
+                found = database.execute("SELECT store FROM belonging").fetchone()
+        except sqlite3.Error:
+            return None
+        return None if found is None else str(found[0])
+
     def close(self) -> None:
         self._database.close()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from mam.cli.options import number
 from mam.cli.output import put, put_json_line, say
 from mam.config_inbox import MODES
-from mam.errors import BadInput, MamError
+from mam.errors import BadInput, InboxTaken, MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +99,9 @@ def work(options: Options, *, once: bool) -> int:
     from mam.cli.worker import obey_signals, process_owner, show_brief
     from mam.config import load_config
     from mam.inbox.keeping import Inbox
+    from mam.inbox.ledger import DATABASE, Ledger
     from mam.inbox.settings import settings_of
+    from mam.inbox.tree import QUEUE
     from mam.inbox.watching import Watching
     from mam.work.opening import open_worker
     from mam.work.worker import Orders
@@ -108,6 +112,10 @@ def work(options: Options, *, once: bool) -> int:
     config = load_config()
     settings = settings_of(config, root=options.root, mode=mode_of(options), agent=options.agent)
     located = locate(options.store, options.registry_dir, config)
+    belongs = Ledger.store_of(os.path.join(settings.root, QUEUE))
+    if belongs is not None and located.exists is False:  # nothing is made for what will be refused
+        page = os.path.join(settings.root, QUEUE, DATABASE)
+        raise InboxTaken(root=settings.root, store=belongs, other=located.shown, page=page)
     if make_store(located):
         say(f"made a store at {located.shown}")
     telling = Telling(options, settings, once=once)
