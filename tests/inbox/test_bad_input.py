@@ -11,7 +11,7 @@ import pytest
 from mam.errors import BadInput, StoreUnavailable
 from mam.inbox.front_matter import Wishes, parse
 from tests.disks import fill
-from tests.inbox.world import WHERE, World
+from tests.inbox.world import WHERE, World, fork
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,6 +144,54 @@ def test_links_and_directories_that_are_called_prompts(world: World, tmp_path: P
         assert os.path.lexists(folder / f"{name}.prompt.md")
     assert [what for what, _, _ in world.told].count("left") == 3  # once each, not at every look
     assert secret.read_text() == "private"
+
+
+def test_a_hard_link_is_left_until_it_is_the_only_name(world: World, tmp_path: Path) -> None:
+    """Somebody else could have put a file of ours there, which is ours by its owner alone."""
+    secret = tmp_path / "secret"
+    secret.write_text("private")
+    (world.inbox / WHERE).mkdir(parents=True)
+    os.link(secret, world.inbox / WHERE / "x.prompt.md")
+    world.steady()
+    assert world.all_jobs() == []
+    assert "hard link" in (world.inbox / WHERE / "x.error.md").read_text()
+    secret.unlink()
+    world.steady()
+    assert world.only_job().prompt == "private"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 and not os.environ.get("CI"), reason="becoming another user needs root")
+def test_a_file_that_may_not_be_read_stays_where_it_is(quick_path: Path) -> None:
+    """As a user whom the system really refuses something; what is imported late is imported before."""
+    warm = World(_made(quick_path / "warm"))
+    (warm.inbox / WHERE).mkdir(parents=True)
+    (warm.inbox / WHERE / "x.prompt.md").symlink_to("nowhere")
+    warm.drop("y.prompt.md")
+    warm.steady()
+    warm.close()
+    os.chmod(quick_path, 0o711)
+    folder = _made(quick_path / "theirs")
+    os.chown(folder, 65534, 65534)
+    child = fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgid(65534)
+            os.setuid(65534)
+            world = World(folder, uids=frozenset({65534}))
+            world.drop("x.prompt.md", "secret").chmod(0)
+            world.drop("y.prompt.md", "good")
+            world.steady()
+            told = (world.inbox / WHERE / "x.error.md").read_text()
+            assert "it cannot be read: Permission denied; `chmod u+r` it" in told
+            assert world.only_job().prompt == "good"
+            (world.inbox / WHERE / "x.prompt.md").chmod(0o600)
+            world.steady()
+            assert [job.prompt for job in world.all_jobs()] == ["good", "secret"]
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_link_that_is_replaced_by_a_file_is_taken(world: World, tmp_path: Path) -> None:

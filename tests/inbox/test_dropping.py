@@ -16,7 +16,7 @@ from mam.inbox.settling import Settling
 from mam.inbox.tree import Tree
 from tests.files.test_power_cut import Disk
 from tests.files.test_power_cut import disk as disk
-from tests.inbox.world import WHERE, World
+from tests.inbox.world import WHERE, World, fork
 from tests.work.support import await_that
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_without_power_a_file_is_still_one_job(disk: Disk) -> None:
         for name in ("x", "y"):
             world.drop(f"{name}.prompt.md", name)
         os.sync()
-        child = os.fork()
+        child = fork()
         if child == 0:
             world.open().turn()
             time.sleep(60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from mam.inbox.keeping import Inbox
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
 
 WHERE = "acme/shop/main"
+
+
+def fork() -> int:
+    """The test runner has threads; the child uses none of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return os.fork()
 
 
 class World:

@@ -193,6 +193,8 @@ class Inbox:
             return "it is a link or no file at all, and mam follows none; copy the file itself"
         if seen.uid not in self.settings.uids:
             return f"it belongs to another user (uid {seen.uid}); `owners` in [inbox] of config.toml says whose count"
+        if seen.links > 1:
+            return "it has another name elsewhere (a hard link), under which somebody could change it; copy it instead"
         if not os.access(os.path.join(self.tree.inbox, seen.rel), os.R_OK):
             return "it cannot be read: Permission denied; `chmod u+r` it"
         try:

@@ -39,6 +39,7 @@ class Seen(Frozen):
     changed_ns: int
     mode: int
     uid: int
+    links: int
 
     @property
     def is_file(self) -> bool:
@@ -148,7 +149,7 @@ class Tree:
 def _seen(rel: str, about: os.stat_result) -> Seen:
     return Seen(
         rel=rel, inode=about.st_ino, size=about.st_size, modified_ns=about.st_mtime_ns, changed_ns=about.st_ctime_ns,
-        mode=about.st_mode, uid=about.st_uid,
+        mode=about.st_mode, uid=about.st_uid, links=about.st_nlink,
     )  # fmt: skip
 
 
