@@ -12,9 +12,10 @@ import os
 
 from mam.frozen import Frozen
 from mam.inbox.names import INBOX, RUNNING, beside
-from mam.inbox.tree import replace
+from mam.inbox.tree import replace, write_new
 from mam.jobs.status import Status
 from mam.stores.files.directory import make_directories
+from mam.work.home import remove_tree
 from mam.writing import to_bytes
 
 TYPE_CHECKING = False
@@ -59,12 +60,31 @@ class Mirror:
         wanted = _record(job, claim, self._inbox, found, ends)
         if found is not None and found == wanted and self._state(job.job_id) == wanted["state"]:
             return
+        if found is None and wanted["state"] == QUEUED and self._write_new(job.job_id, wanted):
+            return
         with _Folder(self._jobs_root, job.job_id) as folder:
             for state in path_between(found["state"] if found else None, wanted["state"])[:-1]:
                 retries = wanted["retries"] - (1 if state == RETRYABLE and wanted["state"] != RETRYABLE else 0)
                 kept = {name: value for name, value in wanted.items() if name not in _OPTIONAL}
                 folder.write({**kept, "state": state, "retries": max(0, retries)})
             folder.write(wanted)
+
+    def _write_new(self, job_id: str, record: Json) -> bool:
+        """The whole directory at once. False when there is one already."""
+        half = os.path.join(self._jobs_root, f".mam-{job_id}")
+        try:
+            os.mkdir(half, 0o700)
+            folder = os.open(half, _FOLDER)
+            try:
+                write_new(folder, "job.json", (to_bytes(record), b"\n"), durable=False)
+                write_new(folder, "state", (record["state"].encode(), b"\n"), durable=False)
+            finally:
+                os.close(folder)
+            os.rename(half, os.path.join(self._jobs_root, job_id))
+        except OSError:  # left by somebody who was killed, or there already: the other way mends that
+            remove_tree(half)
+            return False
+        return True
 
     def read(self, job_id: str) -> Json | None:
         """None when there is nothing that can be relied on."""

@@ -32,6 +32,10 @@ _DAY_MS = 86_400_000
 def repair(mirror: Mirror, jobs_root: str, root: str, store: Store, open_claims: dict[str, Claim]) -> list[str]:
     """Every job of the mirror; what could not be repaired is named."""
     troubles = []
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(jobs_root):
+            if name.startswith(temporary_name("")):
+                remove_tree(os.path.join(jobs_root, name))
     for job_id in {*_ids(jobs_root), *open_claims}:
         _tidy(os.path.join(jobs_root, job_id))
         claim = open_claims.get(job_id)

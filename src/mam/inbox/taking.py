@@ -19,7 +19,7 @@ from mam.frozen import Frozen
 from mam.inbox.drafting import drafted
 from mam.inbox.ledger import OPEN, Claim
 from mam.inbox.names import INBOX, NAME_LIMIT, PROMPT, RUNNING, Target, beside, target_of
-from mam.inbox.tree import PROCESSED, exists, move, replace
+from mam.inbox.tree import PROCESSED, exists, move, replace, write_new
 from mam.jobs.draft import draft_job
 from mam.jobs.rules import TEXT_LIMIT
 from mam.work.holding import AWAY
@@ -101,7 +101,7 @@ class Taking:
             return self._onward(claims, new=False)
 
     def _onward(self, claims: list[Claim], *, new: bool) -> list[Taken]:
-        there = self._rename(claims)
+        there = self._rename(claims, new=new)
         taken = []
         for claim in there:
             try:
@@ -141,7 +141,7 @@ class Taking:
             target = Target(owner="", repo="", branch="")
         return Claim(job_id=self._registry.store.clock.new_id(), rel=seen.rel, inode=seen.inode, **target.as_dict())
 
-    def _rename(self, claims: list[Claim]) -> list[Claim]:
+    def _rename(self, claims: list[Claim], *, new: bool) -> list[Claim]:
         """Those whose file, or whose job, is there. Each directory is synced once."""
         there: list[Claim] = []
         self._withdrawn: list[Claim] = []
@@ -151,7 +151,8 @@ class Taking:
         for name, members in folders.items():
             try:
                 with self._tree.folder(INBOX, name) as folder:
-                    found = [claim for claim in members if self._rename_one(folder, claim)]
+                    rename = self._rename_new if new else self._rename_one
+                    found = [claim for claim in members if rename(folder, claim)]
                     os.fsync(folder)
             except (FileNotFoundError, NotADirectoryError):
                 found = [claim for claim in members if self._job(claim) is not None]
@@ -162,6 +163,14 @@ class Taking:
             ids = {claim.job_id for claim in found}
             self._withdrawn += [claim for claim in members if claim.job_id not in ids]
         return there
+
+    def _rename_new(self, folder: int, claim: Claim) -> bool:
+        """Just looked at, so there is nothing to find out first."""
+        try:
+            move(folder, os.path.basename(claim.rel), folder, os.path.basename(beside(claim.rel, RUNNING)))
+        except (FileNotFoundError, FileExistsError):
+            return False
+        return True
 
     def _rename_one(self, folder: int, claim: Claim) -> bool:
         prompt = os.path.basename(claim.rel)
@@ -192,7 +201,7 @@ class Taking:
                 return Taken(claim=claim, refused=str(bad))
         else:
             content = self._content_again(claim, job)
-        self._copy(claim, content)
+        self._copy(claim, content, new=new)
         if content is None:
             job = self._without_input(claim, job)
         self._mirror.write(job, claim, new=new)
@@ -241,11 +250,13 @@ class Taking:
         except AlreadyRegistered:
             return self._registry.store.get(claim.job_id)
 
-    def _copy(self, claim: Claim, content: bytes | None) -> None:
-        """Not synced: the inbox and the registry both have it."""
+    def _copy(self, claim: Claim, content: bytes | None, *, new: bool) -> None:
+        """Not synced: the inbox and the registry both have it. What is cut off in the middle is written again."""
         with self._tree.folder(PROCESSED, claim.target.path, claim.job_id, make=True, durable=False) as folder:
             if content is None:
                 replace(folder, NO_INPUT, NO_INPUT_TEXT.format(rel=claim.rel).encode(), durable=False)
+            elif new:
+                write_new(folder, "prompt.md", (content,), durable=False)
             else:
                 replace(folder, "prompt.md", content, durable=False)
 
@@ -262,11 +273,13 @@ class Taking:
 
 def read_whole(folder: int, name: str, limit: int) -> bytes:
     descriptor = os.open(name, _READ, dir_fd=folder)
-    with open(descriptor, "rb", buffering=0) as file:
+    try:
         parts = []
-        while limit > 0 and (part := file.read(min(limit, 1 << 20))):
+        while limit > 0 and (part := os.read(descriptor, min(limit, 1 << 20))):
             parts.append(part)
             limit -= len(part)
+    finally:
+        os.close(descriptor)
     return b"".join(parts)
 
 
