@@ -32,6 +32,9 @@ class Config(Frozen):
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
     commands: dict[str, Values] = {}  # noqa: RUF012
     broker: Values = {}  # noqa: RUF012
+    inbox: Values = {}  # noqa: RUF012
+    queue: Values = {}  # noqa: RUF012
+    repos: dict[str, str] = {}  # noqa: RUF012
 
 
 class Setting(Frozen):
@@ -94,13 +97,25 @@ SETTINGS = (
         name="broker", kind=dict,
         meaning="Where events are sent. Taken whole from one file, so that no password goes to another file's host.",
     ),
+    Setting(
+        name="inbox", kind=dict,
+        meaning="How dropped prompt files are taken; docs/inbox.md says what may stand in it.",
+    ),
+    Setting(
+        name="queue", kind=dict,
+        meaning="The older queue's words for the inbox: `jobs_root`, `failure_archive`, `max_retries`, `keep_days`.",
+    ),
+    Setting(
+        name="repos", kind=dict,
+        meaning='Where the repositories of jobs are: `"owner/repo"` and a local path or an address that git knows.',
+    ),
 )  # fmt: skip
 """Every key. What stands in the tables `commands` and `broker` is in config_tables.py."""
 
 KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
          list: "a list"}  # fmt: skip
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_TABLES = ("workdirs", "commands")
+_TABLES = ("workdirs", "commands", "repos")
 
 
 def load_config() -> Config:

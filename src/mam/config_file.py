@@ -57,6 +57,12 @@ def checked(values: Values, file: str) -> Values:
         check_workdirs(values.get("workdirs", {}), file)
         for name, table in values.get("commands", {}).items():
             check_command(name, table, file)
+    if "inbox" in values or "queue" in values or "repos" in values:
+        from mam.config_inbox import check_inbox, check_queue, check_repos
+
+        check_inbox(values.get("inbox", {}), file)
+        check_queue(values.get("queue", {}), file)
+        check_repos(values.get("repos", {}), file)
     return values
 
 

@@ -128,6 +128,17 @@ class PlaceBroken(MamError):
     """Job {job} has nowhere to run: {why}."""
 
 
+class FetchFailed(MamError):
+    """The repository {repository} could not be fetched: {why}."""
+
+
+class InboxTaken(MamError):
+    """The inbox {root} belongs to the store {store}, and this is {other}; add --store, or remove {page} if that store
+    is gone for good."""
+
+    exit_code = 2
+
+
 class PlaceKept(MamError):
     """The workspace of job {job} was kept: {why}."""
 

@@ -139,7 +139,7 @@ def make_store(located: Located) -> bool:
     made = _made(located)
     parent = os.path.dirname(located.path)
     if made and located.kind != POSTGRES and os.path.basename(parent) == ".mam":
-        _ignore_in_git(parent)  # a `.mam` that mam made stays out of the project's history
+        ignore_in_git(parent)  # a `.mam` that mam made stays out of the project's history
     return made
 
 
@@ -285,7 +285,8 @@ def is_mine(path: str) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == me and link.st_uid == me
 
 
-def _ignore_in_git(directory: str) -> None:
+def ignore_in_git(directory: str) -> None:
+    """A `.gitignore` that leaves all of it out; one that is there stays."""
     try:
         file = os.open(
             os.path.join(directory, ".gitignore"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644

@@ -14,8 +14,8 @@ from mam.cli.full_parser import read_fully
 from mam.cli.output import encoded
 from mam.cli.parser import Parser
 from mam.cli.text import first_line, many_lines, one_line
-from mam.cli.times import age, duration, since, when
 from mam.errors import BadInput, MamError
+from mam.times import age, duration, since, when
 
 WORDS = [
     "x", "y", "", "--json", "--json=1", "--job", "--job=y", "--job=", "-s", "-sx", "-s=x", "--status", "error",

@@ -43,6 +43,7 @@ OWN = {
     "workspace": "worktree", "permissions": "full", "on_idle": "stop", "validation": {"script": "check.sh"},
     "claimant": {"agent_id": "gpu", "generation_id": "g-1"},
     "supervised": True, "said": {"status": "completed"}, "checks": {"artifacts": []}, "run": {"exit_code": 0},
+    "repository": {"name": "acme/shop", "branch": "main"}, "inbox": {"root": "/prompts", "file": "a/b/c/x.prompt.md"},
 }  # fmt: skip
 
 

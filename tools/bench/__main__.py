@@ -1,4 +1,7 @@
-"""`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres] [worker] [bus]`; none is all."""
+"""`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres] [worker] [inbox] [bus]`.
+
+None of the subjects is all of them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 from tools.bench.bus import measure_bus
 from tools.bench.common import Rows, as_table, write_report
 from tools.bench.files import measure_files
+from tools.bench.inbox import measure_inbox
 from tools.bench.postgres import measure_postgres
 from tools.bench.sqlite import measure_sqlite
 from tools.bench.starts import measure_starts
@@ -28,6 +32,7 @@ def main() -> None:
         "sqlite": lambda folder: measure_sqlite(folder, _counts([1_000, 10_000, 100_000], quick, long)),
         "postgres": lambda folder: measure_postgres(folder, _counts([1_000, 100_000], quick, long), wear=long),
         "worker": lambda folder: measure_worker(folder, 200 if quick else 10_000 if long else 1_000),
+        "inbox": lambda folder: measure_inbox(folder, 1_000 if quick else 10_000),
         "bus": measure_bus,
     }
     subjects = [name for name in measures if name in chosen] or [name for name in measures if _is_due(name, long)]

@@ -7,11 +7,11 @@ import os
 from mam.cli.files import read_text
 from mam.cli.options import number
 from mam.cli.signing import add_sign
-from mam.cli.times import when, whole_seconds
 from mam.clock import SystemClock
 from mam.errors import BadInput
 from mam.jobs.record import CHOICES
 from mam.jobs.rules import check_text
+from mam.times import when, whole_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

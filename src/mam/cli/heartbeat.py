@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mam.cli.options import add_attempt, add_job, own_attempt, own_job, registry_of
 from mam.cli.output import put_job
-from mam.cli.times import lease_seconds
+from mam.times import lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from mam.cli.options import registry_of
 from mam.cli.output import put, put_json, put_json_array, say
 from mam.cli.text import one_line
-from mam.cli.times import when
 from mam.errors import BadInput
 from mam.jobs.pause import draft_pause
 from mam.jobs.rules import ID_PREFIX_SHOWN, check_name
+from mam.times import when
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import os
 
 from mam.cli.options import registry_of
 from mam.cli.output import put, put_job, say
-from mam.cli.times import duration, lease_seconds
 from mam.errors import BadInput, NothingToPick
+from mam.times import duration, lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

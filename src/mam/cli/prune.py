@@ -9,9 +9,9 @@ from __future__ import annotations
 from mam.cli.delivering import add_broker, deliver
 from mam.cli.options import registry_of
 from mam.cli.output import put, put_json, say
-from mam.cli.times import duration
 from mam.clock import iso_second
 from mam.errors import BadInput
+from mam.times import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from mam.cli.output import put, put_json_array, say
-from mam.cli.times import since
 from mam.errors import BadInput, MamError
 from mam.jobs.status import parse_status
 from mam.stores.port import Query
+from mam.times import since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from mam.cli.options import registry_of
 from mam.cli.output import person_reads, put, put_json, say
-from mam.cli.times import since
 from mam.clock import parse_time
 from mam.errors import BadInput
+from mam.times import since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import time
 
 from mam.cli.delivering import add_broker
 from mam.cli.output import person_reads, put, put_json_line, say
-from mam.cli.times import duration
 from mam.errors import BadInput, TimedOut, UnknownJob
 from mam.jobs.rules import ID_PREFIX_SHOWN
 from mam.jobs.status import PENDING, WAITING
+from mam.times import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from mam.cli.text import first_line, one_line
-from mam.cli.times import age
 from mam.clock import parse_time
 from mam.jobs.pause import holding
 from mam.jobs.rules import ID_PREFIX_SHOWN
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import stalled
+from mam.times import age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

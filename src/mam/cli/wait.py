@@ -17,10 +17,10 @@ from mam.cli.options import registry_of
 from mam.cli.output import put_json_array, say
 from mam.cli.progress import Bar, Lines
 from mam.cli.several import add_jobs, check_choice, chosen
-from mam.cli.times import duration
 from mam.errors import MamError
 from mam.jobs.rules import ID_PREFIX_SHOWN
 from mam.jobs.status import CANCELLED, ERROR, PENDING, WAITING, Status
+from mam.times import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

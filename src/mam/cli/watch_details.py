@@ -11,10 +11,10 @@ from mam.cli.escapes import Tamer
 from mam.cli.show_output import output_directory
 from mam.cli.table import status_text
 from mam.cli.text import one_line
-from mam.cli.times import age
 from mam.cli.watch_drawing import shortened
 from mam.clock import parse_time
 from mam.jobs.status import RUNNING
+from mam.times import age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from rich.text import Text
 
 from mam.cli.table import LOOKS
 from mam.cli.text import first_line, one_line
-from mam.cli.times import age
 from mam.cli.watch_layout import DONE, FAILED, GAP, LABEL, MORE, NEEDS, PENDS, RUNS, TITLE, WAITS
 from mam.clock import Moment, parse_time
 from mam.events.event import STARTED
@@ -16,6 +15,7 @@ from mam.frozen import Frozen
 from mam.jobs.pause import Pause
 from mam.jobs.rules import ID_PREFIX_SHOWN
 from mam.jobs.status import COMPLETED, PENDING, RUNNING
+from mam.times import age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,18 +19,24 @@ import sys
 
 from mam.cli.options import number
 from mam.cli.output import say
-from mam.cli.times import duration, lease_seconds
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.rules import check_name
+from mam.times import duration, lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
+    from typing import Protocol
 
     from mam.cli.parser import Options, Parser
     from mam.config import Config
     from mam.work.live.session import LiveSession
-    from mam.work.worker import Worker
+
+    class Obedient(Protocol):
+        def stop(self) -> None: ...
+
+        def hand_back(self) -> None: ...
+
 
 CONCURRENCY_MOST = 1000
 STOPPED = 0
@@ -68,7 +74,7 @@ def run(options: Options) -> int:
     alone = options.once or job_id is not None
     orders = Orders(
         labels=labels,
-        owner=options.owner if options.owner is not None else _owner(),
+        owner=options.owner if options.owner is not None else process_owner(),
         concurrency=options.concurrency,
         job_id=job_id,
         most=1 if options.once else None,
@@ -76,8 +82,8 @@ def run(options: Options) -> int:
     )
     settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent,
                 "session": session}  # fmt: skip
-    worker, crew = open_worker(located, config, orders, say=say, show=_show, **settings)
-    _obey_signals(worker)
+    worker, crew = open_worker(located, config, orders, say=say, show=show_brief, **settings)
+    obey_signals(worker)
     if not alone:
         say(f"working for {', '.join(labels)} in {located.shown}, {options.concurrency} at a time")
     try:
@@ -124,7 +130,7 @@ def _whose(options: Options, config: Config) -> tuple[str | None, tuple[str, ...
     return None, tuple(dict.fromkeys(check_name("label", label) for label in labels))
 
 
-def _owner() -> str:
+def process_owner() -> str:
     from pwd import getpwuid
 
     try:
@@ -134,12 +140,12 @@ def _owner() -> str:
     return f"{user}@{os.uname().nodename}:{os.getpid()}"
 
 
-def _show(text: str) -> None:
+def show_brief(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
 
 
-def _obey_signals(worker: Worker) -> None:
+def obey_signals(worker: Obedient) -> None:
     asked: list[int] = []
 
     def finish(number_: int, _frame: FrameType | None) -> None:

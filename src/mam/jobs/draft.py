@@ -40,6 +40,8 @@ def draft_job(
     permissions: str = "edit",
     on_idle: str = "show",
     validation: Json | None = None,
+    repository: Json | None = None,
+    inbox: Json | None = None,
 ) -> Job:
     """Refuses what no store should hold; the store adds number and times."""
     label = agent if label is None else label
@@ -72,6 +74,8 @@ def draft_job(
         permissions=rules.check_choice("permissions", permissions, CHOICES),
         on_idle=rules.check_choice("on_idle", on_idle, CHOICES),
         validation=validation,
+        repository=repository,
+        inbox=inbox,
         unknown={},
     )
 
@@ -99,6 +103,7 @@ def draft_retry(job: Job, job_id: str) -> Job:
         permissions=job.permissions,
         on_idle=job.on_idle,
         validation=job.validation,
+        repository=job.repository,
     ).replace(
         expected_artifacts=job.expected_artifacts, broker=job.broker, max_losses=job.max_losses, unknown=job.unknown
     )

@@ -97,6 +97,11 @@ class Job(Frozen):
     """What the worker then looked at, and what it found."""
     run: Json | None = None
     """The process of the latest attempt: how it ended and what it took."""
+    repository: Json | None = None
+    """Whose work it is: `name` (owner/repo, which the worker's settings map to an address), `branch` to begin from, and
+    whether the outcome is to be a `push` or a `pull_request`."""
+    inbox: Json | None = None
+    """The dropped file it was made from: `root`, `file` (relative to the inbox), `owner`, `repo`, `branch`."""
     unknown: Json
     """Fields of the file that this version does not know."""
 
@@ -123,6 +128,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
+    "repository": (dict, type(None)), "inbox": (dict, type(None)),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}
 _REQUIRED = ("job_id", "status", "created_at", "prompt")

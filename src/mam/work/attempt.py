@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, MamError, PlaceMissing
+from mam.errors import ClaimLost, FetchFailed, MamError, PlaceMissing
 from mam.jobs.supervised import Ending
 from mam.work import watching
 from mam.work.adapters.port import EXIT, SAID
@@ -52,6 +52,8 @@ class Attempt:
         self._beginning = Beginning(self._holding)
         self._home = os.path.join(crew.work_directory, job.job_id)
         self._private = os.path.join(self._home, str(job.attempt))
+        self._clears = False
+        """Whether its worktree goes when the end is written."""
         self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
         self._turn: Turn | None = None
         """What is heard of a coding agent; None for all others."""
@@ -66,6 +68,8 @@ class Attempt:
             self._crew.say(self.job, f"given up: {lost}")
         except (PlaceMissing, *AWAY) as missing:
             self._postpone(str(missing))
+        except FetchFailed as failed:
+            self._finish(Ending(run=self._begun, reason=str(failed), retryable=True))
         except MamError as error:
             self._finish(Ending(run=self._begun, reason=str(error)))
         except OSError as error:
@@ -76,7 +80,7 @@ class Attempt:
     def _run(self) -> Callable[[], None]:
         """All but the last word, which is what comes back."""
         self._end_earlier()
-        place = prepare(self.job, self._crew.work_directory, self._crew.workdirs)
+        place = prepare(self.job, self._crew.work_directory, self._crew.workdirs, self._crew.repos)
         self._begun |= {"place": place.path, "branch": place.branch, "note": place.note}
         # Nothing in it outlives a power cut, and all above it is the user's alone: no fsync, no second look.
         os.makedirs(self._private, 0o700, exist_ok=True)
@@ -159,6 +163,8 @@ class Attempt:
                 if (stopped := self._stopped()) is None:  # its check was broken off, so nobody knows
                     return lambda: self._hand_back(facts)
                 ending = stopped
+        if ending.reason is None and self.job.repository is not None and place.kind == "worktree":
+            ending = self._delivered(ending, facts)
         result = result_of(last, said) if turn is None else turn.result(said)
         ending = ending.replace(run=facts, result=result)
 
@@ -167,6 +173,16 @@ class Attempt:
             return judged.replace(run=facts, result=result_of(last, said))
 
         return lambda: self._finish(ending, with_words if unheard else None)
+
+    def _delivered(self, ending: Ending, facts: Json) -> Ending:
+        """The lease is renewed meanwhile, as during the checks."""
+        from mam.work.delivering import COMMAND, deliver
+
+        command = self._crew.request_command or COMMAND
+        delivery = deliver(self.job, self._crew.work_directory, self._crew.repos, command, self._private)
+        facts.update(delivery.run)
+        self._clears = delivery.clears
+        return ending.replace(reason=delivery.reason)
 
     def _stopped(self) -> Ending | None:
         if self.watching.ended_because == watching.TIMED_OUT:
@@ -214,6 +230,10 @@ class Attempt:
         if job is not None:
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             self._crew.say(job, f"{job.status}{why}")
+            if self._clears:
+                from mam.work.delivering import clear_away
+
+                clear_away(self._crew.work_directory, job.job_id)
 
     def _write(self, write: Callable[[], Job]) -> Job | None:
         try:

@@ -45,6 +45,8 @@ class Crew:
         self.work_directory = make_private(work_directory)
         self.workdirs = config.workdirs
         self.waits_for_limits = config.on_limit == "wait"
+        self.repos = config.repos
+        self.request_command = tuple(config.inbox.get("pull_request_command", ()))
         self.lease_seconds = lease_seconds
         self.grace_seconds = grace_seconds
         self.is_leaving = False

@@ -33,6 +33,7 @@ _SAFE = {
     "maintenance.auto": "false",
 }
 _FILTER_KEYS = ("clean", "smudge", "process")
+_WAYS = ("file", "https", "http", "ssh", "git")
 
 
 class GitFailed(Exception):
@@ -92,6 +93,12 @@ def at(git_directory: str, work_tree: str | None = None, keep_open: tuple[int, .
         where = ["-C", work_tree, *where]
     plain = Git(where=tuple(where), settings=_SAFE, keep_open=keep_open)
     return plain.replace(settings={**_SAFE, **_without_own_filters(plain)})
+
+
+def with_transports(git: Git) -> Git:
+    """For a repository whose settings only mam writes: it may fetch and push by the ways that run nothing but git and
+    ssh, with the user's own credentials, and without asking anybody."""
+    return git.replace(settings={**git.settings, **{f"protocol.{way}.allow": "always" for way in _WAYS}})
 
 
 def _without_own_filters(git: Git) -> dict[str, str]:

@@ -25,7 +25,7 @@ class Place(Frozen):
     """Something that the person who reads the record would want to know."""
 
 
-def prepare(job: Job, work_directory: str, mapping: Mapping[str, str]) -> Place:
+def prepare(job: Job, work_directory: str, mapping: Mapping[str, str], repos: Mapping[str, str] | None = None) -> Place:
     """The place of a job's next attempt, which is the place of its earlier ones.
 
     PlaceMissing: the path is not there on this host, and the job waits until it is. PlaceBroken: it will not get better
@@ -42,7 +42,7 @@ def prepare(job: Job, work_directory: str, mapping: Mapping[str, str]) -> Place:
             return _fresh(home)
         from mam.work.worktrees import prepare_worktree
 
-        return prepare_worktree(job, home, mapping)
+        return prepare_worktree(job, home, mapping, repos or {})
     except OSError as error:
         raise PlaceBroken(job=job.job_id, why=_system_words(error)) from None
     except (GitFailed, StoreUnavailable) as error:

@@ -30,7 +30,7 @@ _SLUG_LIMIT = 40
 _WALK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def prepare_worktree(job: Job, home: Home, mapping: Mapping[str, str]) -> Place:
+def prepare_worktree(job: Job, home: Home, mapping: Mapping[str, str], repos: Mapping[str, str]) -> Place:
     with home.locked() as lock:
         page = _checked(home)
         if page is not None and page["state"] == REMOVING:
@@ -40,7 +40,10 @@ def prepare_worktree(job: Job, home: Home, mapping: Mapping[str, str]) -> Place:
             home.make()
             page = None
         if page is None:
-            page = _planned(job, source_of(job, mapping), lock)
+            if job.repository is not None and job.workdir is None:
+                page = _planned_upstream(job, repos, lock)
+            else:
+                page = _planned(job, source_of(job, mapping), lock)
             home.write(page)
         note = None
         if page["state"] == MAKING or not os.path.lexists(home.worktree):
@@ -73,7 +76,7 @@ def _planned(job: Job, source: str, lock: int) -> Json:
     if os.path.join(top, prefix).rstrip("/") != source:
         raise GitFailed(f"{source} is not in the working tree of its repository")
     try:
-        base = git.path("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        base = git.path("rev-parse", "--verify", "--quiet", f"{_start(job)}^{{commit}}")
     except GitFailed:
         raise GitFailed(f"the repository {top} has no commit yet, so nothing can be made from it") from None
     return {
@@ -84,6 +87,27 @@ def _planned(job: Job, source: str, lock: int) -> Json:
         "prefix": prefix,
         "artifacts": job.expected_artifacts,
     }
+
+
+def _planned_upstream(job: Job, repos: Mapping[str, str], lock: int) -> Json:
+    """From a repository that is named, as it is now where it comes from."""
+    from mam.work.mirrors import fetched
+
+    upstream = fetched(job, repos, (lock,))
+    return {
+        "state": MAKING,
+        "repository": upstream.work,
+        "branch": _free_branch(at(upstream.work, keep_open=(lock,)), job),
+        "base": upstream.base,
+        "prefix": "",
+        "artifacts": job.expected_artifacts,
+    }
+
+
+def _start(job: Job) -> str:
+    """The branch that the job names, else where its directory stands."""
+    branch = (job.repository or {}).get("branch")
+    return f"refs/heads/{branch}" if isinstance(branch, str) else "HEAD"
 
 
 def _free_branch(git: Git, job: Job) -> str:

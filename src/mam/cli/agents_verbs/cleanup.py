@@ -10,7 +10,7 @@ from mam.agents.cleanup import clean_up
 from mam.agents.lease import GRACE_SECONDS
 from mam.cli.agents_verbs.common import directory_of
 from mam.cli.output import put, put_json
-from mam.cli.times import duration
+from mam.times import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

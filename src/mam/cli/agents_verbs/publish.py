@@ -24,9 +24,9 @@ from mam.agents.reading import Invalid, Malformed, Newer, parse_record, record_f
 from mam.agents.record import ACTIVE
 from mam.cli.agents_verbs.common import announce, directory_of
 from mam.cli.output import put, put_json
-from mam.cli.times import lease_seconds
 from mam.clock import iso_second
 from mam.errors import BadInput
+from mam.times import lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

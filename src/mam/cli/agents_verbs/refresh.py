@@ -8,7 +8,7 @@ from __future__ import annotations
 from mam.agents.acts import refresh
 from mam.cli.agents_verbs.common import add_generation, add_whom, directory_of, known_id, own_generation
 from mam.cli.output import put, put_json
-from mam.cli.times import lease_seconds
+from mam.times import lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
 from mam.agents.opening import written_prefix
 from mam.cli.agents_verbs.common import directory_of, put_started
-from mam.cli.times import lease_seconds
 from mam.errors import BadInput
+from mam.times import lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,234 @@
+"""`<jobs_root>/<job_id>/{job.json,state}`: what the registry says about dropped files, in the words of the older queue.
+
+A copy, never the truth: it is written after the registry, and whatever is missing, torn or behind is written anew on
+start. `job.json` is first and wins. Other programs only ever see moves that the older table allows, so a job that moved
+several steps at once is shown step by step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.frozen import Frozen
+from mam.inbox.names import INBOX, RUNNING, beside
+from mam.inbox.tree import replace, write_new
+from mam.jobs.status import Status
+from mam.stores.files.directory import make_directories
+from mam.work.home import remove_tree
+from mam.writing import to_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.inbox.ledger import Claim
+    from mam.jobs.record import Job, Json
+
+QUEUED, RUNS, SUCCEEDED, RETRYABLE, FINAL = "queued", "running", "succeeded", "failed_retryable", "failed_final"
+MOVES = {
+    QUEUED: (RUNS, FINAL),
+    RUNS: (SUCCEEDED, RETRYABLE, FINAL),
+    RETRYABLE: (QUEUED, FINAL),
+    SUCCEEDED: (),
+    FINAL: (),
+}
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SIZE_LIMIT = 1 << 20
+_TEXTS = ("job_id", "git_owner", "repo_name", "branch_name", "inbox_file", "inbox_rel", "state", "created_at",
+          "updated_at")  # fmt: skip
+_OPTIONAL = ("processed_path", "failure_reason", "archived_path")
+
+
+class Ends(Frozen):
+    """Where the files of an ended job are."""
+
+    processed: str | None = None
+    archived: str | None = None
+
+
+class Mirror:
+    def __init__(self, jobs_root: str, root: str) -> None:
+        self._jobs_root = jobs_root
+        self._inbox = os.path.join(root, INBOX)
+
+    def make(self) -> None:
+        make_directories(self._jobs_root)
+
+    def write(self, job: Job, claim: Claim, ends: Ends | None = None, *, new: bool = False) -> None:
+        """Whatever the mirror shows now, step by step to what the registry says. Nothing is written twice. `new` is a
+        job that cannot be in it yet."""
+        found = None if new else self.read(job.job_id)
+        wanted = _record(job, claim, self._inbox, found, ends)
+        if found is not None and found == wanted and self._state(job.job_id) == wanted["state"]:
+            return
+        if found is None and wanted["state"] == QUEUED and self._write_new(job.job_id, wanted):
+            return
+        with _Folder(self._jobs_root, job.job_id) as folder:
+            for state in path_between(found["state"] if found else None, wanted["state"])[:-1]:
+                retries = wanted["retries"] - (1 if state == RETRYABLE and wanted["state"] != RETRYABLE else 0)
+                kept = {name: value for name, value in wanted.items() if name not in _OPTIONAL}
+                folder.write({**kept, "state": state, "retries": max(0, retries)})
+            folder.write(wanted)
+
+    def _write_new(self, job_id: str, record: Json) -> bool:
+        """The whole directory at once. False when there is one already."""
+        half = os.path.join(self._jobs_root, f".mam-{job_id}")
+        try:
+            os.mkdir(half, 0o700)
+            folder = os.open(half, _FOLDER)
+            try:
+                write_new(folder, "job.json", (to_bytes(record), b"\n"), durable=False)
+                write_new(folder, "state", (record["state"].encode(), b"\n"), durable=False)
+            finally:
+                os.close(folder)
+            os.rename(half, os.path.join(self._jobs_root, job_id))
+        except OSError:  # left by somebody who was killed, or there already: the other way mends that
+            remove_tree(half)
+            return False
+        return True
+
+    def read(self, job_id: str) -> Json | None:
+        """None when there is nothing that can be relied on."""
+        try:
+            with open(os.path.join(self._jobs_root, job_id, "job.json"), "rb") as file:
+                record = json.loads(file.read(_SIZE_LIMIT))
+        except (OSError, ValueError):
+            return None
+        return record if problem_of(record, job_id) is None else None
+
+    def is_whole_and_ended(self, job_id: str) -> bool:
+        """Nothing will ever change about it again."""
+        record = self.read(job_id)
+        return record is not None and not MOVES[record["state"]] and self._state(job_id) == record["state"]
+
+    def _state(self, job_id: str) -> str | None:
+        try:
+            with open(os.path.join(self._jobs_root, job_id, "state"), encoding="utf-8") as file:
+                return file.read(100).strip()
+        except (OSError, ValueError):
+            return None
+
+
+class _Folder:
+    def __init__(self, jobs_root: str, job_id: str) -> None:
+        path = os.path.join(jobs_root, job_id)
+        try:
+            self._folder = os.open(path, _FOLDER)
+        except FileNotFoundError:
+            os.mkdir(path, 0o700)
+            self._folder = os.open(path, _FOLDER)
+
+    def __enter__(self) -> _Folder:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self._folder)
+
+    def write(self, record: Json) -> None:
+        """Not synced: after a power cut the registry says what should be here."""
+        replace(self._folder, "job.json", to_bytes(record) + b"\n", durable=False)
+        replace(self._folder, "state", record["state"].encode() + b"\n", durable=False)
+
+
+def state_of(job: Job) -> str:
+    match job.status:
+        case Status.RUNNING:
+            return RUNS
+        case Status.COMPLETED:
+            return SUCCEEDED
+        case Status.ERROR | Status.CANCELLED:
+            return FINAL
+        case Status.WAITING if job.waiting_for == "retry":
+            return RETRYABLE
+    return QUEUED
+
+
+def path_between(before: str | None, after: str) -> list[str]:
+    """The states to write, one after the other, the last being `after`; the shortest way that the table allows."""
+    if before == after:
+        return [after]
+    ways = [[QUEUED]] if before is None else [[before, to] for to in MOVES[before]]
+    while ways:
+        way = ways.pop(0)
+        if way[-1] == after:
+            return way if before is None else way[1:]
+        ways += [[*way, to] for to in MOVES[way[-1]] if to not in way]
+    return [after]  # the mirror was spoilt, and says the truth again
+
+
+def problem_of(record: object, job_id: str | None = None) -> str | None:
+    """What is wrong with a `job.json`; None when it is what the schema describes."""
+    if not isinstance(record, dict):
+        return "not a JSON object"
+    for name in _TEXTS:
+        if not isinstance(record.get(name), str) or not record[name]:
+            return f"{name} is missing or not a text"
+    identifier = record["job_id"]
+    if len(identifier) != 32 or not set(identifier) <= set("0123456789abcdef"):
+        return "job_id is not 32 hex digits"
+    if job_id is not None and identifier != job_id:
+        return "job_id is another one than its directory's name"
+    if record["state"] not in MOVES:
+        return f"state {record['state'][:40]!a} is not a state"
+    if type(record.get("retries")) is not int or record["retries"] < 0:
+        return "retries is not a count"
+    if not isinstance(record.get("metadata"), dict):
+        return "metadata is not an object"
+    if not all(_is_second(record[name]) for name in ("created_at", "updated_at")):
+        return "a time is not YYYY-MM-DDTHH:MM:SSZ"
+    if record["created_at"] > record["updated_at"]:
+        return "updated_at is before created_at"
+    if any(not isinstance(record.get(name), str | None) for name in _OPTIONAL):
+        return "a path or reason is not a text"
+    return None
+
+
+def _is_second(text: str) -> bool:
+    shape = "".join("0" if letter.isascii() and letter.isdigit() else letter for letter in text)
+    return shape == "0000-00-00T00:00:00Z"
+
+
+def _record(job: Job, claim: Claim, inbox: str, found: Json | None, ends: Ends | None) -> Json:
+    running, state = beside(claim.rel, RUNNING), state_of(job)
+    record: Json = {
+        "job_id": job.job_id,
+        "git_owner": claim.owner,
+        "repo_name": claim.repo,
+        "branch_name": claim.branch,
+        "inbox_file": os.path.join(inbox, running),
+        "inbox_rel": running,
+        "state": state,
+        "retries": _retries(job, state, found),
+        "created_at": job.created_at,
+        "updated_at": job.updated_at,
+        "metadata": _metadata(job, found),
+    }
+    ends = ends or Ends()
+    if state == SUCCEEDED:
+        record["processed_path"] = ends.processed or (found or {}).get("processed_path")
+    if state == FINAL:
+        record["failure_reason"] = job.reason or str(job.status)
+        record["archived_path"] = ends.archived or (found or {}).get("archived_path")
+    return record
+
+
+def _retries(job: Job, state: str, found: Json | None) -> int:
+    """How often it went back to the queue. Each claim but the last ended so; the last one too, if it waits again."""
+    if state == QUEUED:
+        return job.attempt
+    before = max(0, job.attempt - 1)
+    return max(before, found["retries"]) if found is not None and state == FINAL else before
+
+
+def _metadata(job: Job, found: Json | None) -> Json:
+    metadata: Json = {"reason": "new_prompt", **((found or {}).get("metadata") or {})}
+    if job.attempt:
+        metadata["last_reason"] = "executor"
+    if job.status is Status.WAITING and job.reason:
+        metadata["last_failure"] = job.reason
+    if job.retries or job.losses:
+        metadata["last_retry"] = job.retries + job.losses
+    if job.status is Status.COMPLETED:
+        metadata.pop("last_failure", None)
+    elif job.status.ended:
+        metadata["last_failure"] = job.reason or str(job.status)
+    return metadata

@@ -1,0 +1,109 @@
+"""What a dropped file is called in each of its states, and what the directories above it say."""
+
+from __future__ import annotations
+
+import os
+
+from mam.config_inbox import is_repository_word
+from mam.errors import BadInput
+from mam.frozen import Frozen
+
+PROMPT, RUNNING, DONE, ERROR = "prompt", "running", "done", "error"
+PROMPT_SUFFIX = ".prompt.md"
+RUNNING_SUFFIX = ".running.md"
+INBOX = "inbox"
+MULTI, SINGLE, FLAT = "multi-owner", "single-owner", "flat"
+SLASH = "%2F"
+"""How a directory writes the slash of a branch's name."""
+HERE = "local"
+"""The owner of a repository that is only a directory."""
+
+NAME_LIMIT = 200
+"""Bytes of a file's name: what mam adds to it must fit into the 255 that a directory takes."""
+
+
+class Target(Frozen):
+    """Whose work a file is, as its path says."""
+
+    owner: str
+    repo: str
+    branch: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.owner}/{self.repo}"
+
+    @property
+    def path(self) -> str:
+        """One directory for each part, as in the inbox: `feature/x` is `feature%2Fx`."""
+        return os.path.join(self.owner, self.repo, self.branch.replace("/", SLASH))
+
+
+def is_prompt(name: str) -> bool:
+    """Editors, rsync and scp hide what is not whole yet behind a dot, or give it another ending."""
+    return name.endswith(PROMPT_SUFFIX) and not name.startswith(".") and name != PROMPT_SUFFIX
+
+
+def is_running(name: str) -> bool:
+    return name.endswith(RUNNING_SUFFIX) and not name.startswith(".") and name != RUNNING_SUFFIX
+
+
+def renamed(name: str, state: str) -> str:
+    """`x.prompt.md` as `x.running.md`; a name without a state gets it before its last ending."""
+    stem, dot, ending = name.rpartition(".")
+    if not dot or not stem:
+        return f"{name}.{state}"
+    first, dot, word = stem.rpartition(".")
+    return f"{first if dot and word in (PROMPT, RUNNING, DONE, ERROR) else stem}.{state}.{ending}"
+
+
+def beside(rel: str, state: str) -> str:
+    """The same for a path."""
+    folder, name = os.path.split(rel)
+    return os.path.join(folder, renamed(name, state))
+
+
+def numbered(rel: str, job_id: str) -> str:
+    """Another name for the same, when somebody else's file has the first one: `x.done.md` as `x.1a2b3c4d.done.md`."""
+    folder, name = os.path.split(rel)
+    stem, _, ending = name.rpartition(".")
+    first, _, state = stem.rpartition(".")
+    return os.path.join(folder, f"{first}.{job_id[:8]}.{state}.{ending}")
+
+
+def target_of(rel: str, mode: str, owner: str | None, here: Target | None) -> Target:
+    """What the path of a file below the inbox means. BadInput says what the path should have been."""
+    if mode == FLAT:
+        assert here is not None
+        return here
+    folders = os.path.dirname(rel).split("/") if os.path.dirname(rel) else []
+    wanted = 3 if mode == MULTI else 2
+    if len(folders) < wanted:
+        shape = "<owner>/<repo>/<branch>" if mode == MULTI else "<repo>/<branch>"
+        where = os.path.join(INBOX, os.path.dirname(rel)).rstrip("/")
+        raise BadInput(why=f"its path is too short: it belongs into {INBOX}/{shape}/, and lies in {where}/")
+    if mode == SINGLE:
+        if owner is None:
+            raise BadInput(why="single-owner mode needs `owner` in [inbox] of config.toml")
+        folders = [owner, *folders]
+    branch = folders[2].replace(SLASH, "/").replace(SLASH.lower(), "/")
+    target = Target(owner=folders[0], repo=folders[1], branch=branch)
+    for what, word in (("owner", target.owner), ("repository", target.repo)):
+        if not is_repository_word(word):
+            raise BadInput(why=f"{word[:80]!a} cannot be the name of {what}: letters, digits, . _ and -")
+    check_branch(target.branch)
+    return target
+
+
+def check_branch(branch: str) -> str:
+    """What git takes for a branch's name, and what cannot be taken for an option or a part of a path."""
+    spoilt = any(ord(letter) < 33 or letter in "~^:?*[\\\"'" or ord(letter) == 127 for letter in branch)
+    parts = branch.split("/")
+    odd = any(not part or part.startswith((".", "-")) or part.endswith((".", ".lock")) for part in parts)
+    if spoilt or odd or ".." in branch or "@{" in branch or branch == "@" or len(branch.encode(errors="replace")) > 200:
+        raise BadInput(why=f"{branch[:80]!a} cannot be the name of a branch")
+    try:
+        branch.encode()
+    except UnicodeEncodeError:
+        raise BadInput(why=f"{branch[:80]!a} cannot be the name of a branch") from None
+    return branch

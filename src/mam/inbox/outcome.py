@@ -1,0 +1,92 @@
+"""What stands below the prompt in `x.done.md` and `x.error.md`. Made from the record alone, so that writing it twice
+writes the same."""
+
+from __future__ import annotations
+
+from mam.inbox.drafting import NO_REPOSITORY
+from mam.jobs.status import Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.inbox.ledger import Claim
+    from mam.jobs.record import Job
+
+RESULT_SHOWN = 64 * 1024
+_MEND = "Nothing was handed to an agent. Mend it, and drop it again under a name that ends in .prompt.md"
+
+
+def outcome_of(job: Job, claim: Claim) -> bytes:
+    done = job.status is Status.COMPLETED
+    unchecked = " (unchecked)" if done and not job.checked else ""
+    lines = [
+        f"# Outcome: {'done' if done else 'error'}",
+        "",
+        identity(claim),
+        f"- status: {job.status}{unchecked}, {job.ended_at or job.updated_at}",
+        f"- agent: {_one_line(job.agent)}, attempt {job.attempt}{_took(job)}",
+        *_why(job),
+        *_work(job, claim),
+        f"- more: `mam result {job.job_id[:8]}`, `mam output {job.job_id[:8]}`, `mam logs {job.job_id[:8]}`",
+    ]
+    if not done:
+        lines.append(f"- again: `mam retry {job.job_id[:8]}`, or drop the prompt once more")
+    if job.result:
+        lines += ["", "## Result", "", _shortened(job.result)]
+    return _below(lines)
+
+
+def refusal(claim: Claim, why: str) -> bytes:
+    return _below(
+        ["# Outcome: error", "", identity(claim), f"- why: {_one_line(why.rstrip('.'))}", f"- what to do: {_MEND}"]
+    )
+
+
+def note_beside(rel: str, why: str) -> bytes:
+    """For what could not even be read or moved: it stays where it is."""
+    lines = ["# Outcome: error", "", f"- file: {_one_line(rel)}", f"- why: {_one_line(why.rstrip('.'))}",
+             "- what to do: mend that, and it is taken; it was left as it is"]  # fmt: skip
+    return ("\n".join(lines) + "\n").encode(errors="replace")
+
+
+def identity(claim: Claim) -> str:
+    """The line by which an outcome is known to be this claim's."""
+    return f"- job: {claim.job_id}" if not claim.refused else f"- claim: {claim.job_id}"
+
+
+def _below(lines: list[str]) -> bytes:
+    return ("\n\n---\n\n" + "\n".join(lines) + "\n").encode(errors="replace")
+
+
+def _took(job: Job) -> str:
+    seconds = (job.run or {}).get("wall_seconds")
+    return f", {seconds:g} s" if isinstance(seconds, int | float) else ""
+
+
+def _why(job: Job) -> list[str]:
+    return [f"- why: {_one_line(job.reason)}"] if job.reason and job.status is not Status.COMPLETED else []
+
+
+def _work(job: Job, claim: Claim) -> list[str]:
+    run = job.run or {}
+    lines = []
+    if job.repository is not None:
+        lines.append(f"- repository: {_one_line(claim.target.name)}, from {_one_line(claim.branch)}")
+    elif job.workspace == "fresh":
+        lines.append(f"- repository: {NO_REPOSITORY.format(name=_one_line(claim.target.name))}")
+    for name, words in (
+        ("branch", "branch"), ("commits", "commits"), ("pushed", "pushed to"), ("kept", "to have it"),
+        ("pull_request", "pull request"), ("place", "place"), ("note", "note"),
+    ):  # fmt: skip
+        if run.get(name) not in (None, "", 0):
+            lines.append(f"- {words}: {_one_line(str(run[name]))}")
+    return lines
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()) if text.isprintable() else " ".join(ascii(text)[1:-1].replace("\\n", " ").split())
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= RESULT_SHOWN:
+        return text.rstrip("\n")
+    return f"{text[:RESULT_SHOWN]}\n\n… and {len(text) - RESULT_SHOWN:,} more characters"

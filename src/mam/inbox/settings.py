@@ -1,0 +1,134 @@
+"""How one inbox is kept: the user's settings, and what the command line said about them."""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import BadInput
+from mam.frozen import Frozen
+from mam.inbox.names import FLAT, HERE, INBOX, MULTI, SINGLE, Target
+from mam.inbox.tree import QUEUE
+from mam.jobs.rules import check_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.config import Config
+
+LABEL = "inbox"
+SETTLE_SECONDS, LINGER_SECONDS = 1.0, 5.0
+
+
+class Settings(Frozen):
+    root: str
+    mode: str = MULTI
+    owner: str | None = None
+    here: Target | None = None
+    """Of flat mode: the one repository that all files are for."""
+    here_path: str | None = None
+    agent: str
+    label: str = LABEL
+    permissions: str = "edit"
+    max_retries: int = 3
+    uids: frozenset[int]
+    """Whose files are taken."""
+    settle_seconds: float = SETTLE_SECONDS
+    """How long a file must have been left alone before it is taken."""
+    linger_seconds: float = LINGER_SECONDS
+    """How long an outcome stays in the inbox before it moves to `finished`."""
+    jobs_root: str
+    failure_archive: bool = False
+    keep_days: int = 0
+    """After how many days what is in the mirror and in `processed` goes; 0 is never."""
+    push: bool = False
+    pull_request: bool = False
+    repos: dict[str, str]
+    on_idle: str = "show"
+
+
+def settings_of(
+    config: Config, *, root: str | None = None, mode: str | None = None, agent: str | None = None
+) -> Settings:
+    """What counts: the command line, then the settings, then the defaults."""
+    inbox, queue = config.inbox, config.queue
+    mode = mode or inbox.get("mode", MULTI)
+    here_path = _repository() if mode == FLAT else None
+    root = _root(root or inbox.get("root"), here_path)
+    if mode == SINGLE and "owner" not in inbox:
+        raise BadInput(why="single-owner mode needs `owner` in [inbox] of config.toml")
+    jobs_root = os.path.expanduser(queue.get("jobs_root", os.path.join(root, QUEUE, "jobs")))
+    return Settings(
+        root=root, mode=mode, owner=inbox.get("owner"), here_path=here_path,
+        here=None if here_path is None else _here(here_path),
+        agent=check_name("agent", agent or inbox.get("agent") or _agent(config)),
+        label=check_name("label", inbox.get("label", LABEL)), permissions=inbox.get("permissions", "edit"),
+        max_retries=queue.get("max_retries", 3), uids=frozenset({os.geteuid(), *map(_uid, inbox.get("owners", ()))}),
+        settle_seconds=float(inbox.get("settle_seconds", SETTLE_SECONDS)),
+        linger_seconds=float(inbox.get("linger_seconds", LINGER_SECONDS)),
+        jobs_root=os.path.abspath(jobs_root), failure_archive=queue.get("failure_archive", False),
+        keep_days=queue.get("keep_days", 0), push=inbox.get("push", False),
+        pull_request=inbox.get("pull_request", False), repos=config.repos, on_idle=config.on_idle,
+    )  # fmt: skip
+
+
+def root_of(config: Config, root: str | None, mode: str | None) -> str:
+    """For those who only look."""
+    mode = mode or config.inbox.get("mode", MULTI)
+    return _root(root or config.inbox.get("root"), _repository() if mode == FLAT else None)
+
+
+def _root(named: str | None, here_path: str | None) -> str:
+    """In flat mode everything is below `.mam`, which mam keeps out of the repository's history."""
+    if named is not None:
+        root = os.path.abspath(os.path.expanduser(named))
+    else:
+        root = os.path.join(here_path, ".mam") if here_path is not None else os.getcwd()
+    if not os.path.isdir(root) and here_path is None:
+        raise BadInput(why=f"{root} is not a directory; `mkdir` it, or name another with --root")
+    if os.path.basename(root) == INBOX and not os.path.isdir(os.path.join(root, INBOX)):
+        raise BadInput(why=f"--root names the directory above {INBOX}/; give {os.path.dirname(root)}")
+    return os.path.realpath(root)
+
+
+def _agent(config: Config) -> str:
+    if config.default_agent is not None:
+        return config.default_agent
+    from mam.work.adapters import installed_agents
+
+    found = installed_agents(config)
+    if len(found) == 1:
+        return found[0]
+    some = f"; there are {', '.join(found)}" if found else ""
+    raise BadInput(why=f"who shall do the work? Add --agent A, or `agent` in [inbox] of config.toml{some}")
+
+
+def _uid(name: str) -> int:
+    from pwd import getpwnam
+
+    if name.isdigit():
+        return int(name)
+    try:
+        return getpwnam(name).pw_uid
+    except KeyError:
+        raise BadInput(why=f"[inbox] owners: there is no user {name[:80]!a} here") from None
+
+
+def _repository() -> str:
+    """The top of the repository that the command was typed in."""
+    from mam.work.git import GitFailed, discover
+
+    try:
+        return discover(os.getcwd()).path("rev-parse", "--show-toplevel")
+    except GitFailed as failed:
+        raise BadInput(why=f"flat mode is for one repository, and {os.getcwd()} is not in one: {failed}") from None
+
+
+def _here(path: str) -> Target:
+    from mam.work.git import GitFailed, discover
+
+    try:
+        branch = discover(path).path("symbolic-ref", "--quiet", "--short", "HEAD")
+    except GitFailed:
+        raise BadInput(why=f"{path} is on no branch; check one out, since the work begins from it") from None
+    letters = [letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in
+               os.path.basename(path)]  # fmt: skip
+    return Target(owner=HERE, repo="".join(letters).lstrip(".-") or "repository", branch=branch)

@@ -1,0 +1,77 @@
+"""When a file is whole: nobody has touched it for a while, and nobody has it open for writing.
+
+A file that comes by rename (mv, rsync, editors) is whole when it appears; one that is written in place (cp, scp, a
+redirect) grows, and its time is new as long as it does. A writer that stalls for longer than that is known to the
+kernel, which lends out a file for reading only if nobody writes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+
+from mam.inbox.names import INBOX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mam.inbox.tree import Seen, Tree
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_AGAIN_SECONDS = 0.25
+"""How soon a file is looked at again that somebody has open."""
+
+
+class Settling:
+    def __init__(self, tree: Tree, seconds: float) -> None:
+        self._tree = tree
+        self._seconds = seconds
+        self._first: dict[str, tuple[Seen, float]] = {}
+        self.next_in: float | None = None
+        """Seconds until another file may have settled."""
+
+    def settled(self, seen: Iterable[Seen]) -> list[Seen]:
+        """Those that are whole, by what they are now."""
+        now, wall_ns = time.monotonic(), time.time_ns()
+        ready, first, waits = [], {}, []
+        for one in seen:
+            before = self._first.get(one.rel)
+            since = before[1] if before is not None and before[0] == one else now
+            first[one.rel] = (one, since)
+            age = (wall_ns - one.modified_ns) / 1e9
+            # A time in the future says nothing; then it counts how long the file has not changed here.
+            left = min(self._seconds - age if age >= 0 else self._seconds, since + self._seconds - now)
+            if left > 0:
+                waits.append(left)
+            elif one.is_file and self._is_written(one):
+                waits.append(_AGAIN_SECONDS)
+            else:
+                ready.append(one)
+        self._first = first
+        self.next_in = min(waits) if waits else None
+        return ready
+
+    def _is_written(self, one: Seen) -> bool:
+        """Whether somebody has it open for writing; False where the system cannot say."""
+        if not hasattr(fcntl, "F_SETLEASE"):
+            return False
+        try:
+            with self._tree.folder(INBOX, os.path.dirname(one.rel)) as folder:
+                descriptor = os.open(os.path.basename(one.rel), _READ, dir_fd=folder)
+        except OSError:
+            return False
+        try:
+            # Whoever opens it just now is told to wait a moment, and we by a signal that means nothing.
+            fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        return False

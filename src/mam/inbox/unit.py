@@ -1,0 +1,53 @@
+"""The systemd user unit of a watcher or a worker: the text, from the command that it shall run."""
+
+from __future__ import annotations
+
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_UNIT = """\
+# {name}: written by `mam service`. To use it:
+#   mam service {what} … > ~/.config/systemd/user/{name}
+#   systemctl --user enable --now {name}
+[Unit]
+Description={description}
+After=network-online.target
+
+[Service]
+ExecStart={command}
+WorkingDirectory={directory}
+Environment={path}
+Restart=on-failure
+RestartSec=5
+# SIGTERM hands back what runs; what is still there after a minute is killed, and its jobs come back by their leases.
+KillMode=mixed
+TimeoutStopSec=60
+UMask=0077
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def unit(what: str, description: str, argv: Sequence[str], directory: str, path: str) -> str:
+    return _UNIT.format(
+        name=f"mam-{what}.service", what=what, description=description, command=" ".join(map(quoted, argv)),
+        directory=_escaped(directory), path=quoted(f"PATH={path}", "Environment"),
+    )  # fmt: skip
+
+
+def quoted(word: str, what: str = "ExecStart") -> str:
+    """As systemd reads it: in quotes, with its own escapes, `%` and, in a command, `$` doubled."""
+    word = _escaped(word).replace('"', '\\"')
+    if what == "ExecStart":
+        word = word.replace("$", "$$")
+    return f'"{word}"' if not word or any(letter in word for letter in " \t'\"\\;") or what != "ExecStart" else word
+
+
+def _escaped(word: str) -> str:
+    if not word.isprintable():
+        raise BadInput(why=f"{word[:80]!a} has a character that cannot stand in a unit file")
+    return word.replace("%", "%%").replace("\\", "\\\\")

@@ -1,0 +1,47 @@
+"""The command `mam inbox` in a world of its own, with settings that a person would have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.cli.command import Mam
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHERE = "acme/shop/main"
+
+
+class Desk(Mam):
+    """`desk.drop(…)`, `desk.once()`, `desk.told(…)`: as a person uses it, in `here`, which is the root."""
+
+    def __init__(self, folder: Path) -> None:
+        here, home = folder / "desk", folder / "home"
+        here.mkdir()
+        (home / "config" / "mam").mkdir(parents=True)
+        super().__init__(here, home)
+        self.configure()
+
+    def configure(self, inbox: str = "", queue: str = "", repos: str = "") -> None:
+        text = f'[inbox]\nagent = "shell"\nsettle_seconds = 0.05\n{inbox}\n[queue]\n{queue}\n[repos]\n{repos}\n'
+        (self.home / "config" / "mam" / "config.toml").write_text(text)
+
+    def drop(self, content: str, name: str = "x.prompt.md", where: str = WHERE) -> Path:
+        folder = self.here / "inbox" / where
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+        return folder / name
+
+    def once(self, *words: str, code: int = 0) -> list[list[str]]:
+        """The lines that it printed, in their columns."""
+        ran = self("inbox", "once", *words)
+        assert ran.code == code, ran.stderr
+        return [line.split("\t") for line in ran.out.splitlines()]
+
+    def told(self, name: str = "x.done.md", where: str = WHERE) -> str:
+        return (self.here / "finished" / where / name).read_text()
+
+    def left(self) -> list[str]:
+        """What is in the inbox."""
+        top = self.here / "inbox"
+        return sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())

@@ -1,0 +1,350 @@
+"""What cannot become a job: an error that says what to do, the prompt as it was, and the inbox goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.errors import BadInput, StoreUnavailable
+from mam.inbox.front_matter import Wishes, parse
+from tests.disks import fill
+from tests.inbox.world import WHERE, World, fork
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def refused(world: World, content: bytes, name: str = "x.prompt.md", where: str = WHERE) -> str:
+    """What the error says of this file, while a good one beside it becomes a job."""
+    world.drop(name, content, where)
+    world.drop("good.prompt.md", "good")
+    world.steady()
+    assert world.only_job().prompt == "good"
+    told = (world.root / "finished" / where / name.replace(".prompt.", ".error.")).read_bytes()
+    assert told.startswith(content)
+    return told[len(content) :].decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "it is empty; write what shall be done"),
+        (b" \n\n\t", "it is empty"),
+        (b"---\nagent: shell\n---\n\n", "it is empty"),
+        (b"caf\xe9", "not UTF-8 text (byte 3); save it as UTF-8"),
+        (b"a\0b", "NUL"),
+        (b"---\nagnet: shell\n---\ndo", "line 2: 'agnet' is not a key of the front matter (did you mean agent?)"),
+        (b"---\nagent: shell\ncolour: red\n---\ndo", "line 3: 'colour' is not a key"),
+        (b"---\nagent: shell\ndo it", "has no end: close it with a line ---"),
+        (b"---\nagent: [unclosed\n---\ndo", "is not YAML in line"),
+        (b"---\n- a\n- b\n---\ndo", "not a list of `key: value` lines"),
+        (b"---\nagent: !!python/object/apply:os.system ['id']\n---\ndo", "must be one value, not a list"),
+        (b"---\npriority: high\n---\ndo", "line 2: priority: 'high' is not a whole number"),
+        (b"---\npriority: 5000\n---\ndo", "priority must be between -1000 and 1000"),
+        (b"---\ntimeout: soon\n---\ndo", "is not a duration"),
+        (b"---\nat: tomorrow\n---\ndo", "is not a time"),
+        (b"---\nat: 2026-01-01T00:00:00\n---\ndo", "no time zone"),
+        (b"---\npermissions: all\n---\ndo", "'all' is none of ask, edit, full"),
+        (b"---\nworktree: perhaps\n---\ndo", "neither true nor false"),
+        (b"---\nworktree: true\n---\ndo", "no repository is known for acme/shop; [repos] in config.toml names it"),
+        (b"---\nafter: 00000000\n---\ndo", "No job 00000000"),
+        (b"---\nartifacts: [/etc/passwd]\n---\ndo", "must be a relative path"),
+        (b"---\nagent: a\nagent: b\n---\ndo", "line 3: agent is there twice"),
+        (b"---\nagent:\n---\ndo", "line 2: agent: it has no value"),
+    ],
+)
+def test_what_is_wrong_is_said_below_it(world: World, content: bytes, words: str) -> None:
+    told = refused(world, content)
+    assert words in told
+    assert "drop it again" in told
+
+
+def test_64_mebibytes_are_kept_and_refused(world: World) -> None:
+    assert "larger than 8,388,608 bytes" in refused(world, b"x" * (64 << 20))
+
+
+def test_a_path_that_is_too_short(world: World) -> None:
+    assert "its path is too short: it belongs into inbox/<owner>/<repo>/<branch>/" in refused(
+        world, b"do it", where="acme/shop"
+    )
+
+
+def test_what_front_matter_may_say(world: World) -> None:
+    text = """\
+---
+agent: codex
+label: tmux:gpu
+priority: 7
+artifacts: [a.md, b/c.md]
+timeout: 30m
+idle_timeout: 90
+retries: 0
+at: +2h
+permissions: ask
+worktree: no
+push: on
+pull_request: off
+---
+# Do it
+
+--- not the end ---
+"""
+    wishes, prompt = parse(text)
+    at = wishes.at
+    assert at is not None
+    assert wishes == Wishes(
+        agent="codex", label="tmux:gpu", priority=7, artifacts=["a.md", "b/c.md"], timeout=1800, idle_timeout=90,
+        retries=0, at=at, permissions="ask", worktree=False, push=True, pull_request=False,
+    )  # fmt: skip
+    assert prompt == "# Do it\n\n--- not the end ---\n"
+    assert parse("\ufeff---\r\nagent: x\r\n---\r\nhi\r\n") == (Wishes(agent="x"), "hi\r\n")
+    assert parse("---\n---\nhi") == (Wishes(), "hi")
+    assert parse("no front matter\n---\n") == (Wishes(), "no front matter\n---\n")
+    world.drop("x.prompt.md", text.replace("push: on\n", ""))
+    world.steady()
+    job = world.only_job()
+    assert (job.agent, job.agent_session, job.priority, job.timeout_sec) == ("codex", "tmux:gpu", 7, 1800)
+    assert (job.expected_artifacts, job.idle_timeout_sec, job.max_retries) == (["a.md", "b/c.md"], 90, 0)
+    assert (job.status, job.waiting_for, job.permissions, job.workspace) == ("waiting", "time", "ask", "fresh")
+
+
+def test_a_bomb_of_aliases_costs_nothing() -> None:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"{new}: &{new} [{', '.join(['*' + old] * 9)}]" for old, new in zip("abcdefgh", "bcdefghi", strict=True)]
+    with pytest.raises(BadInput, match="line 2: 'a' is not a key"):
+        parse("---\n" + "\n".join(lines) + "\n---\nhi")
+
+
+# -- what is no file, or nobody's ------------------------------------------------------------------------------------
+
+
+def test_links_and_directories_that_are_called_prompts(world: World, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("private")
+    folder = world.inbox / WHERE
+    (folder / "dir.prompt.md").mkdir(parents=True)
+    (folder / "dir.prompt.md" / "inner.prompt.md").write_text("inner")
+    (folder / "link.prompt.md").symlink_to(secret)
+    (folder / "dangling.prompt.md").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(folder / "pipe.prompt.md")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "o.prompt.md").write_text("outside")
+    (folder / "tree").symlink_to(tmp_path / "outside")
+    inbox = world.open()
+    inbox.turn()
+    inbox.turn()
+    assert [job.prompt for job in world.all_jobs()] == ["inner"]
+    for name in ("link", "dangling", "pipe"):
+        told = (folder / f"{name}.error.md").read_text()
+        assert "copy the file itself" in told
+        assert "private" not in told
+        assert os.path.lexists(folder / f"{name}.prompt.md")
+    assert [what for what, _, _ in world.told].count("left") == 3  # once each, not at every look
+    assert secret.read_text() == "private"
+
+
+def test_a_hard_link_is_left_until_it_is_the_only_name(world: World, tmp_path: Path) -> None:
+    """Somebody else could have put a file of ours there, which is ours by its owner alone."""
+    secret = tmp_path / "secret"
+    secret.write_text("private")
+    (world.inbox / WHERE).mkdir(parents=True)
+    os.link(secret, world.inbox / WHERE / "x.prompt.md")
+    world.steady()
+    assert world.all_jobs() == []
+    assert "hard link" in (world.inbox / WHERE / "x.error.md").read_text()
+    secret.unlink()
+    world.steady()
+    assert world.only_job().prompt == "private"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 and not os.environ.get("CI"), reason="becoming another user needs root")
+def test_a_file_that_may_not_be_read_stays_where_it_is(quick_path: Path) -> None:
+    """As a user whom the system really refuses something; what is imported late is imported before."""
+    warm = World(_made(quick_path / "warm"))
+    (warm.inbox / WHERE).mkdir(parents=True)
+    (warm.inbox / WHERE / "x.prompt.md").symlink_to("nowhere")
+    warm.drop("y.prompt.md")
+    warm.steady()
+    warm.close()
+    os.chmod(quick_path, 0o711)
+    folder = _made(quick_path / "theirs")
+    os.chown(folder, 65534, 65534)
+    child = fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgid(65534)
+            os.setuid(65534)
+            world = World(folder, uids=frozenset({65534}))
+            world.drop("x.prompt.md", "secret").chmod(0)
+            world.drop("y.prompt.md", "good")
+            world.steady()
+            told = (world.inbox / WHERE / "x.error.md").read_text()
+            assert "it cannot be read: Permission denied; `chmod u+r` it" in told
+            assert world.only_job().prompt == "good"
+            (world.inbox / WHERE / "x.prompt.md").chmod(0o600)
+            world.steady()
+            assert [job.prompt for job in world.all_jobs()] == ["good", "secret"]
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_link_that_is_replaced_by_a_file_is_taken(world: World, tmp_path: Path) -> None:
+    folder = world.inbox / WHERE
+    folder.mkdir(parents=True)
+    (folder / "x.prompt.md").symlink_to(tmp_path / "nowhere")
+    world.steady()
+    assert "copy the file itself" in (folder / "x.error.md").read_text()
+    (folder / "x.prompt.md").unlink()
+    world.drop("x.prompt.md", "now")
+    world.steady()
+    assert world.only_job().prompt == "now"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 and not os.environ.get("CI"), reason="giving files away needs root")
+def test_files_of_other_users_are_left_alone_unless_they_are_named(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    os.chown(world.drop("x.prompt.md", "theirs"), 12345, -1)
+    world.steady()
+    assert world.all_jobs() == []
+    assert "belongs to another user (uid 12345)" in (world.inbox / WHERE / "x.error.md").read_text()
+    world.close()
+    world.settings = world.settings.replace(uids=frozenset({os.geteuid(), 12345}))
+    world.steady()
+    assert world.only_job().prompt == "theirs"
+    world.close()
+
+
+def test_what_cannot_be_read_stays_and_is_taken_when_it_can(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system refuses; root may read everything, so its answer is made up here."""
+    from mam.inbox import taking
+
+    path = world.drop("x.prompt.md", "do it")
+    read = taking.read_whole
+
+    def refuse(_folder: int, _name: str, _limit: int) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(taking, "read_whole", refuse)
+    world.open().turn()
+    assert path.read_text() == "do it"
+    assert "it cannot be read: Permission denied" in (world.inbox / WHERE / "x.error.md").read_text()
+    monkeypatch.setattr(taking, "read_whole", read)
+    os.chmod(path, 0o600)
+    world.steady()
+    assert world.only_job().prompt == "do it"
+
+
+@pytest.mark.parametrize("name", ["bad\udcff.prompt.md", "new\nline.prompt.md", "x" * 240 + ".prompt.md"])
+def test_names_that_no_record_can_hold(world: World, name: str) -> None:
+    world.drop(name, "do it")
+    world.steady()
+    assert world.all_jobs() == []
+    assert "rename it" in _told(world, name) or "shorter" in _told(world, name)
+    assert (world.inbox / WHERE / name).read_text() == "do it"
+
+
+def _told(world: World, name: str) -> str:
+    return (world.inbox / WHERE / name.replace(".prompt.", ".error.")).read_text()
+
+
+def test_a_prompt_that_vanishes_after_its_claim_is_a_job_that_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mam.inbox import taking, tree
+
+    world.drop("x.prompt.md", "do it")
+    move = tree.move
+
+    def steal(folder: int, name: str, to_folder: int, to_name: str) -> None:
+        move(folder, name, to_folder, to_name)
+        os.unlink(to_name, dir_fd=to_folder)
+
+    monkeypatch.setattr(taking, "move", steal)
+    world.open().turn()
+    monkeypatch.setattr(taking, "move", move)
+    world.steady()
+    job = world.only_job()
+    assert job.status == "error"
+    assert "was gone after it had been claimed" in str(job.reason)
+    assert world.files("processed") == [f"{WHERE}/{job.job_id}/NO_INPUT.md"]
+    assert world.files("finished") == [f"{WHERE}/x.error.md"]
+    assert world.mirrored(job.job_id)["state"] == "failed_final"
+
+
+# -- disks -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_loses_nothing_at_any_step(small_disk: Path) -> None:
+    """The ballast leaves a little more room at each try, so that another step is the one that fails."""
+    done = 0
+    for room in range(0, 120 * 1024, 4096):
+        world = World(_made(small_disk / f"w{room}"))
+        path = world.drop("x.prompt.md", b"p" * 5000)
+        inbox = world.open()
+        ballast = fill(small_disk)
+        with open(ballast, "r+b") as file:
+            file.truncate(max(0, ballast.stat().st_size - room))
+        try:
+            inbox.turn()
+        except (StoreUnavailable, OSError):
+            pass
+        there = [path, path.with_name("x.running.md")]
+        assert any(file.exists() and file.read_bytes() == b"p" * 5000 for file in there)
+        ballast.unlink()
+        world.steady()
+        assert world.only_job().prompt == "p" * 5000
+        world.registry().complete(world.only_job().job_id)
+        ballast = fill(small_disk)
+        with open(ballast, "r+b") as file:
+            file.truncate(max(0, ballast.stat().st_size - room))
+        try:
+            inbox.turn()
+        except (StoreUnavailable, OSError):
+            pass
+        ballast.unlink()
+        world.steady()
+        (finished,) = world.files("finished")
+        assert (world.root / "finished" / finished).read_bytes().startswith(b"p" * 5000)
+        world.close()
+        subprocess.run(["rm", "-rf", str(world.folder)], check=True)
+        done += 1
+    assert done == 30
+
+
+def test_an_inbox_that_cannot_be_written_is_said_and_taken_later(small_disk: Path) -> None:
+    world = World(small_disk)
+    world.drop("x.prompt.md")
+    inbox = world.open()
+    subprocess.run(["mount", "--bind", str(world.inbox), str(world.inbox)], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(world.inbox)], check=True)
+        inbox.turn()
+        inbox.turn()
+        assert any("Read-only file system" in words for words in world.complaints)
+        assert world.all_jobs() == []
+    finally:
+        subprocess.run(["umount", str(world.inbox)], check=True)
+    inbox.turn()
+    assert world.files("inbox") == [f"{WHERE}/x.running.md"]
+    assert world.only_job().prompt == "do it"
+    world.close()
+
+
+def test_a_root_that_cannot_be_written_is_one_clear_line(small_disk: Path) -> None:
+    world = World(small_disk)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StoreUnavailable, match=r"Read-only file system"):
+        world.open()
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    world.close()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

@@ -1,0 +1,222 @@
+"""`mam inbox` and `mam service` as a person types them, as real processes, and killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.inbox.commands import WHERE, Desk
+from tests.work.support import await_that
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_once_takes_what_is_there_runs_it_and_says_where_it_is(desk: Desk) -> None:
+    desk.drop("echo hello")
+    desk.drop("echo world", "y.prompt.md")
+    lines = desk.once()
+    assert sorted((status, where) for _, status, where in lines) == [
+        ("completed", f"finished/{WHERE}/x.done.md"), ("completed", f"finished/{WHERE}/y.done.md"),
+    ]  # fmt: skip
+    assert desk.left() == []
+    assert desk.told().endswith("## Result\n\nhello\n")
+    assert {job_id for job_id, _, _ in lines} == {job["job_id"] for job in desk("list", "--json").json}
+    assert {job_id for job_id, _, _ in lines} == set(os.listdir(desk.here / ".queue" / "jobs"))
+    assert desk.once() == []
+
+
+def test_once_says_by_its_exit_code_how_it_went(desk: Desk) -> None:
+    desk.drop("true", "good.prompt.md")
+    desk.drop("exit 1", "bad.prompt.md")
+    desk.drop("", "empty.prompt.md")
+    assert sorted(status for _, status, _ in desk.once(code=7)) == ["completed", "error", "refused"]
+    desk.drop("", "empty.prompt.md")
+    desk.once(code=1)
+
+
+def test_once_waits_for_a_retry_and_not_for_next_week(desk: Desk) -> None:
+    desk.drop("---\nat: +7d\n---\ntrue", "later.prompt.md")
+    desk.drop("---\nlabel: somebody\n---\ntrue", "theirs.prompt.md")
+    desk.drop("true", "now.prompt.md")
+    assert [where for _, _, where in desk.once()] == [f"finished/{WHERE}/now.done.md"]
+    assert desk.left() == [f"{WHERE}/later.running.md", f"{WHERE}/theirs.running.md"]
+
+
+def test_json_is_a_line_for_each_thing_that_happens(desk: Desk) -> None:
+    import json
+
+    desk.drop("true")
+    ran = desk("inbox", "once", "--json")
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    assert [event["event"] for event in events] == ["taken", "ended", "finished"]
+    assert len({event["job_id"] for event in events}) == 1
+    assert events[1]["status"] == "completed"
+    assert events[2]["outcome"] == f"finished/{WHERE}/x.done.md"
+
+
+def test_watch_takes_what_comes_and_status_shows_the_same_ids(desk: Desk, tmp_path: Path) -> None:
+    pipe = tmp_path / "go"
+    os.mkfifo(pipe)
+    watcher = desk.start("inbox", "watch", "--concurrency", "2")
+    try:
+        await_that(lambda: (desk.here / "inbox").is_dir(), "it never began")
+        desk.drop(f"cat {pipe}")
+        running = desk.here / "inbox" / WHERE / "x.running.md"
+        await_that(lambda: running.exists() and "running" in desk("inbox", "status").out, "it was never taken")
+        ((job_id, status, agent, file),) = [line.split("\t") for line in desk("inbox", "status").out.splitlines()]
+        assert (status, agent, file) == ("running", "shell", f"{WHERE}/x.running.md")
+        assert desk("list").out.startswith(job_id)
+        (listed,) = desk("inbox", "status", "--json").json["files"]
+        assert listed == {"job_id": job_id, "status": "running", "agent": "shell", "file": f"{WHERE}/x.running.md"}
+        pipe.write_text("through\n")
+        await_that((desk.here / "inbox" / WHERE / "x.done.md").exists, "it never ended")
+        await_that((desk.here / "finished" / WHERE / "x.done.md").exists, "it was never put away")
+    finally:
+        watcher.send_signal(signal.SIGTERM)
+        out, err = watcher.communicate(timeout=60)
+    assert watcher.returncode == 0, err
+    assert out.decode() == f"{job_id}\tcompleted\tinbox/{WHERE}/x.done.md\n"
+
+
+def test_a_watcher_that_is_killed_leaves_nothing_that_the_next_does_not_finish(desk: Desk, tmp_path: Path) -> None:
+    roll = tmp_path / "roll"
+    for number in range(12):
+        desk.drop(f"echo {number} >> {roll}", f"{number}.prompt.md")
+    for _ in range(6):
+        watcher = desk.start("inbox", "watch")
+        done = len(list((desk.here / "finished").rglob("*.md"))) if (desk.here / "finished").exists() else 0
+        await_that(
+            lambda done=done: len(list(desk.here.rglob("*.done.md"))) > done or not desk.left(),  # type: ignore[misc]
+            "nothing is ever done",
+        )
+        watcher.kill()
+        watcher.communicate()
+        _give_back(desk)
+    desk.once()
+    jobs = desk("list", "--json").json
+    assert len(jobs) == 12
+    assert {job["status"] for job in jobs} == {"completed"}
+    assert sorted(job["prompt"] for job in jobs) == sorted(f"echo {number} >> {roll}" for number in range(12))
+    assert len(list((desk.here / "finished").rglob("*.done.md"))) == 12
+    assert desk.left() == []
+
+
+def _give_back(desk: Desk) -> None:
+    """What ran when its watcher was killed comes back by its lease; nobody wants to wait for that here."""
+    for job in desk("list", "--status", "running", "--json").json:
+        desk("release", job["job_id"])
+
+
+def test_watchers_may_be_many_and_need_not_work(desk: Desk) -> None:
+    watchers = [desk.start("inbox", "watch", "--concurrency", "0") for _ in range(2)]
+    try:
+        await_that(lambda: (desk.here / "inbox").is_dir(), "it never began")
+        for number in range(20):
+            desk.drop("true", f"{number}.prompt.md")
+        await_that(lambda: len(desk("list", "--json").json) == 20, "not all were taken")
+        assert len(desk.left()) == 20
+        assert desk("worker", "-s", "inbox", "--drain").code == 0
+        await_that(lambda: len(list((desk.here / "finished").rglob("*.done.md"))) == 20, "not all were told")
+    finally:
+        for watcher in watchers:
+            watcher.terminate()
+            _out, err = watcher.communicate(timeout=60)
+            assert watcher.returncode == 0, err
+    assert len(desk("list", "--json").json) == 20
+
+
+def test_another_store_is_refused_and_not_even_made(desk: Desk, tmp_path: Path) -> None:
+    desk.drop("true")
+    desk.once()
+    ran = desk("--store", str(tmp_path / "other"), "inbox", "once")
+    ran.failed(2, "belongs to the store", "inbox.db")
+    assert not (tmp_path / "other").exists()
+
+
+# -- what is wrong ---------------------------------------------------------------------------------------------------
+
+
+def test_one_line_for_what_is_wrong(desk: Desk) -> None:
+    desk("inbox", "once", "--root", "nowhere").failed(2, "is not a directory", "--root")
+    desk("inbox", "once", "--mode", "deep").failed(2, "--mode takes multi-owner, single-owner or flat")
+    desk("inbox", "once", "--mode", "flat").failed(2, "flat mode is for one repository")
+    desk("inbox", "once", "--mode", "single-owner").failed(2, "needs `owner` in [inbox]")
+    desk("inbox", "watch", "--concurrency", "-1").failed(2, "--concurrency")
+    desk("inbox", "look").failed(2, "is not a verb of `mam inbox`")
+    desk("init")
+    desk("inbox", "status").failed(2, "there is no inbox at")
+    desk("service").failed(2, "which service?")
+    desk("service", "inbox", "--", "--agnet", "x").failed(2, "--agnet")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('[inbox]\ncolour = "red"', "'colour' is not a setting of inbox"),
+        ('[inbox]\nmode = "deep"', "mode must be one of"),
+        ("[inbox]\nsettle_seconds = -1", "settle_seconds must be between 0 and 3,600"),
+        ('[inbox]\nroot = "here"', "root must be an absolute path"),
+        ("[inbox]\npull_request_command = []", "must be a list of texts"),
+        ('[inbox]\nowners = ["no-such-user-here"]\nagent = "shell"', "no user 'no-such-user-here'"),
+        ("[queue]\nmax_retries = true", "max_retries must be a whole number"),
+        ('[queue]\njobs_root = "x"', "jobs_root must be an absolute path"),
+        ('[repos]\n"shop" = "/x"', 'must be "owner/repo"'),
+        ('[repos]\n"a/b" = "ext::sh -c id"', "no address that mam gives to git"),
+        ('[repos]\n"a/b" = "--upload-pack=id"', "no address that mam gives to git"),
+        ('[repos]\n"a/b" = "relative"', "must be an absolute path or an address"),
+        ('[repos]\n"a/b" = 5', "must be a path or an address"),
+    ],
+)
+def test_settings_that_are_wrong_are_named(desk: Desk, table: str, words: str) -> None:
+    (desk.home / "config" / "mam" / "config.toml").write_text(table)
+    desk("inbox", "once").failed(2, words)
+
+
+def test_the_project_may_not_say_where_repositories_are(desk: Desk) -> None:
+    (desk.here / ".mam").mkdir()
+    (desk.here / ".mam" / "config.toml").write_text('[repos]\n"acme/shop" = "/etc"\n')
+    ran = desk("inbox", "once")
+    assert "is not trusted, so its repos does not count" in ran.stderr
+
+
+# -- services --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["inbox", "worker"])
+def test_a_unit_is_one_that_systemd_takes(desk: Desk, tmp_path: Path, what: str) -> None:
+    odd = tmp_path / 'a "b" 100% $c'
+    odd.mkdir()
+    words = ["--", "--root", str(odd)] if what == "inbox" else ["--", "-s", "shell and more", "--concurrency", "4"]
+    text = desk("service", what, *words).out
+    assert f"{sys.executable} -P -m mam {what}" in text
+    assert f"--store {desk.here}/.mam/jobs" in text
+    assert "Restart=on-failure" in text
+    if shutil.which("systemd-analyze") is None:
+        assert not os.environ.get("CI"), "systemd-analyze is missing"
+        return
+    unit = tmp_path / f"mam-{what}.service"
+    unit.write_text(text)
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", "--user", str(unit)], capture_output=True, text=True,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}, timeout=60,
+    )  # fmt: skip
+    ours = [line for line in ran.stderr.splitlines() if f"mam-{what}" in line]
+    assert ours == [], ran.stderr
+
+
+def test_a_unit_has_no_password(desk: Desk) -> None:
+    text = desk("--store", "postgresql://me:hunter2@db/jobs", "service", "worker", "--", "-s", "shell").out
+    assert "hunter2" not in text
+    assert "postgresql://me@db/jobs" in text

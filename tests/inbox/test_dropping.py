@@ -1,0 +1,214 @@
+"""However a file comes, it is taken when it is whole, and once: by cp, mv, editors, rsync, a slow copy, thousands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from multiprocessing import get_context
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.errors import StoreUnavailable
+from mam.inbox.settling import Settling
+from mam.inbox.tree import Tree
+from tests.files.test_power_cut import Disk
+from tests.files.test_power_cut import disk as disk
+from tests.inbox.world import WHERE, World, fork
+from tests.work.support import await_that
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def settling(world: World, seconds: float) -> Settling:
+    (world.inbox / WHERE).mkdir(parents=True, exist_ok=True)
+    return Settling(Tree(str(world.root)), seconds)
+
+
+def ready(world: World, judge: Settling) -> list[str]:
+    return [os.path.basename(seen.rel) for seen in judge.settled(Tree(str(world.root)).look().prompts)]
+
+
+def test_what_is_new_waits_and_what_is_old_is_taken(world: World) -> None:
+    judge = settling(world, 3600)
+    old, new = world.drop("old.prompt.md"), world.drop("new.prompt.md")
+    os.utime(old, (1, 1))
+    os.utime(new)
+    assert ready(world, judge) == ["old.prompt.md"]
+    assert judge.next_in is not None
+    assert 3500 < judge.next_in <= 3600
+
+
+def test_a_time_in_the_future_does_not_keep_a_file_for_ever(world: World) -> None:
+    judge = settling(world, 0.2)
+    path = world.drop()
+    os.utime(path, (time.time() + 9e6, time.time() + 9e6))
+    assert ready(world, judge) == []
+    await_that(lambda: ready(world, judge) == ["x.prompt.md"], "it never settles")
+
+
+def test_a_writer_that_stalls_is_waited_for(world: World) -> None:
+    """Its time is old enough, and the file is still open: a copy over a line that hangs."""
+    judge = settling(world, 0)
+    path = world.drop(content="half of")
+    with open(path, "a", encoding="utf-8") as writer:
+        assert ready(world, judge) == []
+        writer.write(" it")
+    assert ready(world, judge) == ["x.prompt.md"]
+    assert path.read_text() == "half of it"
+
+
+def test_a_reader_is_not_waited_for(world: World) -> None:
+    judge = settling(world, 0)
+    with open(world.drop(), encoding="utf-8"):
+        assert ready(world, judge) == ["x.prompt.md"]
+
+
+def test_a_file_that_changes_between_two_looks_is_not_taken(world: World) -> None:
+    inbox = world.open()
+    path = world.drop()
+    (seen,) = inbox.tree.look().prompts
+    path.write_text("changed since")
+    with inbox._ledger.locked():
+        assert inbox._taking.take([seen]) == []
+    assert world.files("inbox") == [f"{WHERE}/x.prompt.md"]
+
+
+@pytest.mark.parametrize("way", ["cp", "mv", "cp -p", "rsync -a", "rsync --inplace -a", "editor", "install"])
+def test_every_way_that_a_file_comes(world: World, tmp_path: Path, way: str) -> None:
+    world.settings = world.settings.replace(settle_seconds=0.2)
+    source, folder = tmp_path / "x.prompt.md", world.inbox / WHERE
+    source.write_text("do it " * 10_000)
+    folder.mkdir(parents=True)
+    inbox = world.open()
+    if way == "editor":  # as vim does: a swap file, the new text under another name, the old one aside, a rename
+        (folder / ".x.prompt.md.swp").write_text("b0VIM")
+        (folder / "4913").write_text("")
+        (folder / "4913").unlink()
+        (folder / "x.prompt.md~").write_text("old")
+        source.rename(folder / "x.prompt.md")
+        (folder / ".x.prompt.md.swp").unlink()
+        (folder / "x.prompt.md~").unlink()
+    else:
+        subprocess.run([*way.split(), str(source), str(folder / "x.prompt.md")], check=True)
+    await_that(lambda: inbox.turn() > 0 and world.files("inbox") == [f"{WHERE}/x.running.md"], "it was never taken")
+    assert world.only_job().prompt == ("do it " * 10_000)
+
+
+def _watch(folder: Path, until: int) -> None:
+    from pathlib import Path
+
+    world = World(Path(folder))
+    inbox = world.open()
+    ends = time.monotonic() + 60
+    while len(world.files("processed")) < until and time.monotonic() < ends:
+        inbox.turn()
+
+
+def test_three_watchers_on_one_tree_take_each_file_once(world: World) -> None:
+    for number in range(90):
+        world.drop(f"{number}.prompt.md", str(number))
+    watchers = [get_context("spawn").Process(target=_watch, args=(world.folder, 90)) for _ in range(3)]
+    for watcher in watchers:
+        watcher.start()
+    for watcher in watchers:
+        watcher.join(120)
+        assert watcher.exitcode == 0
+    assert sorted(int(job.prompt) for job in world.all_jobs()) == list(range(90))
+    world.steady()
+    assert len(world.all_jobs()) == 90
+
+
+def test_thousands_at_once(quick_path: Path) -> None:
+    world = World(quick_path)
+    folder = world.inbox / WHERE
+    folder.mkdir(parents=True)
+    for number in range(2000):
+        (folder / f"{number}.prompt.md").write_text(str(number))
+    inbox = world.open()
+    while inbox.turn() and inbox.waiting:
+        assert not inbox.troubles
+    assert sorted(int(job.prompt) for job in world.all_jobs()) == list(range(2000))
+    assert len(inbox.open) == 2000
+    world.close()
+
+
+def test_without_power_a_file_is_still_one_job(disk: Disk) -> None:
+    """The power fails somewhere in a turn; what was synced comes back, and the next turn makes it whole."""
+    import random
+
+    chance = random.Random(8)
+    for cut in range(12):
+        world = World(_made(disk.path / f"w{cut}"))
+        for name in ("x", "y"):
+            world.drop(f"{name}.prompt.md", name)
+        os.sync()
+        child = fork()
+        if child == 0:
+            world.open().turn()
+            time.sleep(60)
+            os._exit(0)
+        time.sleep(chance.random() * 0.12)
+        disk.cut_power()
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        disk.unmount()
+        disk.mount()
+        again = World(world.folder)
+        again.steady()
+        assert sorted(job.prompt for job in again.all_jobs()) == ["x", "y"], f"cut {cut}"
+        assert again.files("inbox") == [f"{WHERE}/x.running.md", f"{WHERE}/y.running.md"]
+        for job in again.all_jobs():
+            assert again.mirrored(job.job_id)["state"] == "queued"
+        again.close()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_a_store_that_is_away_loses_nothing(world: World) -> None:
+    inbox = world.open()
+    world.drop()
+    world.jobs.rename(world.folder / "away")
+    with pytest.raises((StoreUnavailable, Exception), match=r"(?i)no store|No such file"):
+        inbox.turn()
+    (world.folder / "away").rename(world.jobs)
+    world.steady()
+    assert world.only_job().prompt == "do it"
+    assert world.files("inbox") == [f"{WHERE}/x.running.md"]
+
+
+def test_without_a_watch_the_tree_is_looked_at_now_and_then(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No watches are left, or their queue has run over: what was dropped meanwhile is found all the same."""
+    import watchfiles
+
+    from mam.inbox import keeping
+    from mam.inbox.watching import Watching
+
+    def overrun(*_arguments: object, **_options: object) -> None:
+        raise OSError(28, "inotify watch limit reached")
+
+    monkeypatch.setattr(watchfiles, "watch", overrun)
+    monkeypatch.setattr(keeping, "LOOK_SECONDS", 0.05)
+    registry = world.registry()
+    said: list[str] = []
+    watching = Watching(world.open(registry), registry.store, None, said.append, once=False)
+    thread = Thread(target=watching.run)
+    thread.start()
+    try:
+        await_that(lambda: bool(said), "nobody said that nothing is seen")
+        world.drop()
+        await_that(lambda: world.files("inbox") == [f"{WHERE}/x.running.md"], "it was never found")
+    finally:
+        watching.stop()
+        thread.join(60)
+    (words,) = said
+    assert words.startswith(
+        "changes are not seen at once ([Errno 28] inotify watch limit reached); the inbox is looked at"
+    )
+    assert not thread.is_alive()

@@ -1,0 +1,146 @@
+"""Killed before any step of the hand-over or of the way out: one file in, one job out, and nothing is lost."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.inbox import putting, taking
+from mam.inbox.ledger import Ledger
+from mam.jobs.status import Status
+from tests.files.killing import kill_points
+from tests.inbox.world import WHERE, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SEAMS = ((taking, "move"), (putting, "move"), (Ledger, "_change"))
+PROMPT = "echo one\n"
+
+
+def fresh(folder: Path) -> World:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return World(folder)
+
+
+def test_killed_before_any_step_of_the_hand_over(quick_path: Path) -> None:
+    folder = quick_path / "world"
+    world = fresh(folder)
+    world.drop("x.prompt.md", PROMPT)
+    world.drop("y.prompt.md", PROMPT)
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        world.open().turn()
+        acknowledge("done")
+
+    steps = 0
+    for step, _acknowledged, _killed in kill_points(work, SEAMS):
+        steps += 1
+        world.steady()
+        jobs = world.all_jobs()
+        assert [job.prompt for job in jobs] == ["echo one"] * 2, f"killed before step {step}"
+        assert sorted(str((job.inbox or {})["file"]) for job in jobs) == [
+            f"{WHERE}/x.prompt.md",
+            f"{WHERE}/y.prompt.md",
+        ]
+        assert world.files("inbox") == [f"{WHERE}/x.running.md", f"{WHERE}/y.running.md"]
+        for job in jobs:
+            assert world.mirrored(job.job_id)["state"] == "queued"
+            assert (world.root / "processed" / WHERE / job.job_id / "prompt.md").read_text() == PROMPT
+        world.close()
+        world = fresh(folder)
+        world.drop("x.prompt.md", PROMPT)
+        world.drop("y.prompt.md", PROMPT)
+    assert steps > 60, "the seam no longer reaches the steps"
+
+
+@pytest.mark.parametrize("ending", ["completed", "error"])
+def test_killed_before_any_step_of_the_way_out(quick_path: Path, ending: str) -> None:
+    origin = World(_made(quick_path / "origin"), failure_archive=True)
+    origin.drop("x.prompt.md", PROMPT)
+    inbox = origin.open()
+    inbox.turn()
+    registry, job = origin.registry(), origin.only_job()
+    if ending == "completed":
+        registry.complete(job.job_id, result="all well")
+    else:
+        registry.fail(job.job_id, reason="no luck")
+    origin.close()
+    folder = origin.folder
+    saved = quick_path / "saved"
+    shutil.copytree(folder, saved)
+
+    def work(_acknowledge: Callable[[str], None]) -> None:
+        world = World(folder, failure_archive=True)
+        world.open().turn()
+
+    word = {"completed": "done", "error": "error"}[ending]
+    steps = 0
+    for step, _acknowledged, _killed in kill_points(work, SEAMS):
+        steps += 1
+        world = World(folder, failure_archive=True)
+        world.steady()
+        assert world.files("inbox") == [], f"killed before step {step}"
+        assert world.files("finished") == [f"{WHERE}/x.{word}.md"], f"killed before step {step}"
+        told = (world.root / "finished" / WHERE / f"x.{word}.md").read_text()
+        assert told.startswith(PROMPT)
+        assert told.count(f"- job: {job.job_id}\n") == 1
+        record = world.mirrored(job.job_id)
+        assert record["state"] == {"completed": "succeeded", "error": "failed_final"}[ending]
+        if ending == "error":
+            assert record["archived_path"] == str(world.root / "failed" / WHERE / job.job_id / "x.prompt.md")
+        assert world.only_job().status is Status(ending)
+        world.close()
+        shutil.rmtree(folder)
+        shutil.copytree(saved, folder)
+    assert steps > 40, "the seam no longer reaches the steps"
+
+
+def test_killed_while_something_is_refused(quick_path: Path) -> None:
+    folder = quick_path / "world"
+    world = fresh(folder)
+    world.drop("x.prompt.md", b"\xff\xfe not text")
+
+    def work(_acknowledge: Callable[[str], None]) -> None:
+        world.open().turn()
+
+    for step, _acknowledged, _killed in kill_points(work, SEAMS):
+        world.steady()
+        assert world.all_jobs() == []
+        assert world.files("inbox") == [], f"killed before step {step}"
+        assert world.files("finished") == [f"{WHERE}/x.error.md"], f"killed before step {step}"
+        told = (world.root / "finished" / WHERE / "x.error.md").read_bytes()
+        assert told.startswith(b"\xff\xfe not text")
+        assert told.count(b"# Outcome: error") == 1
+        world.close()
+        world = fresh(folder)
+        world.drop("x.prompt.md", b"\xff\xfe not text")
+
+
+def test_killed_again_and_again_over_its_own_wreck(quick_path: Path) -> None:
+    """The same name as one that has ended: what is claimed is a file, whatever it is called."""
+    world = fresh(quick_path / "world")
+    world.drop("x.prompt.md", PROMPT)
+    world.open().turn()
+    world.registry().complete(world.only_job().job_id)
+    world.steady()
+    world.drop("x.prompt.md", PROMPT)
+
+    def work(_acknowledge: Callable[[str], None]) -> None:
+        world.open().turn()
+
+    kills = sum(killed for _step, _acknowledged, killed in kill_points(work, SEAMS))
+    assert kills > 30
+    assert [str(job.status) for job in world.all_jobs()] == ["completed", "pending"]
+    assert world.files("inbox") == [f"{WHERE}/x.running.md"]
+    assert world.files("finished") == [f"{WHERE}/x.done.md"]
+    world.close()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

@@ -1,0 +1,135 @@
+"""What the older watcher did is done here too; what it did wrong is not. Each test names what it is about."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.inbox.commands import WHERE, Desk
+from tests.work.repositories import make_repository
+from tests.work.support import await_that
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def state(desk: Desk, job_id: str) -> dict[str, object]:
+    record: dict[str, object] = json.loads((desk.here / ".queue/jobs" / job_id / "job.json").read_bytes())
+    return record
+
+
+def test_a_failure_that_may_pass_goes_back_to_the_queue_and_keeps_its_file(desk: Desk) -> None:
+    desk.configure(queue="max_retries = 1")
+    desk.drop("mam fail --retryable --reason git-error")
+    _on_path(desk)
+    watcher = desk.start("inbox", "watch")
+    try:
+        await_that(lambda: desk("list", "--status", "waiting").out != "", "it never failed")
+        (job,) = desk("list", "--json").json
+        running = desk.here / "inbox" / WHERE / "x.running.md"
+        await_that(lambda: state(desk, job["job_id"])["state"] == "failed_retryable", "the mirror never said so")
+        assert running.exists()
+        await_that((desk.here / "finished" / WHERE / "x.error.md").exists, "it never gave up")
+    finally:
+        watcher.terminate()
+        watcher.communicate(timeout=60)
+    record = state(desk, job["job_id"])
+    assert (record["state"], record["retries"]) == ("failed_final", 1)
+    assert "gave up after 1 retry" in desk.told("x.error.md")
+    assert not running.exists()
+
+
+def test_without_retries_the_first_failure_is_the_last_and_its_prompt_is_kept(desk: Desk) -> None:
+    desk.configure(queue="max_retries = 0\nfailure_archive = true")
+    desk.drop("mam fail --retryable --reason git-error")
+    _on_path(desk)
+    ((job_id, status, _),) = desk.once(code=7)
+    record = state(desk, job_id)
+    assert (status, record["state"], record["retries"]) == ("error", "failed_final", 0)
+    with open(str(record["archived_path"]), encoding="utf-8") as file:
+        assert file.read() == "mam fail --retryable --reason git-error"
+
+
+def test_one_bad_job_does_not_keep_the_others_waiting(desk: Desk) -> None:
+    """It was retried at once and first, again and again."""
+    desk.drop("mam fail --retryable --reason again", "a.prompt.md")
+    _on_path(desk)
+    os.utime(desk.here / "inbox" / WHERE / "a.prompt.md", (1, 1))
+    desk.drop("true", "b.prompt.md")
+    watcher = desk.start("inbox", "watch")
+    try:
+        await_that((desk.here / "finished" / WHERE / "b.done.md").exists, "b waits behind a")
+        (waiting,) = desk("list", "--status", "waiting", "--json").json
+        assert (waiting["waiting_for"], waiting["attempt"]) == ("retry", 1)
+    finally:
+        watcher.terminate()
+        watcher.communicate(timeout=60)
+
+
+def test_a_repository_with_changes_of_its_own_is_left_as_it_is(desk: Desk, tmp_path: Path) -> None:
+    """It was deleted and cloned again."""
+    source = make_repository(tmp_path / "source")
+    (source.path / "mine.txt").write_text("not committed")
+    desk.configure(repos=f'"acme/shop" = "{source.path}"')
+    desk.drop("ls; echo new > new.txt")
+    ((_, status, _),) = desk.once()
+    assert status == "completed"
+    assert (source.path / "mine.txt").read_text() == "not committed"
+    assert source.git("status", "--porcelain") == "?? mine.txt"
+    assert "mine.txt" not in desk.told().rpartition("## Result")[2]
+
+
+def test_a_directory_that_is_no_repository_is_said_to_be_none(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    desk.configure(repos=f'"acme/shop" = "{tmp_path}/plain"', queue="max_retries = 0")
+    desk.drop("true")
+    desk.once(code=7)
+    assert "could not be fetched" in desk.told("x.error.md")
+
+
+def test_everything_stays_below_the_root(desk: Desk, tmp_path: Path) -> None:
+    root = tmp_path / "elsewhere"
+    (root / "inbox" / WHERE).mkdir(parents=True)
+    (root / "inbox" / WHERE / "x.prompt.md").write_text("true")
+    desk.configure(f'root = "{root}"')
+    desk.once()
+    assert sorted(os.listdir(root)) == [".queue", "finished", "inbox", "processed"]
+    assert sorted(os.listdir(desk.here)) == [".mam"]
+
+
+def test_what_a_job_prints_can_be_read_while_it_runs(desk: Desk, tmp_path: Path) -> None:
+    """Its log was empty until it ended."""
+    pipe = tmp_path / "go"
+    os.mkfifo(pipe)
+    desk.drop(f"echo half way; cat {pipe}")
+    watcher = desk.start("inbox", "watch")
+    try:
+        await_that(lambda: desk("list", "--status", "running").out != "", "it never ran")
+        (job,) = desk("list", "--json").json
+        await_that(lambda: "half way" in desk("output", job["job_id"]).out, "nothing is seen of it")
+        assert desk("cancel", job["job_id"]).code == 0
+        await_that((desk.here / "finished" / WHERE / "x.error.md").exists, "it was never told")
+    finally:
+        watcher.terminate()
+        watcher.communicate(timeout=60)
+    assert "- status: cancelled" in desk.told("x.error.md")
+    assert state(desk, job["job_id"])["state"] == "failed_final"
+
+
+def _on_path(desk: Desk) -> None:
+    """So that the job itself can say `mam`."""
+    import sys
+
+    programs = desk.home / "bin"
+    programs.mkdir(exist_ok=True)
+    (programs / "mam").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mam "$@"\n')
+    (programs / "mam").chmod(0o755)
+    desk.env["PATH"] = f"{programs}:{os.environ['PATH']}"

@@ -1,0 +1,219 @@
+"""Jobs for repositories: a branch for each, from the branch that was asked for, committed, pushed, and a request."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.inbox.commands import Desk
+from tests.work.repositories import Repository, make_repository
+from tests.work.support import await_that
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Shop:
+    """A desk, a repository that somebody works in, and the bare one that everybody pushes to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.desk = Desk(folder)
+        self.source = make_repository(folder / "source")
+        self.source.git("checkout", "-q", "-b", "feature-xyz")
+        self.source.commit("feature.txt", "feature\n")
+        self.source.git("checkout", "-q", "main")
+        self.source.git("clone", "-q", "--bare", str(folder / "source"), str(folder / "remote.git"))
+        self.remote = Repository(folder / "remote.git")
+        self.desk.configure(repos=f'"acme/shop" = "file://{folder}/remote.git"\n"acme/here" = "{folder}/source"')
+        self.folder = folder
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_a_branch_is_made_from_the_branch_of_the_path_and_pushed(shop: Shop) -> None:
+    shop.desk.drop("---\npush: true\nartifacts: new.txt\n---\ncat feature.txt; echo new > new.txt",
+                   where="acme/shop/feature-xyz")  # fmt: skip
+    ((job_id, status, where),) = shop.desk.once()
+    assert (status, where) == ("completed", "finished/acme/shop/feature-xyz/x.done.md")
+    (branch,) = shop.remote.branches() - {"main", "feature-xyz"}
+    assert branch == f"mam/cat-feature-txt-echo-new-new-txt-{job_id[:8]}"
+    assert shop.remote.git("show", f"{branch}:new.txt") == "new"
+    assert shop.remote.git("rev-parse", f"{branch}^") == shop.remote.git("rev-parse", "feature-xyz")
+    assert shop.remote.git("log", "-1", "--format=%an <%ae>|%cn", branch) == "mam <mam@localhost>|mam"
+    assert f"mam-job: {job_id}" in shop.remote.git("log", "-1", "--format=%b", branch)
+    told = shop.desk.told(where="acme/shop/feature-xyz")
+    assert f"- branch: {branch}\n- commits: 1\n- pushed to: acme/shop\n" in told
+    assert shop.desk("workspaces").out == "", "the worktree is gone: nothing is in it that is nowhere else"
+
+
+def test_what_the_agent_committed_itself_stays_its_own(shop: Shop) -> None:
+    shop.desk.drop("---\npush: yes\n---\necho a > a; git add a; "
+                   "git -c user.name=Agent -c user.email=a@x commit -qm 'By hand'; echo b > b")  # fmt: skip
+    shop.desk.once()
+    (branch,) = shop.remote.branches() - {"main", "feature-xyz"}
+    assert shop.remote.git("log", "-2", "--format=%an", branch).split() == ["mam", "Agent"]
+    assert "- commits: 2\n" in shop.desk.told()
+
+
+def test_no_changes_no_branch(shop: Shop) -> None:
+    shop.desk.drop("---\npush: yes\npull_request: yes\n---\ntrue")
+    shop.desk.once()
+    assert shop.remote.branches() == {"main", "feature-xyz"}
+    assert "it changed nothing, so there is no branch" in shop.desk.told()
+    assert shop.desk("workspaces").out == ""
+
+
+def test_a_repository_that_is_a_directory_gets_the_branch_without_being_asked(shop: Shop) -> None:
+    before = shop.source.git("status", "--porcelain", "--branch")
+    shop.desk.drop("echo new > new.txt", where="acme/here/main")
+    ((job_id, _, _),) = shop.desk.once()
+    branch = f"mam/echo-new-new-txt-{job_id[:8]}"
+    assert shop.source.git("show", f"{branch}:new.txt") == "new"
+    assert shop.source.git("status", "--porcelain", "--branch") == before
+    assert shop.source.worktrees() == [str(shop.source.path)]
+
+
+def test_without_a_push_the_outcome_says_how_to_have_the_branch(shop: Shop) -> None:
+    shop.desk.drop("echo new > new.txt")
+    shop.desk.once()
+    assert shop.remote.branches() == {"main", "feature-xyz"}
+    (line,) = [line for line in shop.desk.told().splitlines() if line.startswith("- to have it: ")]
+    shop.source.git(*line.removeprefix("- to have it: git ").split())
+    assert shop.source.git("show", "FETCH_HEAD:new.txt") == "new"
+
+
+def test_a_pull_request_is_opened_for_the_branch_of_the_path(shop: Shop, tmp_path: Path) -> None:
+    """By a command that stands for gh, and says what it was told."""
+    gh = tmp_path / "gh"
+    gh.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$0.said"; pwd >> "$0.said"; echo https://example.org/pull/7\n')
+    gh.chmod(0o755)
+    shop.desk.env["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
+    shop.desk.drop("---\npull_request: true\n---\n# A title\necho new > new.txt", where="acme/shop/feature-xyz")
+    ((job_id, _, _),) = shop.desk.once()
+    said = (tmp_path / "gh.said").read_text().splitlines()
+    branch = f"mam/a-title-echo-new-new-txt-{job_id[:8]}"
+    assert said[:4] == ["pr", "create", "--repo", "acme/shop"]
+    assert said[4:8] == ["--head", branch, "--base", "feature-xyz"]
+    assert said[8:10] == ["--title", "A title"]
+    assert said[-1].endswith("transport.git"), "away from what the agent could write"
+    assert branch in shop.remote.branches()
+    assert "- pull request: https://example.org/pull/7\n" in shop.desk.told(where="acme/shop/feature-xyz")
+    record = shop.desk.record(job_id)
+    assert record["run"]["pull_request"] == "https://example.org/pull/7"
+
+
+def test_a_request_that_cannot_be_opened_is_an_error_that_keeps_the_work(shop: Shop) -> None:
+    shop.desk.env["PATH"] = "/usr/bin:/bin"
+    shop.desk.drop("---\npull_request: true\n---\necho new > new.txt")
+    shop.desk.once(code=7)
+    told = shop.desk.told("x.error.md")
+    assert "no pull request could be opened: gh" in told
+    assert len(shop.remote.branches()) == 3
+
+
+def test_a_push_that_is_refused_is_an_error_that_says_where_the_work_is(shop: Shop) -> None:
+    hook = shop.remote.path / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'not today' >&2; exit 1\n")
+    hook.chmod(0o755)
+    shop.desk.drop("---\npush: true\n---\necho new > new.txt")
+    shop.desk.once(code=7)
+    told = shop.desk.told("x.error.md")
+    assert "its work is committed on mam/echo-new-new-txt-" in told
+    assert "could not be pushed" in told
+    assert len(shop.desk("workspaces", "--json").json) == 1
+
+
+def test_a_branch_that_does_not_exist_names_those_that_do(shop: Shop) -> None:
+    shop.desk.drop("true", where="acme/shop/nowhere")
+    shop.desk.once(code=7)
+    assert "acme/shop has no branch nowhere; there are feature-xyz, main" in shop.desk.told(
+        "x.error.md", "acme/shop/nowhere"
+    )
+
+
+def test_a_fetch_that_fails_is_tried_again_and_deletes_nothing(shop: Shop) -> None:
+    shop.desk.drop("echo one > one.txt")
+    shop.desk.once()
+    shop.remote.path.rename(shop.folder / "away.git")
+    path = shop.desk.drop("---\nretries: 3\n---\necho two > two.txt", "y.prompt.md")
+    watcher = shop.desk.start("inbox", "watch")
+    try:
+        _until(lambda: _waits(shop.desk, "could not be fetched"))
+        assert path.with_name("y.running.md").exists()
+        (shop.folder / "away.git").rename(shop.remote.path)
+        _until(lambda: (shop.desk.here / "finished/acme/shop/main/y.done.md").exists())
+    finally:
+        watcher.terminate()
+        watcher.communicate(timeout=60)
+
+
+def test_a_hostile_agent_cannot_make_mam_run_anything_when_it_fetches_or_pushes(shop: Shop) -> None:
+    """It can write into the settings of the repository that its worktree belongs to; those are never asked."""
+    trap = shop.folder / "trap"
+    shop.desk.drop(
+        "---\npush: true\n---\n"
+        f"git config core.sshCommand 'touch {trap}'; git config core.hooksPath .\n"
+        f"git config credential.helper '!touch {trap}'\n"
+        f"git config url.ext::sh.insteadOf file://; git config core.fsmonitor 'touch {trap}'\n"
+        f"git config remote.origin.url 'ext::sh -c touch% {trap}'; git config protocol.ext.allow always\n"
+        f"printf '#!/bin/sh\\ntouch {trap}\\n' > pre-push; cp pre-push pre-commit; cp pre-push reference-transaction\n"
+        "chmod +x pre-* ref*\n"
+        f"git config filter.x.clean 'touch {trap}; cat'; echo '* filter=x' > .gitattributes; echo new > new.txt"
+    )
+    shop.desk.once()
+    shop.desk.drop("echo more > more.txt", "y.prompt.md")
+    shop.desk.once()
+    assert not trap.exists()
+    assert len(shop.remote.branches()) == 3
+
+
+def test_addresses_with_passwords_reach_no_record_and_no_file(shop: Shop) -> None:
+    canary = "hunter2-canary"
+    shop.desk.configure(repos=f'"acme/shop" = "https://me:{canary}@127.0.0.1:1/shop.git"', queue="max_retries = 0")
+    shop.desk.drop("true")
+    shop.desk.once(code=7)
+    assert "could not be fetched" in shop.desk.told("x.error.md")
+    for top in (shop.desk.here, shop.desk.home / ".local"):
+        for path in top.rglob("*"):
+            assert not path.is_file() or canary.encode() not in path.read_bytes(), path
+
+
+def test_flat_mode_is_for_this_repository(shop: Shop) -> None:
+    source = shop.source.path
+    (source / ".mam" / "inbox").mkdir(parents=True)
+    (source / ".mam" / "inbox" / "a.prompt.md").write_text("echo flat > flat.txt")
+    (source / ".mam" / "inbox" / "b.prompt.md").write_text("---\nworktree: no\n---\npwd")
+    ran = shop.desk("inbox", "once", "--mode", "flat", cwd=source)
+    assert ran.code == 0, ran.stderr
+    (branch,) = shop.source.branches() - {"main", "feature-xyz"}
+    assert shop.source.git("show", f"{branch}:flat.txt") == "flat"
+    assert shop.source.git("status", "--porcelain") == ""
+    assert (source / ".mam/finished/b.done.md").read_text().endswith(f"{source}\n")
+    assert {job["inbox"]["repo"] for job in shop.desk("list", "--json", cwd=source).json} == {"source"}
+
+
+def test_single_owner_mode_takes_the_owner_from_the_settings(shop: Shop) -> None:
+    shop.desk.configure('mode = "single-owner"\nowner = "acme"', repos=f'"acme/shop" = "{shop.folder}/remote.git"')
+    shop.desk.drop("echo new > new.txt", where="shop/main")
+    ((job_id, status, _),) = shop.desk.once()
+    assert status == "completed"
+    assert f"mam/echo-new-new-txt-{job_id[:8]}" in shop.remote.branches()
+    record = json.loads((shop.desk.here / ".queue/jobs" / job_id / "job.json").read_bytes())
+    assert (record["git_owner"], record["repo_name"], record["branch_name"]) == ("acme", "shop", "main")
+
+
+def _waits(desk: Desk, words: str) -> bool:
+    ran = desk("list", "--status", "waiting", "--json")
+    return ran.code == 0 and any(words in str(job["reason"]) for job in ran.json)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    await_that(condition, "it never happened")

@@ -1,0 +1,360 @@
+"""What becomes of a dropped file, step by step, and of the names, the mirror and the copies on the way."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mam.errors import BadInput, InboxTaken
+from mam.inbox.mirror import MOVES, path_between, state_of
+from mam.inbox.names import Target, beside, is_prompt, renamed, target_of
+from mam.inbox.repairing import prune
+from mam.stores.files.store import FilesStore, create_files_store
+from tests.inbox.world import WHERE, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+# -- names and paths -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "wanted"),
+    [
+        ("xyz.prompt.md", "running", "xyz.running.md"),
+        ("xyz.running.md", "done", "xyz.done.md"),
+        ("foo.txt", "running", "foo.running.txt"),
+        ("a.b.prompt.md", "error", "a.b.error.md"),
+        ("plain", "running", "plain.running"),
+    ],
+)
+def test_a_state_takes_the_place_of_the_one_before(name: str, state: str, wanted: str) -> None:
+    assert renamed(name, state) == wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".x.prompt.md.AbC123", ".x.prompt.md.swp", "x.prompt.md~", ".prompt.md", "x.prompt.md.part", "x.md", "4913"],
+)
+def test_temporary_files_are_no_prompts(name: str) -> None:
+    assert not is_prompt(name)
+
+
+def test_a_path_says_owner_repository_and_branch() -> None:
+    assert target_of("o/r/b/x.prompt.md", "multi-owner", None, None) == Target(owner="o", repo="r", branch="b")
+    assert target_of("o/r/b/deep/er/x.prompt.md", "multi-owner", None, None).branch == "b"
+    assert target_of("r/b/x.prompt.md", "single-owner", "me", None) == Target(owner="me", repo="r", branch="b")
+    assert target_of("o/r/feature%2Fx/y.prompt.md", "multi-owner", None, None).branch == "feature/x"
+    assert Target(owner="o", repo="r", branch="feature/x").path == "o/r/feature%2Fx"
+
+
+@pytest.mark.parametrize(
+    ("rel", "mode"),
+    [("o/r/x.prompt.md", "multi-owner"), ("r/x.prompt.md", "single-owner"), ("x.prompt.md", "multi-owner")],
+)
+def test_a_path_that_is_too_short_says_what_it_should_be(rel: str, mode: str) -> None:
+    with pytest.raises(BadInput, match="too short: it belongs into inbox/<"):
+        target_of(rel, mode, "me", None)
+
+
+@pytest.mark.parametrize("part", ["-rf", "..", "a b", "ä", "x\ny", ".git"])
+def test_odd_owners_and_repositories_are_refused(part: str) -> None:
+    for rel in (f"{part}/r/b/x.prompt.md", f"o/{part}/b/x.prompt.md"):
+        with pytest.raises(BadInput, match="cannot be the name"):
+            target_of(rel, "multi-owner", None, None)
+
+
+@pytest.mark.parametrize("branch", ["-b", "a..b", "x.lock", "a b", "a~1", "@", "HEAD^", "a:b"])
+def test_odd_branches_are_refused(branch: str) -> None:
+    with pytest.raises(BadInput, match="cannot be the name of a branch"):
+        target_of(f"o/r/{branch}/x.prompt.md", "multi-owner", None, None)
+
+
+# -- the way in ------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_becomes_one_job_and_is_called_running(world: World) -> None:
+    world.drop("x.prompt.md", "do it\n")
+    inbox = world.open()
+    inbox.turn()
+    inbox.turn()
+    job = world.only_job()
+    assert (job.prompt, job.agent, job.agent_session, job.status) == ("do it", "shell", "inbox", "pending")
+    assert job.inbox == {"root": str(world.root), "file": f"{WHERE}/x.prompt.md", "owner": "acme", "repo": "shop",
+                         "branch": "main"}  # fmt: skip
+    assert world.files("inbox") == [f"{WHERE}/x.running.md"]
+    assert world.files("processed") == [f"{WHERE}/{job.job_id}/prompt.md"]
+    record = world.mirrored(job.job_id)
+    assert (record["state"], record["retries"], record["metadata"]["reason"]) == ("queued", 0, "new_prompt")
+    assert (record["git_owner"], record["repo_name"], record["branch_name"]) == ("acme", "shop", "main")
+    assert record["inbox_rel"] == f"{WHERE}/x.running.md"
+
+
+def test_the_oldest_file_is_the_first_job(world: World) -> None:
+    for name, age in (("young", 10), ("old", 1000), ("middle", 100)):
+        path = world.drop(f"{name}.prompt.md", name)
+        moment = path.stat().st_mtime - age
+        os.utime(path, (moment, moment))
+    world.open().turn()
+    assert [job.prompt for job in world.all_jobs()] == ["old", "middle", "young"]
+
+
+def test_the_same_name_waits_for_the_one_before_and_is_then_a_job_of_its_own(world: World) -> None:
+    """The older watcher never took a name twice."""
+    inbox = world.open()
+    world.drop("x.prompt.md", "first")
+    inbox.turn()
+    world.drop("x.prompt.md", "second")
+    inbox.turn()
+    assert [job.prompt for job in world.all_jobs()] == ["first"]
+    assert world.files("inbox") == [f"{WHERE}/x.prompt.md", f"{WHERE}/x.running.md"]
+    world.registry().complete(world.only_job().job_id)
+    inbox.turn()
+    inbox.turn()
+    assert [job.prompt for job in world.all_jobs()] == ["first", "second"]
+    world.registry().complete(world.all_jobs()[1].job_id)
+    inbox.turn()
+    second = world.all_jobs()[1].job_id[:8]
+    assert world.files("finished") == sorted([f"{WHERE}/x.done.md", f"{WHERE}/x.{second}.done.md"])
+
+
+def test_a_running_file_that_nobody_knows_is_taken_over_once(world: World) -> None:
+    """As the older watcher leaves one when it dies, for ever."""
+    world.drop("x.running.md", "left behind")
+    inbox = world.open()
+    inbox.turn()
+    inbox.turn()
+    assert world.only_job().prompt == "left behind"
+    assert world.files("inbox") == [f"{WHERE}/x.running.md"]
+
+
+def test_a_lost_ledger_is_made_anew_from_the_registry(world: World) -> None:
+    world.drop("x.prompt.md", "first")
+    world.open().turn()
+    world.close()
+    for path in (world.root / ".queue").glob("inbox.db*"):
+        path.unlink()
+    world.steady()
+    assert world.only_job().prompt == "first"
+    world.registry().complete(world.only_job().job_id)
+    world.steady()
+    assert world.files("finished") == [f"{WHERE}/x.done.md"]
+
+
+def test_an_inbox_belongs_to_one_store(world: World, tmp_path: Path) -> None:
+    world.open()
+    create_files_store(str(tmp_path / "other"))
+    store = FilesStore(str(tmp_path / "other"))
+    from mam.registry import Registry
+
+    with pytest.raises(InboxTaken, match=f"belongs to the store {world.jobs}"):
+        world.open(Registry(store))
+    store.close()
+
+
+# -- the way out -----------------------------------------------------------------------------------------------------
+
+
+def test_a_completed_job_is_told_beside_its_prompt_and_then_put_away(world: World) -> None:
+    world.settings = world.settings.replace(linger_seconds=3600.0)
+    inbox = world.open()
+    world.drop("x.prompt.md", "do it\n")
+    inbox.turn()
+    job_id = world.only_job().job_id
+    world.registry().complete(job_id, result="It was easy.")
+    inbox.turn([job_id])
+    assert world.files("inbox") == [f"{WHERE}/x.done.md"]
+    told = (world.inbox / WHERE / "x.done.md").read_text()
+    assert told.startswith("do it\n")
+    assert "# Outcome: done" in told
+    assert "ran in an empty directory" in told
+    assert f"`mam output {job_id[:8]}`" in told
+    assert told.endswith("## Result\n\nIt was easy.\n")
+    record = world.mirrored(job_id)
+    assert record["state"] == "succeeded"
+    assert os.path.isfile(record["processed_path"])
+    world.close()
+    world.settings = world.settings.replace(linger_seconds=0.0)
+    world.steady()
+    assert world.files("inbox") == []
+    assert world.files("finished") == [f"{WHERE}/x.done.md"]
+
+
+def test_a_failed_job_says_why_and_keeps_its_prompt_where_that_is_asked_for(tmp_path: Path) -> None:
+    world = World(tmp_path, failure_archive=True)
+    inbox = world.open()
+    world.drop("x.prompt.md", "do it\n")
+    inbox.turn()
+    job_id = world.only_job().job_id
+    world.registry().fail(job_id, reason="no luck")
+    inbox.turn()
+    told = (world.root / "finished" / WHERE / "x.error.md").read_text()
+    assert "- why: no luck\n" in told
+    assert f"`mam retry {job_id[:8]}`" in told
+    record = world.mirrored(job_id)
+    assert (record["state"], record["failure_reason"]) == ("failed_final", "no luck")
+    assert record["archived_path"] == str(world.root / "failed" / WHERE / job_id / "x.prompt.md")
+    with open(record["archived_path"], encoding="utf-8") as file:
+        assert file.read() == "do it\n"
+    world.close()
+
+
+def test_an_outcome_never_takes_the_place_of_somebodys_file(world: World) -> None:
+    inbox = world.open()
+    world.drop("x.prompt.md")
+    inbox.turn()
+    job_id = world.only_job().job_id
+    mine = world.inbox / WHERE / "x.done.md"
+    mine.write_text("my own notes")
+    world.registry().complete(job_id)
+    inbox.turn()
+    assert mine.read_text() == "my own notes"
+    assert world.files("finished") == [f"{WHERE}/x.{job_id[:8]}.done.md"]
+
+
+def test_a_prompt_that_was_removed_while_it_ran_comes_back_with_its_outcome(world: World) -> None:
+    inbox = world.open()
+    world.drop("x.prompt.md", "do it\n")
+    inbox.turn()
+    (world.inbox / WHERE / "x.running.md").unlink()
+    world.registry().complete(world.only_job().job_id)
+    inbox.turn()
+    assert (world.root / "finished" / WHERE / "x.done.md").read_text().startswith("do it\n")
+
+
+def test_a_job_that_was_removed_from_the_registry_is_not_waited_for(world: World) -> None:
+    inbox = world.open()
+    world.drop("x.prompt.md", "do it\n")
+    inbox.turn()
+    (world.jobs / f"{world.only_job().job_id}.json").unlink()
+    inbox.turn()
+    told = (world.root / "finished" / WHERE / "x.error.md").read_text()
+    assert told.startswith("do it\n")
+    assert "no longer in the registry" in told
+
+
+# -- the mirror ------------------------------------------------------------------------------------------------------
+
+
+def test_every_way_that_is_shown_is_one_that_the_older_table_allows() -> None:
+    for before in (None, *MOVES):
+        for after in MOVES:
+            way = path_between(before, after)
+            assert way[-1] == after
+            reachable = before is None or before == after or (MOVES[before] and after != before)
+            if reachable and before != after:
+                steps = [*([before] if before else []), *way]
+                assert all(to in MOVES[frm] for frm, to in pairwise(steps)), (before, after, way)
+
+
+def test_a_return_to_the_queue_is_shown_as_a_failure_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = world.open()
+    world.drop("x.prompt.md")
+    inbox.turn()
+    job_id, registry = world.only_job().job_id, world.registry()
+    written: list[tuple[str, int]] = []
+    from mam.inbox import mirror
+
+    write = mirror._Folder.write
+
+    def note(folder: mirror._Folder, record: dict[str, Any]) -> None:
+        written.append((record["state"], record["retries"]))
+        write(folder, record)
+
+    monkeypatch.setattr(mirror._Folder, "write", note)
+    registry.pick("inbox", owner="me")
+    inbox.turn()
+    registry.release(job_id)
+    inbox.turn()
+    registry.pick("inbox", owner="me")
+    registry.fail(job_id, reason="git-error", retryable=True)
+    inbox.turn()
+    assert world.mirrored(job_id)["metadata"]["last_failure"] == "git-error"
+    assert written == [("running", 0), ("failed_retryable", 0), ("queued", 1), ("running", 1), ("failed_retryable", 1)]
+    registry.cancel(job_id)
+    inbox.turn()
+    assert written[-1] == ("failed_final", 1)
+    assert state_of(registry.get(job_id)) == "failed_final"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"job_id": "no"}', "gone", "other state", "left over", "retries"])
+def test_a_spoilt_mirror_is_repaired_on_start(world: World, damage: str) -> None:
+    world.drop("x.prompt.md")
+    world.open().turn()
+    world.close()
+    job_id = world.only_job().job_id
+    folder = world.root / ".queue" / "jobs" / job_id
+    before = world.mirrored(job_id)
+    if damage == "gone":
+        (folder / "job.json").unlink()
+    elif damage == "other state":
+        (folder / "state").write_text("succeeded")
+    elif damage == "left over":
+        (folder / ".mam-job.json").write_text("half")
+    elif damage == "retries":
+        (folder / "job.json").write_text((folder / "job.json").read_text().replace('"retries":0', '"retries":true'))
+    else:
+        (folder / "job.json").write_text(damage)
+    world.steady()
+    assert world.mirrored(job_id) == before
+
+
+def test_what_is_older_than_the_user_wants_leaves_the_mirror_and_the_copies(world: World) -> None:
+    inbox = world.open()
+    world.drop("x.prompt.md")
+    inbox.turn()
+    world.drop("y.prompt.md")
+    inbox.turn()
+    ended, running = (job.job_id for job in world.all_jobs())
+    world.registry().complete(ended)
+    inbox.turn()
+    later = inbox._now_ms() + 3 * 86_400_000
+    assert prune(inbox._mirror, world.settings.jobs_root, str(world.root), later, 0) == 0
+    assert prune(inbox._mirror, world.settings.jobs_root, str(world.root), later, 2) == 1
+    assert os.listdir(world.settings.jobs_root) == [running]
+    assert world.files("processed") == [f"{WHERE}/{running}/prompt.md"]
+    assert world.files("finished") == [f"{WHERE}/x.done.md"]
+
+
+def test_names_beside_each_other() -> None:
+    assert beside("a/b/x.prompt.md", "error") == "a/b/x.error.md"
+
+
+def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mam.inbox import putting, tree
+
+    inbox = world.open()
+    world.drop()
+    inbox.turn()
+    job_id = world.only_job().job_id
+    world.registry().complete(job_id)
+    write = tree.write_new
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(putting, "write_new", refuse)
+    inbox.turn({job_id})
+    assert any("No space left" in words for words in world.complaints)
+    assert world.files("inbox") == [f"{WHERE}/x.running.md"]
+    monkeypatch.setattr(putting, "write_new", write)
+    inbox.turn(set())
+    assert world.files("finished") == [f"{WHERE}/x.done.md"]
+
+
+def test_what_another_watcher_took_and_left_is_told_by_the_one_that_stays(world: World) -> None:
+    stays, goes = world.open(), world.open()
+    stays.turn()
+    world.drop()
+    goes.turn()
+    world.registry().complete(world.only_job().job_id)
+    goes.close()
+    stays.turn(set())
+    stays.turn(set())
+    assert world.files("finished") == [f"{WHERE}/x.done.md"]

@@ -1,0 +1,121 @@
+"""A tree, a store and an inbox over them, without a worker: tests say themselves what becomes of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from mam.inbox.keeping import Inbox
+from mam.inbox.mirror import MOVES, problem_of
+from mam.inbox.settings import Settings
+from mam.registry import Registry
+from mam.stores.files.store import FilesStore, create_files_store
+from mam.stores.port import Query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mam.inbox.ledger import Claim
+    from mam.jobs.record import Job
+
+WHERE = "acme/shop/main"
+
+
+def fork() -> int:
+    """The test runner has threads; the child uses none of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return os.fork()
+
+
+class World:
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.folder = folder
+        self.root = folder / "root"
+        self.inbox = self.root / "inbox"
+        self.root.mkdir(exist_ok=True)
+        self.jobs = folder / "jobs"
+        create_files_store(str(self.jobs))
+        self.settings = Settings(
+            **{
+                "root": str(self.root),
+                "agent": "shell",
+                "uids": frozenset({os.geteuid()}),
+                "repos": {},
+                "settle_seconds": 0.0,
+                "linger_seconds": 0.0,
+                "jobs_root": str(self.root / ".queue" / "jobs"),
+                **settings,
+            }
+        )
+        self.told: list[tuple[str, str, str]] = []
+        self.complaints: list[str] = []
+        self._opened: list[Inbox | FilesStore] = []
+
+    def registry(self) -> Registry:
+        store = FilesStore(str(self.jobs))
+        self._opened.append(store)
+        return Registry(store)
+
+    def open(self, registry: Registry | None = None) -> Inbox:
+        """What the next process would have."""
+        inbox = Inbox(self.settings, registry or self.registry(), self._tell, self.complaints.append)
+        self._opened.append(inbox)
+        return inbox
+
+    def close(self) -> None:
+        for opened in self._opened:
+            opened.close()
+        self._opened.clear()
+
+    def _tell(self, what: str, claim: Claim, _job: Job | None, words: str) -> None:
+        self.told.append((what, claim.rel, words))
+
+    def drop(self, name: str = "x.prompt.md", content: str | bytes = "do it\n", where: str = WHERE) -> Path:
+        """Whole and settled: it comes by rename, and is a minute old."""
+        folder = self.inbox / where
+        folder.mkdir(parents=True, exist_ok=True)
+        hidden = folder / ".being-written"
+        hidden.write_bytes(content if isinstance(content, bytes) else content.encode())
+        a_minute_ago = time.time() - 60
+        os.utime(hidden, (a_minute_ago, a_minute_ago))
+        hidden.rename(folder / name)
+        return folder / name
+
+    def all_jobs(self) -> list[Job]:
+        return sorted(self.registry().select(Query()), key=lambda job: job.number)
+
+    def only_job(self) -> Job:
+        (job,) = self.all_jobs()
+        return job
+
+    def files(self, below: str) -> list[str]:
+        """Everything below a directory of the root, without what mam hides."""
+        top = self.root / below
+        found = [path for path in top.rglob("*") if path.is_file() and not path.name.startswith(".")]
+        return sorted(str(path.relative_to(top)) for path in found)
+
+    def mirrored(self, job_id: str) -> dict[str, Any]:
+        """job.json of a job, which holds what the seed promises about it."""
+        folder = self.root / ".queue" / "jobs" / job_id
+        record: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
+        assert sorted(os.listdir(folder)) == ["job.json", "state"]
+        assert problem_of(record, job_id) is None
+        assert (folder / "state").read_text().strip() == record["state"]
+        assert record["state"] in MOVES
+        assert ("processed_path" in record) == (record["state"] == "succeeded")
+        assert ("failure_reason" in record) == (record["state"] == "failed_final")
+        assert ("archived_path" in record) == (record["state"] == "failed_final")
+        assert record["inbox_file"] == str(self.inbox / record["inbox_rel"])
+        return record
+
+    def steady(self) -> Inbox:
+        """After somebody was cut off: the next process does what is left, and then nothing is left to do."""
+        inbox = self.open()
+        inbox.turn()
+        inbox.turn()
+        assert not inbox.troubles, inbox.troubles
+        return inbox
