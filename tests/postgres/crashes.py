@@ -26,14 +26,16 @@ Disturb = Callable[[str, str], None]
 
 class DisturbedActing(Acting):
     """Statements travel together, so those of one trip have the same before and after. A transaction begins with its
-    first trip and is committed by its last, without a word; here both are said."""
+    first trip and is committed by its last, without a word; here both are said. Where nothing was written there is
+    nothing to commit: that one ends."""
 
     disturb: Disturb | None = None
 
     def _trip(self, sent: Sequence[Any], *, ends: bool) -> list[Any]:
         statements = [" ".join(statement.text.split()) for statement, _values in sent]
         if self._in_act:
-            statements = ["BEGIN"] * (not self._asked) + statements + ["COMMIT"] * ends
+            end = "COMMIT" if sent or self._wrote else "END"
+            statements = ["BEGIN"] * (not self._asked) + statements + [end] * ends
         self._tell(statements, BEFORE)
         rows = super()._trip(sent, ends=ends)
         self._tell(statements, AFTER)
@@ -49,6 +51,10 @@ class DisturbedStore(PostgresStore):
     """A store whose statements somebody watches, and may spoil."""
 
     acting = DisturbedActing
+
+    def forget(self) -> None:
+        """As one that has written none of the jobs itself, and asks before it ends one."""
+        self._known.clear()
 
     @property
     def disturb(self) -> Disturb | None:

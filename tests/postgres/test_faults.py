@@ -203,6 +203,7 @@ def test_a_server_that_stays_away_is_reported_and_nothing_is_half_done(
         for word, when in (("BEGIN", BEFORE), ("pg_current_xact_id", AFTER), ("COMMIT", BEFORE), ("COMMIT", AFTER)):
             expected, _moments = crashing.undisturbed(verb)
             cast = crashing.cast()
+            crashing.store.forget()
 
             def die_unheard(when: str = when) -> None:
                 crash(server)
