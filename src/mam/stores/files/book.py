@@ -20,8 +20,9 @@ from mam.jobs.change import Change
 from mam.jobs.record import parse_job
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, settle
+from mam.stores.beside import make_directories
 from mam.stores.common import changed_fields, event_of
-from mam.stores.files.directory import Directory, make_directories
+from mam.stores.files.directory import Directory
 from mam.stores.files.index import NO_STAMP, Applied, DatabaseError, Index, digest
 from mam.stores.files.journal import Journal
 from mam.stores.files.records import Records

@@ -74,26 +74,6 @@ class Directory:
         return UNKNOWN if self._disturbed or self.modified_ns() != self._expected else self._expected
 
 
-def make_directories(path: str) -> bool:
-    """The directory and what is missing above it, private to the user. Whether anything was made."""
-    if os.path.isdir(path):
-        return False
-    parent = os.path.dirname(os.path.abspath(path))
-    make_directories(parent)
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        if os.path.isdir(path):
-            return False
-        raise StoreUnavailable(store=path, problem="something that is not a directory is in its place") from None
-    except OSError as error:
-        raise StoreUnavailable(store=path, problem=f"cannot be made: {error.strerror}") from None
-    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    os.fsync(descriptor)
-    os.close(descriptor)
-    return True
-
-
 def _open(path: str) -> int:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -115,6 +115,12 @@ class Journal:
             )
         self._cut(place.offset, tail)
 
+    def cut_unfinished_line(self) -> None:
+        """A frame is written with its newline: what has none at the end was never acknowledged, and is no damage."""
+        content = self._tail(0)
+        whole = content.rfind(b"\n") + 1
+        self._cut(whole, content[whole:])
+
     def go_on_after_loss(self, next_entry: int) -> None:
         """Somebody has cut acknowledged frames off. What is left of the last one is put aside; a new segment begins.
 

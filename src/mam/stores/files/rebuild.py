@@ -50,6 +50,7 @@ class _History:
 
 
 def index_from_records(book: Book) -> Applied:
+    book.journal.cut_unfinished_line()
     history = _History(book)
     book.index.clear()
     book.applied = Applied(

@@ -11,10 +11,11 @@ from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly
 from mam.jobs import acts
 from mam.jobs.claiming import claimable
 from mam.jobs.pause import passed_over, seconds_until_lifted
+from mam.stores.beside import make_directories
 from mam.stores.common import check_exclusive, checked_needed, claimed, matches, soonest
 from mam.stores.files.book import INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
-from mam.stores.files.directory import Directory, make_directories
+from mam.stores.files.directory import Directory
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
 from mam.stores.files.journal import parse_place

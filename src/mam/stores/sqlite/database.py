@@ -8,6 +8,7 @@ import time
 import apsw
 
 from mam.errors import StoreMissing, StoreUnavailable
+from mam.stores.beside import make_directories
 from mam.stores.sqlite.place import network_file_system
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ def create_database(path: str, journal_id: str, wait_seconds: float = 10.0) -> b
     made = not os.path.exists(path)
     _check_place(path)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_directories(os.path.dirname(path))
         if made:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except OSError as error:
