@@ -11,6 +11,7 @@ import stat
 import time
 
 from mam.errors import StoreMissing, StoreUnavailable
+from mam.writing import close_quietly
 
 UNKNOWN = -1
 """A time that no directory shows: the next look at it will be a thorough one."""
@@ -25,9 +26,9 @@ class Directory:
         self._disturbed = False
 
     def close(self) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            close_quietly(descriptor)
 
     __del__ = close  # a store that is simply dropped keeps nothing open
 

@@ -12,7 +12,7 @@ from mam.errors import StoreDamaged, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.beside import sync_directory
 from mam.stores.files.frames import frame, unframe
-from mam.writing import write_all
+from mam.writing import close_quietly, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Journal:
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            close_quietly(descriptor)
 
     __del__ = close  # a store that is simply dropped keeps nothing open
 

@@ -17,6 +17,7 @@ from mam.stores.sql.gate import __file__ as gate_module
 from mam.stores.sql.queries import load_queries
 from mam.stores.sql.store import PAGE, SqlStore
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
+from mam.writing import close_quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,9 +198,9 @@ class SqliteStore(SqlStore):
             pass  # nobody waits longer than a nap
 
     def _muffle(self) -> None:
-        if self._bell_descriptor >= 0:
-            os.close(self._bell_descriptor)
-            self._bell_descriptor = -1
+        descriptor, self._bell_descriptor = self._bell_descriptor, -1
+        if descriptor >= 0:
+            close_quietly(descriptor)
 
     def _connection(self) -> apsw.Connection:
         if self._database is None:
