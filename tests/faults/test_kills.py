@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +13,7 @@ from mam.jobs.pause import Pause
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
-from tests.faults.homes import HOMES, Home, copied, quick_place
+from tests.faults.homes import HOMES, Home, copied
 from tests.faults.judging import check_store, check_story, looked_at
 from tests.faults.killing import kill_points
 from tests.stories import WRITERS, Cast
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
 SEAMS = [(home, seam) for home in HOMES.values() for seam in home.seams]
 LEAST_STEPS = {"call": 15, "statement": 4, "write": 5}
 at_every_seam = pytest.mark.parametrize(("home", "seam"), SEAMS, ids=[f"{home.name}-{seam}" for home, seam in SEAMS])
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with TemporaryDirectory(prefix="mam-kills-", dir=quick_place()) as folder:
-        yield Path(folder)
 
 
 @pytest.mark.parametrize("verb", WRITERS)

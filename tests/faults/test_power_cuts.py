@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from mam.registry import Registry
 from tests.faults.cutting import cut_everywhere
 from tests.faults.dose import DOSE
-from tests.faults.homes import HOMES, Home, quick_place
+from tests.faults.homes import HOMES, Home
 from tests.faults.judging import check_store
 from tests.faults.power import power_cuts
 from tests.faults.recording import ROOT, Made, Renamed, Said, Step, Synced, Wrote
 
 ACTS = 8
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with TemporaryDirectory(prefix="mam-power-", dir=quick_place()) as folder:
-        yield Path(folder)
 
 
 @pytest.mark.parametrize("seed", range(1, DOSE + 1))
