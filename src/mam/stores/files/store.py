@@ -233,11 +233,13 @@ class FilesStore:
             catch_up(book, thoroughly=thoroughly)
             return do(book)
         except OSError as error:
-            self._close_book()  # what is open may be part of the trouble
+            self._distrust()
             raise _unavailable(self.address, error) from None
         finally:
             if self._book is not None:
                 self._book.index.roll_back()
+                if self._book.behind:
+                    self._distrust()
 
     def _opened(self) -> Book:
         if not self._directory.is_still():
@@ -251,6 +253,12 @@ class FilesStore:
         if self._book is not None:
             self._book.close()
             self._book = None
+
+    def _distrust(self) -> None:
+        """What is open may be part of the trouble, and what could not be synced is not synced again on the same
+        descriptor: the kernel may have called it clean."""
+        self._close_book()
+        self._directory.close()
 
     def _notice_fork(self) -> None:
         """A child must not use its parent's connection, nor wait for a thread that only its parent has."""
@@ -278,7 +286,11 @@ class FilesStore:
             pass
 
     def _records(self) -> Records:
-        return self._book.records if self._book is not None else Records(self._directory)
+        if self._book is not None:
+            return self._book.records
+        if not self._directory.is_still():
+            self._directory = Directory(self.address)
+        return Records(self._directory)
 
 
 def _register(book: Book, draft: Job) -> Registration:

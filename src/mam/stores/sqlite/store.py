@@ -215,6 +215,14 @@ class SqliteStore(SqlStore):
                 self._database.close()
                 self._database = None
 
+    def _distrust(self) -> None:
+        """After an error of the disk. What could not be synced is not synced again on the same descriptor, also not by
+        the farewell of the connection: the kernel may have called it clean."""
+        if self._database is not None:
+            self._database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self._database.close(True)
+            self._database = None
+
     def _begin_anew(self) -> None:
         """In a forked child: no thread of the parent's is here, and what it watched is not ours."""
         self._threads = RLock()
@@ -232,4 +240,6 @@ class SqliteStore(SqlStore):
             try:
                 return self._connection().execute(_QUERIES[query], values).fetchall()
             except apsw.Error as error:
+                if isinstance(error, apsw.IOError):
+                    self._distrust()
                 raise unavailable(self._path, error, self._wait_seconds) from None
