@@ -1,4 +1,4 @@
-"""Fixtures that the faults share with the tests of the stores, and a place in memory for those that end processes only."""
+"""Fixtures that the faults share with the stores' tests, and a place in memory for faults that end processes only."""
 
 from __future__ import annotations
 

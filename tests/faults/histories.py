@@ -227,7 +227,9 @@ def _calls(notes: Path) -> list[tuple[str, Call]]:
         if line[0] != "asked":
             continue
         _, verb, job_id, attempt, asked = line
-        told = lines[place + 1] if place + 1 < len(lines) and lines[place + 1][0] == "told" else ["told", None, inf]
+        told: list[Any] = (
+            lines[place + 1] if place + 1 < len(lines) and lines[place + 1][0] == "told" else ["told", None, inf]
+        )
         answer = tuple(told[1]) if isinstance(told[1], list) else told[1]
         call = Call(
             verb=verb, asked=asked, answered=told[2], attempt=attempt, lease=LEASE - SLACK, answer=answer

@@ -1,4 +1,4 @@
-"""Many processes, killed, stopped past their lease, lied to by the clock: one caller after the other explains it all."""
+"""Many processes, killed, stopped past their lease, lied to by the clock: one after the other would explain it all."""
 
 from __future__ import annotations
 

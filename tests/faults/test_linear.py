@@ -20,8 +20,8 @@ CLAIMED = call("claim", 2, 3, ("running", 1, 0))
 GOOD = {
     "nothing happened": [],
     "one life": [
-        REGISTERED, CLAIMED, call("publish", 4, 5, ("running", 1, 1), 1), call("complete", 6, 7, ("completed", 1, 2), 1),
-        call("get", 8, 9, ("completed", 1, 2)),
+        REGISTERED, CLAIMED, call("publish", 4, 5, ("running", 1, 1), 1),
+        call("complete", 6, 7, ("completed", 1, 2), 1), call("get", 8, 9, ("completed", 1, 2)),
     ],
     "a reader before it was there": [call("get", 0, 5, UNKNOWN), REGISTERED],
     "two who register": [call("register", 0, 9, EXISTS), call("register", 0, 9, ("pending", 0, 0))],
@@ -33,7 +33,8 @@ GOOD = {
     ],
     "late, and nobody had noticed": [REGISTERED, CLAIMED, call("complete", 50, 51, ("completed", 1, 1), 1)],
     "the same ending again": [
-        REGISTERED, CLAIMED, call("complete", 4, 5, ("completed", 1, 1), 1), call("complete", 6, 7, ("completed", 1, 1), 1),
+        REGISTERED, CLAIMED, call("complete", 4, 5, ("completed", 1, 1), 1),
+        call("complete", 6, 7, ("completed", 1, 1), 1),
     ],
     "called off, and the holder hears of it": [
         REGISTERED, CLAIMED, call("cancel", 4, 5, ("cancelled", 1, 1)), call("complete", 6, 7, LOST, 1),

@@ -1,4 +1,4 @@
-"""The real command under strace: killed before, or given an error by, any of the calls with which it touches a store."""
+"""The real command under strace: killed before, or given an error by, any call with which it touches a store."""
 
 from __future__ import annotations
 
