@@ -139,18 +139,23 @@ class Journal:
         return os.pread(self._descriptor, max(0, size - offset), offset)
 
     def _cut(self, offset: int, tail: bytes) -> None:
-        if not tail:
+        if tail:
+            self._put_aside(f"journal-{self.first}-{offset}.torn", tail)
+            os.ftruncate(self._descriptor, offset)
+            os.fdatasync(self._descriptor)
+
+    def _put_aside(self, name: str, content: bytes) -> None:
+        """Nothing is thrown away: somebody may want to know what was there."""
+        if not content:
             return
         aside = self._path(QUARANTINE)
         os.makedirs(aside, mode=0o700, exist_ok=True)
-        name = os.path.join(aside, f"journal-{self.first}-{offset}.torn")
+        name = os.path.join(aside, name)
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            write_all(descriptor, tail)
+            write_all(descriptor, content)
         finally:
             os.close(descriptor)
-        os.ftruncate(self._descriptor, offset)
-        os.fdatasync(self._descriptor)
 
     def _read_segment(
         self, first: int, name: str, begin: int, stop: int | None, damaged: Callable[[StoreDamaged], None]
@@ -207,6 +212,7 @@ class Journal:
         os.close(descriptor)
         if content.count(b"\n") > 1:
             raise StoreDamaged(file=self._path(ACTIVE), offset=0, problem="its first line is not whole")
+        self._put_aside("journal-headless.torn", content)
         return self._begin(new_id, 1)
 
     def _begin(self, new_id: str, first: int) -> int:

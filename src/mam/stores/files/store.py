@@ -177,7 +177,7 @@ class FilesStore:
         end = parse_place(self.end())
         begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
-        for frame, behind in self._opened().journal.read(place, end, _go_on):
+        for frame, behind in self._opened().journal.read(place, end, self._note_damage):
             for rank, entry in enumerate(frame, start=1):
                 if rank > skip:
                     yield _entry(entry, str(behind) if rank == len(frame) else f"{place}+{rank}")
@@ -221,7 +221,10 @@ class FilesStore:
                     raise _unavailable(self.address, error) from None
                 # The index is only a cache; nothing was committed by whoever could not read it.
                 self._close_book()
-                put_aside(os.path.join(self.home, INDEX))
+                try:
+                    put_aside(os.path.join(self.home, INDEX))
+                except OSError as problem:
+                    raise _unavailable(self.address, problem) from None
             try:
                 return self._try(do, thoroughly)
             except DatabaseError as error:
@@ -282,6 +285,13 @@ class FilesStore:
         """For `problems` to tell, unless the store cannot be written."""
         try:
             self._alone(lambda book: book.note_bad(job_id, bad))
+        except StoreUnavailable:
+            pass
+
+    def _note_damage(self, damage: StoreDamaged) -> None:
+        """A follower wants what can still be read; `problems` tells of the rest."""
+        try:
+            self._alone(lambda book: book.note_damage(damage))
         except StoreUnavailable:
             pass
 
@@ -347,7 +357,3 @@ def _unavailable(address: str, error: OSError | DatabaseError) -> StoreUnavailab
     full = error.errno in (ENOSPC, EDQUOT, EROFS) if isinstance(error, OSError) else "full" in problem
     # What cannot be written can still be read.
     return (StoreReadOnly if full else StoreUnavailable)(store=address, problem=problem)
-
-
-def _go_on(_damage: StoreDamaged) -> None:
-    """A follower wants what can still be read; `problems` tells of the rest."""

@@ -28,8 +28,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 def open_database(path: str, wait_seconds: float) -> apsw.Connection:
     """An existing database of mam's, of this version's schema."""
-    if not os.path.exists(path):
-        raise StoreMissing(store=address_of(path))
     _check_place(path)
     _check_file(path)
     try:
@@ -135,7 +133,12 @@ def _check_place(path: str) -> None:
 
 
 def _check_file(path: str) -> None:
-    found = os.stat(path)
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise StoreMissing(store=address_of(path)) from None
+    except OSError as error:  # the disk is at fault, and to make a new store would be no help
+        raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
     if found.st_uid != os.geteuid():
         raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
 

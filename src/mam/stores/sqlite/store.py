@@ -179,7 +179,7 @@ class SqliteStore(SqlStore):
                 self._rows("commit")
             except BaseException:
                 self._boot_id = None  # what was not committed has to be done again
-                if self._connection().in_transaction:
+                if self._database is not None and self._database.in_transaction:
                     self._rows("roll back")
                 raise
             if self._connection().total_changes() != before:
@@ -216,10 +216,9 @@ class SqliteStore(SqlStore):
                 self._database = None
 
     def _distrust(self) -> None:
-        """After an error of the disk. What could not be synced is not synced again on the same descriptor, also not by
-        the farewell of the connection: the kernel may have called it clean."""
+        """After an error of the disk. The log may hold a commit whose sync failed: in memory it looks whole, and who
+        opens the log next would build on it. To close carries over what is durable and puts an end to the rest."""
         if self._database is not None:
-            self._database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._database.close(True)
             self._database = None
 
