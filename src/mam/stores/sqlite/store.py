@@ -148,6 +148,11 @@ class SqliteStore(SqlStore):
             self._boot_id = moment.boot_id
         return self._look_by(moment, request, limit)
 
+    def due_in(self) -> float | None:
+        if self.clock.now().boot_id != self._boot_id:
+            self._act(lambda: self._look(None, 0))  # leases of another boot are kept by a clock that is gone
+        return super().due_in()
+
     def _to_change(self, job_id: str) -> tuple[Row, Moment]:
         rows = self._rows("job to change", job_id=job_id)
         if not rows:
