@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from tests.faults.cutting import cut_everywhere
 from tests.faults.dose import DOSE
 from tests.faults.homes import HOMES, Home
 from tests.faults.judging import check_store
-from tests.faults.power import power_cuts
-from tests.faults.recording import ROOT, Made, Renamed, Said, Step, Synced, Wrote
+from tests.faults.keeping import kept
+from tests.faults.power import power_cuts, written
+from tests.faults.recording import ROOT, Made, Renamed, Said, Step, Synced, Wrote, recorded
 
 ACTS = 8
 
@@ -40,6 +42,22 @@ def test_a_torn_tail_without_an_index_is_no_damage(folder: Path) -> None:
     check_store(home, folder, store)
     store.close()
     assert [file.read_bytes() for file in (hidden / "quarantine").iterdir()] == [b'12345678 [{"number":2,"job_']
+
+
+@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+def test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut(folder: Path, home: Home) -> None:
+    """Secrets and pauses: each is acknowledged by its own name, and is there on every disk from then on."""
+    root, after = folder / "root", folder / "after"
+    root.mkdir()
+    steps = recorded(["tests.faults.keeping", home.name, str(root / "place")], root)
+    for cutting in power_cuts(steps, random.Random(1), mixes=1):
+        if not cutting.heard:
+            continue
+        written(cutting.disk, after)
+        store = home.open(after / "place")
+        assert set(cutting.heard) <= {f"{name}\n" for name in kept(store)}, cutting.told
+        store.close()
+        shutil.rmtree(after)
 
 
 # -- the judge of disks, judged ----------------------------------------------------------------------------------------

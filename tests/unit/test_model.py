@@ -204,7 +204,7 @@ class StoreBesideModel(RuleBasedStateMachine):
             model(expected, attempt)
         except (Lost, No) as no:
             self._is_refused(lambda: act(job_id, attempt), code=4 if isinstance(no, Lost) else 1)
-            assert (self.store.get(job_id), self.store.end()) == (before, end)
+            assert (self.store.get(job_id), list(self.store.entries(end))) == (before, [])
             return None
         return act(job_id, attempt)
 

@@ -1,0 +1,70 @@
+"""`make mutants`: puts each seeded fault into a copy of the project and lets the test that must catch it run there.
+
+python -m tests.faults.mutants [WORD …]     all, or those whose name has one of the words; writes the table in
+                                            docs/guarantees.md when all were tried
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.faults.counting import write_between
+from tests.faults.seeded import MUTANTS, Mutant
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST = 900.0
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
+    survivors = []
+    rows = ["| fault | caught by |", "|---|---|"]
+    for place, mutant in enumerate(chosen, start=1):
+        began = time.monotonic()
+        found = caught(mutant)
+        seconds = time.monotonic() - began
+        told = f"caught by {found}" if found else f"SURVIVED {mutant.caught_by}"
+        print(f"{place:3}/{len(chosen)} {mutant.name}: {told} ({seconds:.0f} s)", flush=True)
+        rows.append(f"| {mutant.name} | `{found or 'nobody'}` |")
+        if not found:
+            survivors.append(mutant)
+    if not words:
+        told = f"{len(chosen) - len(survivors)} of {len(chosen)} are caught."
+        write_between("mutants", "\n".join((told, "", *rows)))
+    sys.exit(1 if survivors else 0)
+
+
+def caught(mutant: Mutant) -> str | None:
+    """The first test that went red, or None."""
+    with TemporaryDirectory(prefix="mam-mutant-") as folder:
+        copy = Path(folder) / "mam"
+        ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".bench", ".faults", ".hypothesis")
+        shutil.copytree(ROOT, copy, ignore=ignored)
+        file = copy / mutant.file
+        file.write_text(applied(mutant, file.read_text(encoding="utf-8")), encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": f"{copy / 'src'}:{copy}", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=no"]
+        ran = subprocess.run(
+            [*command, mutant.caught_by], cwd=copy, env=environment, capture_output=True, text=True, timeout=LONGEST,
+            check=False,
+        )  # fmt: skip
+    red = re.search(r"^(?:FAILED|ERROR) (\S+?)(?:\[| |$)", ran.stdout, re.MULTILINE)
+    assert red or ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+    return red[1] if red else None
+
+
+def applied(mutant: Mutant, source: str) -> str:
+    assert source.count(mutant.old) == 1, f"{mutant.name}: its place in {mutant.file} is not there, or not the only one"
+    return source.replace(mutant.old, mutant.new)
+
+
+if __name__ == "__main__":
+    main()
