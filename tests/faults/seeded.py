@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mam.frozen import Frozen
 
-FAULTS = "tests/faults"
+FAULTS, WORK = "tests/faults", "/".join(("tests", "work"))
 CUTS = f"{FAULTS}/test_power_cuts.py::test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave"
 FILES, SQLITE = "src/mam/stores/files", "src/mam/stores/sqlite"
 
@@ -124,7 +124,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a process is known by its pid alone", file="src/mam/machine/processes.py",
-        old="and named(entry) == process", new="", caught_by="tests/work/test_processes.py",
+        old="and named(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
     ),
     Mutant(
         name="a short write is not finished", file="src/mam/writing.py",
