@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The old audit helpers by their old names. What they do is in `mam.compat`; where they do it is `LOGS_DIR`."""
+"""The old helpers by their old names. What they do is in `mam.compat`; where the audit log is, `LOGS_DIR` says."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ LOGS_DIR = compat.default_logs_dir()
 """Read at every call, so that a script may set it."""
 
 update_job_status = compat.update_status
+broker_config_from_env = compat.broker_config_from_env
+verify_hmac = compat.verify_hmac
 
 
 def job_log_path(job_id: str) -> Path:

@@ -20,15 +20,16 @@ Story = list[tuple[tuple[object, ...], ...]]
 
 
 class Cast:
-    """The jobs of one run, under a label of their own: one runs and has spoken, one is pending, one's lease is over,
-    one has ended."""
+    """The jobs of one run, under a label of their own: one is held by a session and has spoken, one is pending, one's
+    lease is over, one has ended."""
 
     def __init__(self, registry: Registry, label: str) -> None:
         self.label = label
+        self.agent = label.replace(" ", "-")
         self.ended = self._job(registry)
         registry.cancel(self.ended)
         self.running = self._job(registry)
-        registry.pick(label, owner="me")
+        registry.pick(label, owner="me", session=(self.agent, "first"))
         registry.publish(self.running, event="started", attempt=1)
         self.lost = self._job(registry)
         registry.pick(label, owner="me")
@@ -62,6 +63,10 @@ WRITERS: dict[str, Verb] = {
         prompt="new", agent="codex", label=cast.label, key=f"key of {cast.label}"
     ),
     "pick": lambda registry, cast: registry.pick(cast.label, owner="me"),
+    "pick in a new session": lambda registry, cast: registry.pick(
+        cast.label, owner="me", session=(cast.agent, "second")
+    ),
+    "announce": lambda registry, cast: registry.announce(cast.agent, "second"),
     "sweep": lambda registry, cast: registry.sweep(),
     "heartbeat": lambda registry, cast: registry.heartbeat(cast.running, attempt=1),
     "publish": lambda registry, cast: registry.publish(cast.running, event="progress", attempt=1),

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from mam import config, errors
 from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS
+from mam.agents import errors as agent_errors
+from mam.cli.agents import SUBVERBS
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
 from mam.config_tables import COMMAND_KEYS
 from mam.events.event import EVENTS
@@ -48,8 +50,9 @@ ENVIRONMENT = {
     "MAM_REQUIRE_ATTEMPT": "Wins over `require_attempt`; 1 or 0.",
     "MAM_LOCK_WAIT_SECONDS": "Wins over `lock_wait_seconds`.",
     "MAM_ON_IDLE": "Wins over `on_idle`; show or stop.",
-    "MAM_AGENTS_DIR": "The directory of live sessions, absolute; else `mam/live_agents` of the user's data.",
-    "MAM_AGENT_ID": "The session this process belongs to, as `mam agents start` named it.",
+    "MAM_AGENTS_DIR": "Where the directory of live sessions is, absolute; else `mam/agents` in XDG_STATE_HOME.",
+    "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it. Stands in for "
+    "AGENT, and with MAM_GENERATION for the session that `mam pick` claims for.",
     "MAM_AGENT_PREFIX": "What is written before the names of sessions: `MAM` or `HOUMAO`.",
     "MAM_GENERATION": "The life of that session.",
     "MQTT_BROKER": "The broker, host or host:port; MQTT_PORT, MQTT_TLS, MQTT_USERNAME, MQTT_CA_CERTS, MQTT_CERTFILE, "
@@ -103,6 +106,8 @@ LINE_SENTENCES = {
     "settled": "All that it comes after has ended; now it waits for its start time.",
     "refused": "A write that came too late (`verb`, `why`), or a status another program wrote that may not follow.",
     "removed": "Another program removed the record.",
+    "migrated": "It came whole from another registry, in this `status`; its events follow, unless this log has them.",
+    "archived": "It had ended, and left the registry for its archive.",
     "received": "What a subscriber heard. Nothing in this version writes it but `append_event` of the old helpers.",
 }
 NOT_COPIED = {"renewed": "A heartbeat. In the journal only; the audit log does without."}
@@ -135,14 +140,17 @@ def _verbs() -> str:
     for title, verbs in (("First", FIRST_VERBS), ("More", MORE_VERBS)):
         links = " · ".join(f"[{verb}](#mam-{verb})" for verb in verbs)
         parts.append(f"{title}: {links}\n")
-    parts.extend(f"### mam {verb}\n\n```text\n{_help(verb)}```\n" for verb in FIRST_VERBS + MORE_VERBS)
+    for verb in FIRST_VERBS + MORE_VERBS:
+        parts.append(f"### mam {verb}\n\n```text\n{_help(verb)}```\n")
+        if verb == "agents":
+            parts.extend(f"#### mam agents {one}\n\n```text\n{_help(verb, one)}```\n" for one in SUBVERBS)
     return "\n".join(parts)
 
 
-def _help(verb: str) -> str:
+def _help(*verb: str) -> str:
     env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "NO_COLOR": "1"}
     ran = subprocess.run(
-        [sys.executable, "-m", "mam", verb, "--help"], capture_output=True, text=True, check=True, env=env
+        [sys.executable, "-m", "mam", *verb, "--help"], capture_output=True, text=True, check=True, env=env
     )
     return _same_for_all_pythons(ran.stdout)
 
@@ -164,8 +172,10 @@ def _same_for_all_pythons(text: str) -> str:
 
 
 def error_classes() -> list[type[errors.MamError]]:
-    found = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.MamError)]
-    return [kind for kind in found if kind is not errors.MamError]
+    """Those of mam, and behind them those that only the sessions of agents know."""
+    found = [*vars(errors).values(), *vars(agent_errors).values()]
+    kinds = [kind for kind in found if isinstance(kind, type) and issubclass(kind, errors.MamError)]
+    return [kind for kind in dict.fromkeys(kinds) if kind is not errors.MamError]
 
 
 def sentence_of(kind: type[errors.MamError]) -> str:
@@ -181,7 +191,8 @@ def _exits() -> str:
             rows.append(f"| {code} | | {OTHER_EXITS[code]} |")
     return (
         "## Exit codes\n\nWhat goes wrong is one line on stderr and one of these codes. Names in braces are filled\n"
-        "in. The classes are those of `mam.errors`, for programs that import mam.\n\n" + "\n".join(rows) + "\n"
+        "in. The classes are those of `mam.errors` and, of sessions, of `mam.agents.errors`, for programs that import\n"
+        "mam.\n\n" + "\n".join(rows) + "\n"
     )
 
 

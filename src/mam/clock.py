@@ -43,7 +43,7 @@ class SystemClock:
     """The real thing."""
 
     def now(self) -> Moment:
-        return Moment(wall_ms=time.time_ns() // 1_000_000, boot_ms=_boot_ms(), boot_id=boot_id())
+        return Moment.of({"wall_ms": time.time_ns() // 1_000_000, "boot_ms": _boot_ms(), "boot_id": boot_id()})
 
     def new_id(self) -> str:
         return os.urandom(16).hex()
@@ -52,16 +52,34 @@ class SystemClock:
         return int.from_bytes(os.urandom(4), "big") / 2**32
 
 
+_written_second = (0, "1970-01-01T00:00:00Z")
+_written_milli = (0, "1970-01-01T00:00:00.000Z")
+"""What was written last, and is likely to be asked for next: an act writes the same second half a dozen times."""
+
+
 def iso_second(wall_ms: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall_ms // 1000))
+    global _written_second
+    second, text = _written_second
+    if second != wall_ms // 1000:
+        second = wall_ms // 1000
+        text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+        _written_second = (second, text)
+    return text
 
 
 def iso_milli(wall_ms: int) -> str:
-    return f"{iso_second(wall_ms)[:-1]}.{wall_ms % 1000:03d}Z"
+    global _written_milli
+    text = f"{iso_second(wall_ms)[:-1]}.{wall_ms % 1000:03d}Z"
+    if len(text) == 24:  # else it is a year that mam does not read
+        _written_milli = (wall_ms, text)
+    return text
 
 
 def parse_time(text: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time with a zone; ValueError without one."""
+    wall_ms, written = _written_milli
+    if written == text:
+        return wall_ms
     if len(text) in (20, 24) and text[10] == "T" and text[-1] == "Z":
         return _parse_own_form(text)
     from datetime import datetime  # only for times that mam did not write itself
@@ -90,9 +108,11 @@ def _days(year: int, month: int, day: int) -> int:
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 719_469
 
 
+_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 def _boot_ms() -> int:
-    which = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime_ns(which) // 1_000_000
+    return time.clock_gettime_ns(_SINCE_BOOT) // 1_000_000
 
 
 _boot_id: str | None = None

@@ -115,6 +115,34 @@ def _text(directory: Directory) -> str | None:
     return None if directory is None else os.fspath(directory)
 
 
+# -- the news --------------------------------------------------------------------------------------------------------
+
+
+def broker_config_from_env() -> Record:
+    """How the broker is reached, by the environment and then `[broker]` in the user's settings; a host of None means
+    that there is none. The one value to keep to oneself is `password`."""
+    from mam.bus.settings import Broker, configured
+
+    found = configured(load_config().broker)
+    names = [name for name in Broker.all_fields if name not in ("insecure", "everybody")]
+    return {name: None if found is None else getattr(found, name) for name in names}
+
+
+def verify_hmac(message: bytes | str | Record, token: str) -> bool:
+    """Whether a message is signed with the job's token. Bytes as they came are certain; an object is taken as mam would
+    send it."""
+    from mam.events.wire import Unusable, parse_wire
+    from mam.writing import to_bytes
+
+    try:
+        if not isinstance(message, bytes):
+            message = message.encode() if isinstance(message, str) else to_bytes(message)
+        parse_wire(message, token)
+    except (Unusable, TypeError, ValueError):
+        return False
+    return True
+
+
 # -- the audit log; every writer is best effort ------------------------------------------------------------------------
 
 

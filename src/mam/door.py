@@ -97,11 +97,14 @@ class DoorRegistry(Registry):
         except NotHere as refusal:
             return self._store(refusal).fail(job, reason=reason, attempt=attempt, retryable=retryable)
 
-    def register(self, *, prompt: str, agent: str, job_id: str | None = None, **choices: Any) -> Registration:
+    def register(
+        self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any
+    ) -> Registration:
         """A child of the door's job; the worker says so itself, whatever is said here."""
         if job_id is not None:
             choices["job_id"] = job_id
-        answer = self._ask("register", _body("prompt", prompt), agent=agent, choices=choices, whole=self._whole)
+        words = {"agent": agent, "choices": choices, "whole": self._whole, **({"sign": True} if sign else {})}
+        answer = self._ask("register", _body("prompt", prompt), **words)
         return SimpleNamespace(job=_told(answer["job"]), created=answer["created"])  # type: ignore[return-value]
 
     # -- reading -------------------------------------------------------------------------------------------------

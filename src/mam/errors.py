@@ -64,6 +64,12 @@ class ClaimLost(MamError):
     exit_code = 4
 
 
+class GenerationLost(MamError):
+    """Agent {agent} belongs to generation {owner} now; generation {generation} has to stand down."""
+
+    exit_code = 4
+
+
 class BadInput(MamError):
     """{why}"""
 

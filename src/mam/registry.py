@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from mam.clock import Moment
-    from mam.jobs.change import Change
+    from mam.jobs.change import Change, Line
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 CANDIDATES_SHOWN = 10
+TOKEN_BYTES = 32
 NAP_SECONDS = 30.0
 """Longest sleep of anyone who waits. News wakes sleepers earlier; this only bounds what a lost wake-up can cost."""
 
@@ -52,13 +53,38 @@ class Registry:
         """The one job id that begins with `text`. An id that is exactly that wins over longer ones."""
         if not rules.is_job_id(text):
             raise UnknownJob(job=repr(text[:80]), store=self.store.address)
-        return only_match(text, self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1), self.store.address)
+        found = self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1)
+        found = found or self.store.archived_with_prefix(text, CANDIDATES_SHOWN + 1)
+        return only_match(text, found, self.store.address)
 
     def get(self, job: str) -> Job:
-        return self._by_id(job, self.store.get)
+        """The job, from the archive if it has been moved there."""
+        return self._by_id(job, self._stored)
+
+    def events(self, job: str) -> list[Line]:
+        """What was told about a job, wherever it is."""
+        found = self.get(job)
+        kept = self.store.archived(found.job_id) if found.status.ended else None
+        return self.store.events(found.job_id) if kept is None else kept.events
+
+    def _stored(self, job_id: str) -> Job:
+        try:
+            return self.store.get(job_id)
+        except UnknownJob:
+            kept = self.store.archived(job_id)
+            if kept is None:
+                raise
+            return kept.job
 
     def select(self, query: Query) -> Iterator[Job]:
         return self.store.select(query)
+
+    def select_archived(self, query: Query) -> Iterator[Job]:
+        """The same among those that were moved into the archive."""
+        from mam.stores.common import matches
+
+        found = (kept.job for kept in self.store.archive_contents(newest_first=True))
+        return (job for job in found if matches(query, job))
 
     def explain(self, job: str) -> tuple[Job, list[str]]:
         from mam.jobs.explain import Surroundings, explain
@@ -76,15 +102,25 @@ class Registry:
 
     # -- handing out ---------------------------------------------------------------------------------------------
 
-    def register(self, *, prompt: str, agent: str, job_id: str | None = None, **choices: Any) -> Registration:
-        """A new job; `choices` are those of `draft_job`."""
+    def register(
+        self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any
+    ) -> Registration:
+        """A new job; `choices` are those of `draft_job`. With `sign` its events are signed by a token of its own."""
         from mam.jobs.draft import draft_job
 
         choices["after"] = [self.resolve(needed) for needed in choices.get("after", ())]
         draft = draft_job(job_id=job_id or self.store.clock.new_id(), prompt=prompt, agent=agent, **choices)
+        if sign:
+            self._keep_token(draft.job_id)
         registration = self.store.register(draft)
         self._tell()
         return registration
+
+    def _keep_token(self, job_id: str) -> None:
+        """Before the job is there: one that shall be signed never speaks without a token."""
+        from secrets import token_urlsafe
+
+        self.store.keep_secrets(job_id, {"auth_token": token_urlsafe(TOKEN_BYTES)})
 
     def retry(self, job: str) -> Registration:
         """A new job that does an ended one's work again. Asked twice, it answers with the same one."""
@@ -95,10 +131,7 @@ class Registry:
             raise Refused(why=f"Job {old.job_id} is {old.status}; only an ended job is retried.")
         new_id = self.store.clock.new_id()
         if "auth_token" in self.store.secrets(old.job_id):
-            from secrets import token_urlsafe
-
-            # Before the job is there: one that shall be signed never speaks without a token.
-            self.store.keep_secrets(new_id, {"auth_token": token_urlsafe(32)})
+            self._keep_token(new_id)
         registration = self.store.register(draft_retry(old, new_id))
         if not registration.created and registration.job.status.ended:
             new = registration.job
@@ -109,12 +142,24 @@ class Registry:
         self._tell()
         return registration
 
-    def pick(self, label: str, *, owner: str, lease_seconds: float | None = None, wait: float = 0) -> Job | None:
-        """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile."""
+    def pick(
+        self,
+        label: str,
+        *,
+        owner: str,
+        lease_seconds: float | None = None,
+        wait: float = 0,
+        session: tuple[str, str] | None = None,
+    ) -> Job | None:
+        """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
+        `session` is an agent's id and its generation, which is refused once it was replaced."""
+        agent_id, generation_id = (None, None) if session is None else _checked_session(*session)
         request = Request(
             label=rules.check_name("label", label),
             owner=rules.check_name("owner", owner),
             lease_seconds=None if lease_seconds is None else rules.check_seconds("lease", lease_seconds),
+            agent_id=agent_id,
+            generation_id=generation_id,
         )
         ends = time.monotonic() + wait
         while True:
@@ -133,6 +178,12 @@ class Registry:
             self._tell()
             if job is not None or self.store.due_in() != 0:
                 return job
+
+    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        """This generation of a session counts from now on; the jobs that an older one held may be claimed again."""
+        moved = self.store.announce(*_checked_session(agent_id, generation_id))
+        self._tell()
+        return moved
 
     def pause(self, pause: Pause) -> None:
         """Nobody claims what it concerns, until it is lifted or its time is over."""
@@ -218,6 +269,12 @@ class Registry:
         self._tell()
         return settled
 
+    def archive(self, job_ids: Sequence[str]) -> list[str]:
+        """Out of the way of the others; those that were moved. `get` still finds them."""
+        moved = self.store.archive(job_ids)
+        self._tell()
+        return moved
+
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def follow(self, job_ids: Sequence[str], timeout: float | None = None) -> Iterator[Job]:
@@ -251,7 +308,7 @@ class Registry:
         """Each of them as it is now. One that is gone or broken is not waited for, and does not stop the others."""
         for job_id in job_ids:
             try:
-                job = self.store.get(job_id)
+                job = self._stored(job_id)
             except (UnknownJob, BadRecord) as error:
                 lost.append(error)
                 open_ids.discard(job_id)
@@ -297,6 +354,9 @@ class Registry:
             except _LookFirst as stopped:
                 assert look is not None
                 look(stopped.job)
+            except UnknownJob:
+                old = self._stored(job_id)
+                raise Refused(why=f"Job {job_id} is {old.status} and archived; nothing changes it any more.") from None
             return self.store.change(job_id, act)
 
         try:
@@ -327,6 +387,13 @@ class _LookFirst(Exception):
 
     def __init__(self, job: Job) -> None:
         self.job = job
+
+
+def _checked_session(agent_id: str, generation_id: str) -> tuple[str, str]:
+    return (
+        rules.check_session_id("the id of an agent", agent_id),
+        rules.check_session_id("a generation", generation_id),
+    )
 
 
 def _look_at_artifacts(job: Job) -> None:

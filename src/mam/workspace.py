@@ -65,13 +65,13 @@ def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config
     if flag_store is not None and flag_registry_dir is not None:
         raise BadInput(why="--store and --registry-dir name the same thing; give one of them")
     if flag_store is not None:
-        return _named(flag_store, "--store")
+        return named(flag_store, "--store")
     if flag_registry_dir is not None:
         return _directory(flag_registry_dir, "--registry-dir")
     if os.environ.get("MAM_STORE"):
-        return _named(os.environ["MAM_STORE"], "MAM_STORE")
+        return named(os.environ["MAM_STORE"], "MAM_STORE")
     if config.store is not None:
-        return _named(config.store, "store in the user's config.toml")
+        return named(config.store, "store in the user's config.toml")
     return _nearest(_here())
 
 
@@ -174,6 +174,14 @@ def _made(located: Located) -> bool:
     return create_files_store(located.path)
 
 
+def need_for(located: Located) -> None:
+    """Says which extra is missing, if the store needs one that is not installed."""
+    if located.kind == SQLITE_KIND:
+        _need("apsw", "sqlite")
+    elif located.kind == POSTGRES:
+        _need("psycopg", "postgres")
+
+
 def _need(module: str, extra: str) -> None:
     try:
         __import__(module)
@@ -181,7 +189,7 @@ def _need(module: str, extra: str) -> None:
         raise BadInput(why=f"this store needs the extra `{extra}`: pip install 'mam-jobs[{extra}]'") from None
 
 
-def _named(text: str, by: str) -> Located:
+def named(text: str, by: str) -> Located:
     scheme, colon, _ = text.partition("://")
     if not colon:
         return _directory(text, by)

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import pytest
 
 from mam.agents.names import default_agent_id
 from mam.machine.processes import is_alive, send
 from tests.agents.sessions import Sessions, await_that
-from tests.cli.command import Mam
 
 GPU = default_agent_id("gpu")
-
-
-@pytest.fixture
-def sessions(mam: Mam) -> Iterator[Sessions]:
-    with TemporaryDirectory(prefix="mam-t-") as folder:
-        sessions = Sessions(mam, Path(folder))
-        yield sessions
-        sessions.close()
 
 
 def _expires(sessions: Sessions) -> str:

@@ -1,7 +1,11 @@
-"""The directory in PostgreSQL."""
+"""The directory in PostgreSQL.
+
+`MAM_RACES=1000` makes the race of twelve generations as long as that on files, which takes some minutes.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -52,7 +56,7 @@ class TestPostgres(DirectorySuite):
 
 
 def test_of_twelve_generations_one_wins_every_time(home: str) -> None:
-    race(partial(PostgresDirectory, home), rounds=200)
+    race(partial(PostgresDirectory, home), rounds=int(os.environ.get("MAM_RACES", "200")))
 
 
 def test_the_servers_clock_judges(home: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -16,7 +14,7 @@ from mam.agents.questions import question_on
 from mam.agents.send import harmless
 from mam.errors import BadInput
 from tests.agents.sessions import Sessions, Sink, await_that
-from tests.cli.command import Mam, finish
+from tests.cli.command import finish
 
 LONG = "".join(f"line {number}: \"quoted\" 'single' $HOME `x` \\ 한국어 … ;\n" for number in range(2000))
 TEXTS = {
@@ -32,21 +30,6 @@ TEXTS = {
     "tabs": "a\tb\t",
     "100 KB": LONG[:100_000],
 }
-
-
-@pytest.fixture
-def sessions(mam: Mam) -> Iterator[Sessions]:
-    with TemporaryDirectory(prefix="mam-t-") as folder:
-        sessions = Sessions(mam, Path(folder))
-        yield sessions
-        sessions.close()
-
-
-@pytest.fixture
-def sink(sessions: Sessions) -> Iterator[Sink]:
-    sink = Sink(sessions.folder)
-    yield sink
-    sink.close()
 
 
 @pytest.fixture

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -17,22 +15,7 @@ from mam.agents.names import default_agent_id
 from mam.agents.status import status_of
 from mam.machine.processes import is_alive, send
 from tests.agents.sessions import SINK, Sessions, Sink, await_that
-from tests.cli.command import Mam, finish
-
-
-@pytest.fixture
-def sessions(mam: Mam) -> Iterator[Sessions]:
-    with TemporaryDirectory(prefix="mam-t-") as folder:
-        sessions = Sessions(mam, Path(folder))
-        yield sessions
-        sessions.close()
-
-
-@pytest.fixture
-def sink(sessions: Sessions) -> Iterator[Sink]:
-    sink = Sink(sessions.folder)
-    yield sink
-    sink.close()
+from tests.cli.command import finish
 
 
 def test_a_session_has_record_manifest_and_companion(sessions: Sessions) -> None:
@@ -305,3 +288,14 @@ def test_attach_without_a_terminal_is_a_sentence(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     sessions.mam("agents", "attach", "gpu").failed(1, "needs a terminal")
     sessions.mam("agents", "attach", "nobody").failed(1, "No live record")
+
+
+def test_a_server_that_stays_without_sessions_is_empty_and_no_failure(sessions: Sessions) -> None:
+    sessions.start("gpu", "cat")
+    sessions.tmux("set-option", "-s", "exit-empty", "off")
+    assert sessions.mam("agents", "stop", "gpu").code == 0
+
+    (status,) = sessions.mam("agents", "status", "--json").json
+    assert (status["tmux"], status["drift"]) == ("gone", [])
+    assert sessions.mam("agents", "restart", "gpu").code == 0
+    assert sessions.names() == {"gpu"}

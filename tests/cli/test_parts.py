@@ -52,7 +52,7 @@ def outcome(read: object) -> object:
         return None
 
 
-PLAIN_VERBS = [verb for verb in VERBS if type(declared(verb)) is Parser]
+PLAIN_VERBS = [verb for verb in VERBS if not declared(verb).subverbs]
 """Those that do not leave their words to a verb of a verb."""
 
 

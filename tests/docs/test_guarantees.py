@@ -26,8 +26,13 @@ def test_a_promise_names_tests_that_exist(name: str) -> None:
     named = re.findall(r"`([^`]+)`", tests)
     assert named, f"{name} is promised, and nobody looks"
     for test in named:
-        (file,) = (ROOT / "tests").rglob(test) if "/" not in test else [ROOT / test]
-        assert re.search(r"^ *def test_|^Test\w+ = ", file.read_text(encoding="utf-8"), re.MULTILINE), test
+        if "/" in test:
+            written = (ROOT / test).read_text(encoding="utf-8")
+            assert re.search(r"^ *def test_|^Test\w+ = ", written, re.MULTILINE), test
+        else:
+            assert any(f"def {test}(" in file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")), (
+                test
+            )
 
 
 @pytest.mark.parametrize("part", ["long run", "mutants"])

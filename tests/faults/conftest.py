@@ -1,4 +1,4 @@
-"""Fixtures that the faults share with the stores' tests, and a place in memory for faults that end processes only."""
+"""A place in memory for faults that end processes only."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.faults.homes import quick_place
-from tests.postgres.conftest import database, server
-
-__all__ = ["database", "folder", "server"]
 
 
 @pytest.fixture

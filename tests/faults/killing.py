@@ -49,13 +49,13 @@ def _counted(function: Callable[..., Any], count: Count) -> Callable[..., Any]:
 
 
 def at_statements(count: Count) -> object:
-    rows = SqliteStore._rows
+    tell = SqliteStore._tell
 
-    def counted(self: SqliteStore, query: str, **values: Any) -> list[Any]:
+    def counted(self: SqliteStore, query: str, values: dict[str, Any] | None = None) -> apsw.Cursor:
         count()
-        return rows(self, query, **values)
+        return tell(self, query, values)
 
-    SqliteStore._rows = counted  # type: ignore[method-assign] # only in the child that is about to die
+    SqliteStore._tell = counted  # type: ignore[method-assign] # only in the child that is about to die
     return counted
 
 

@@ -1,11 +1,12 @@
 """`make mutants`: puts each seeded fault into a copy of the project and lets the test that must catch it run there.
 
-python -m tests.faults.mutants [WORD …]     all, or those whose name has one of the words; writes the table in
-                                            docs/guarantees.md when all were tried
+python -m tests.faults.mutants [WORD …]     all, or those whose name has one of the words; when every one has been
+                                            tried, the table in docs/guarantees.md is written anew
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -20,26 +21,32 @@ from tests.faults.seeded import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 900.0
+KEPT = ROOT / ".faults" / "mutants.json"
+"""What was found so far: a run by words adds to it, and the table is written when every one has been tried."""
 
 
 def main() -> None:
     words = sys.argv[1:]
+    known: dict[str, str | None] = json.loads(KEPT.read_bytes()) if words and KEPT.exists() else {}
     chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
-    survivors = []
-    rows = ["| fault | caught by |", "|---|---|"]
     for place, mutant in enumerate(chosen, start=1):
         began = time.monotonic()
-        found = caught(mutant)
+        known[mutant.name] = found = caught(mutant)
         seconds = time.monotonic() - began
         told = f"caught by {found}" if found else f"SURVIVED {mutant.caught_by}"
         print(f"{place:3}/{len(chosen)} {mutant.name}: {told} ({seconds:.0f} s)", flush=True)
-        rows.append(f"| {mutant.name} | `{found or 'nobody'}` |")
-        if not found:
-            survivors.append(mutant)
-    if not words:
-        told = f"{len(chosen) - len(survivors)} of {len(chosen)} are caught."
-        write_between("mutants", "\n".join((told, "", *rows)))
-    sys.exit(1 if survivors else 0)
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.write_text(json.dumps(known), encoding="utf-8")
+    tried = [mutant for mutant in MUTANTS if mutant.name in known]
+    if len(tried) == len(MUTANTS):
+        write_between("mutants", _table(known))
+    sys.exit(1 if any(known[mutant.name] is None for mutant in tried) else 0)
+
+
+def _table(known: dict[str, str | None]) -> str:
+    rows = [f"| {mutant.name} | `{known[mutant.name] or 'nobody'}` |" for mutant in MUTANTS]
+    caught_ones = sum(known[mutant.name] is not None for mutant in MUTANTS)
+    return "\n".join((f"{caught_ones} of {len(MUTANTS)} are caught.", "", "| fault | caught by |", "|---|---|", *rows))
 
 
 def caught(mutant: Mutant) -> str | None:

@@ -149,7 +149,8 @@ MUTANTS = [
     ),
     Mutant(
         name="an act that could not be carried out is called done", file=f"{FILES}/book.py",
-        old="            self.index.roll_back()\n            self.behind = True", new="            self.index.commit(self.applied)",
+        old="            self.index.roll_back()\n            self.behind = True\n\n    def gone",
+        new="            self.index.commit(self.applied)\n\n    def gone",
         caught_by=f"{FAULTS}/test_errors.py::test_an_error_at_any_call_leaves_the_act_done_or_not_done",
     ),
     Mutant(

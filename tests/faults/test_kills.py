@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.errors import GenerationLost
 from mam.jobs.pause import Pause
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore
@@ -132,4 +133,27 @@ def test_killed_while_an_index_is_made_anew(folder: Path) -> None:
     copied(origin, wreck)
     for _step, _acknowledged in kill_points(home.seams["call"], work):
         assert looked_at(home, wreck, cast) == []
+        copied(origin, wreck)
+
+
+@at_every_seam
+def test_killed_while_a_generation_takes_over_it_is_done_by_its_next_word(folder: Path, home: Home, seam: str) -> None:
+    origin, wreck = folder / "origin", folder / "wreck"
+    cast = prepared(home, origin)
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        Registry(home.open(wreck)).announce(cast.agent, "second")
+        acknowledge("done")
+
+    copied(origin, wreck)
+    for _step, acknowledged in kill_points(home.seams[seam], work):
+        store = home.open(wreck)
+        assert not acknowledged or store.get(cast.running).claimant is None
+        registry = Registry(store)
+        registry.announce(cast.agent, "second")
+        assert registry.get(cast.running).status == "pending"
+        with pytest.raises(GenerationLost):
+            registry.announce(cast.agent, "first")
+        check_store(home, wreck, store)
+        store.close()
         copied(origin, wreck)

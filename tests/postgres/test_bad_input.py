@@ -28,22 +28,11 @@ from tests.stories import READERS, WRITERS, Cast
 SECRET = "Tr0ub4dor"
 VERBS = (("list",), ("register", "p", "--agent", "a"), ("pick", "-s", "x"), ("complete", "x"), ("wait", "x"), ("init",))
 
-GRANTS = """
-GRANT USAGE ON SCHEMA mam TO worker;
-GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA mam TO worker;
-GRANT DELETE ON mam.dependency, mam.unsettled, mam.pause TO worker;
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA mam TO worker;
-"""
+STORES = (Path(__file__).resolve().parents[2] / "docs" / "stores.md").read_text(encoding="utf-8")
+GRANTS = STORES.partition("```sql\n")[2].partition("```")[0]
+"""What the documentation tells an administrator to type."""
 """All that a role needs that only works: no right to make or change the schema, nor to delete jobs or what is told of
 them."""
-
-
-@pytest.fixture
-def mam(tmp_path: Path) -> Mam:
-    here, home = tmp_path / "project", tmp_path / "home"
-    here.mkdir()
-    home.mkdir()
-    return Mam(here, home)
 
 
 @pytest.fixture
@@ -188,6 +177,26 @@ def test_the_command_works_for_a_role_that_only_works(
     mam("complete", job, "--result", "r", "--store", url)
     assert mam("result", job, "--store", url).line == "r"
     assert mam("init", "--store", url).code == 0, "there is nothing to make"
+
+
+def test_the_directory_works_for_a_role_that_only_works(
+    mam: Mam, database: str, worker: str, admin: psycopg.Connection[Any]
+) -> None:
+    admin.execute(GRANTS.encode())
+    mam.env["MAM_STORE"] = address_for("worker", database)
+    published = ("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m.json")
+    agent, generation = mam(*published).line.split("\t")
+    mine: dict[str, Any] = {"MAM_AGENT_ID": agent, "MAM_GENERATION": generation}
+    job = mam("register", "p", "--agent", "shell").line
+    assert mam("pick", "-s", "shell", **mine).line == job
+    assert mam("agents", "refresh", "gpu", "--lease", "1s", **mine).code == 0
+    while (again := mam(*published)).code == 4:
+        pass  # until its lease is over
+    assert "1 job" in again.stderr
+    mam("pick", "-s", "shell", **mine).failed(4, generation)
+    assert mam("agents", "remove", "gpu", MAM_GENERATION=again.out.split()[1]).line == agent
+    admin.execute("INSERT INTO mam.agent_record VALUES ('bad', 'g', 'n', 'no record', 0)")
+    assert mam("agents", "cleanup").line.startswith("applied\tbad")
 
 
 def test_a_role_without_any_right_is_told_so(mam: Mam, database: str, worker: str) -> None:

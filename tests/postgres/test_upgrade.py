@@ -15,44 +15,46 @@ from tests.upgrades import check_everything_is_there, check_work_goes_on
 HERE = Path(__file__).parent
 
 
-@pytest.fixture
-def mam(tmp_path: Path) -> Mam:
-    here, home = tmp_path / "project", tmp_path / "home"
-    here.mkdir()
-    home.mkdir()
-    return Mam(here, home)
+@pytest.fixture(params=range(1, len(schemas.SCHEMAS)))
+def version(request: pytest.FixtureRequest) -> int:
+    found: int = request.param
+    return found
 
 
 @pytest.fixture
-def old(database: str) -> str:
-    schema = (Path(schemas.__file__).parent / "schema_0001.sql").read_text(encoding="utf-8")
+def old(database: str, version: int) -> str:
+    folder = Path(schemas.__file__).parent
     with psycopg.connect(database, autocommit=True, options="-c search_path=mam") as connection:
         connection.execute("CREATE SCHEMA mam")
-        connection.execute(schema.encode())
-        connection.execute((HERE / "version_1.sql").read_bytes())
+        for name in schemas.SCHEMAS[:version]:
+            connection.execute((folder / name).read_bytes())
+        connection.execute((HERE / f"version_{version}.sql").read_bytes())
     return database
 
 
-def test_it_is_refused_until_somebody_asks_for_it(mam: Mam, old: str) -> None:
-    mam("list", "--store", old).failed(9, "schema 1 of 2", "mam init")
-    mam("register", "p", "--agent", "a", "--store", old).failed(9, "schema 1 of 2")
+def test_it_is_refused_until_somebody_asks_for_it(mam: Mam, old: str, version: int) -> None:
+    said = f"schema {version} of {len(schemas.SCHEMAS)}"
+    mam("list", "--store", old).failed(9, said, "mam init")
+    mam("register", "p", "--agent", "a", "--store", old).failed(9, said)
 
 
-def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: str) -> None:
+def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: str, version: int) -> None:
     assert mam("init", "--store", old).code == 0
     store = PostgresStore(old)
-    check_everything_is_there(store)
-    check_work_goes_on(store)
+    check_everything_is_there(store, version)
+    check_work_goes_on(store, version)
     store.close()
 
 
-def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str) -> None:
+def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str, version: int) -> None:
     with psycopg.connect(old, autocommit=True) as connection:
-        connection.execute("CREATE TABLE mam.unsettled ()")  # somebody's own, in the way of the last steps
-        mam("init", "--store", old).failed(9, "unsettled")
-        assert connection.execute("SELECT version FROM mam.store").fetchall() == [(1,)]
-        connection.execute("DROP TABLE mam.unsettled")
+        # Somebody's own, in the way of the last step of all.
+        connection.execute("CREATE TABLE public.x (a text); CREATE INDEX archive_chain ON public.x (a)")
+        connection.execute("ALTER TABLE public.x SET SCHEMA mam")
+        mam("init", "--store", old).failed(9, "archive_chain")
+        assert connection.execute("SELECT version FROM mam.store").fetchall() == [(version,)]
+        connection.execute("DROP TABLE mam.x")
     assert mam("init", "--store", old).code == 0
     store = PostgresStore(old)
-    check_everything_is_there(store)
+    check_everything_is_there(store, version)
     store.close()

@@ -112,3 +112,31 @@ def test_two_processes_append_a_thousand_lines_each(shell: Shell) -> None:
     assert len(lines) == 2000
     for name in ("first", "second"):
         assert [line["number"] for line in lines if line["by"] == name] == list(range(1000))
+
+
+def test_the_broker_of_the_environment(shell: Shell) -> None:
+    ask = "import json, mqtt_common as m; print(json.dumps(m.broker_config_from_env()))"
+    assert json.loads(shell.code(ask))["host"] is None, "there is none by default"
+    shell.environment.update(
+        MQTT_BROKER="127.0.0.1", MQTT_TLS="1", MQTT_USERNAME="u", MQTT_PASSWORD="p", MQTT_CA_CERTS="/ca"
+    )
+    found = json.loads(shell.code(ask))
+    assert found == {
+        "host": "127.0.0.1", "port": 8883, "tls": True, "username": "u", "password": "p", "ca_certs": "/ca",
+        "certfile": None, "keyfile": None, "client_id_prefix": "mam",
+    }  # fmt: skip
+
+
+def test_a_signature_is_the_tokens_or_it_is_none(shell: Shell) -> None:
+    told = shell.code("""
+import json, mqtt_common as m
+from mam.events.wire import to_wire
+event = {"schema_version": 1, "seq": 1, "job_id": "abc12345", "event": "progress",
+         "timestamp": "2026-01-01T00:00:00Z", "detail": "정렬", "data": {"n": 1}}
+raw = to_wire(event, "token")
+forged = raw.replace(b'"n":1', b'"n":2')
+right = [raw, raw.decode(), json.loads(raw)]
+wrong = [forged, json.loads(forged), event, to_wire(event), b"", "{", {}, {"data": 1}]
+print(json.dumps([[m.verify_hmac(one, token) for token in ("token", "other")] for one in right + wrong]))
+""")
+    assert json.loads(told) == [[True, False]] * 3 + [[False, False]] * 8

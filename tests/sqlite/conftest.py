@@ -9,7 +9,6 @@ import pytest
 
 from mam.registry import Registry
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from tests.cli.command import Mam
 
 
 class Place:
@@ -40,11 +39,3 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path / "jobs.db")
     yield place
     place.close()
-
-
-@pytest.fixture
-def mam(tmp_path: Path) -> Mam:
-    here, home = tmp_path / "project", tmp_path / "home"
-    here.mkdir()
-    home.mkdir()
-    return Mam(here, home)

@@ -17,35 +17,43 @@ from tests.upgrades import check_everything_is_there, check_work_goes_on
 HERE = Path(__file__).parent
 
 
-def old_database(path: Path) -> None:
+def old_database(path: Path, version: int) -> None:
     database = apsw.Connection(str(path))
-    schema = (Path(databases.__file__).parent / "schema_0001.sql").read_text(encoding="utf-8")
-    for script in ("PRAGMA journal_mode = WAL", schema, (HERE / "version_1.sql").read_text(encoding="utf-8")):
+    folder = Path(databases.__file__).parent
+    schemas = [(folder / name).read_text(encoding="utf-8") for name in databases.SCHEMAS[:version]]
+    data = (HERE / f"version_{version}.sql").read_text(encoding="utf-8")
+    for script in ("PRAGMA journal_mode = WAL", *schemas, data):
         database.execute(script).fetchall()
-    database.execute(f"PRAGMA application_id = {databases.APPLICATION}; PRAGMA user_version = 1")
+    database.execute(f"PRAGMA application_id = {databases.APPLICATION}; PRAGMA user_version = {version}")
     database.close()
 
 
+@pytest.fixture(params=range(1, len(databases.SCHEMAS)))
+def version(request: pytest.FixtureRequest) -> int:
+    found: int = request.param
+    return found
+
+
 @pytest.fixture
-def old(tmp_path: Path) -> Path:
+def old(tmp_path: Path, version: int) -> Path:
     path = tmp_path / "old.db"
-    old_database(path)
+    old_database(path, version)
     path.chmod(0o600)
     return path
 
 
-def test_it_is_not_touched_until_somebody_asks_for_it(mam: Mam, old: Path) -> None:
+def test_it_is_not_touched_until_somebody_asks_for_it(mam: Mam, old: Path, version: int) -> None:
     before = old.read_bytes()
-    mam("list", "--store", f"sqlite://{old}").failed(9, "schema 1 of 2", "mam init")
+    mam("list", "--store", f"sqlite://{old}").failed(9, f"schema {version} of {len(databases.SCHEMAS)}", "mam init")
     mam("pick", "-s", "v1", "--store", f"sqlite://{old}").failed(9, "mam init")
     assert old.read_bytes() == before
 
 
-def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: Path) -> None:
+def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: Path, version: int) -> None:
     assert mam("init", "--store", f"sqlite://{old}").code == 0
     store = SqliteStore(str(old))
-    check_everything_is_there(store)
-    check_work_goes_on(store)
+    check_everything_is_there(store, version)
+    check_work_goes_on(store, version)
     store.close()
     assert create_sqlite_store(str(old)) is False, "there is nothing more to do"
 
@@ -62,22 +70,22 @@ def test_a_lease_of_an_earlier_boot_goes_by_the_wall_clock(old: Path) -> None:
     store.close()
 
 
-def test_killed_at_any_write_it_is_old_or_new(tmp_path: Path) -> None:
+def test_killed_at_any_write_it_is_old_or_new(tmp_path: Path, version: int) -> None:
     path = tmp_path / "old.db"
 
     def work(acknowledge: Callable[[str], None]) -> None:
         create_sqlite_store(str(path))
         acknowledge("done")
 
-    old_database(path)
+    old_database(path, version)
     steps = 0
     for _step, acknowledged in kill_points(at_writes, work):
         steps += 1
         assert not (create_sqlite_store(str(path)) and acknowledged)
         store = SqliteStore(str(path))
-        check_everything_is_there(store)
+        check_everything_is_there(store, version)
         store.close()
         for left in tmp_path.glob("old.db*"):
             left.unlink()
-        old_database(path)
+        old_database(path, version)
     assert steps > 5, "the seam no longer reaches the writes"

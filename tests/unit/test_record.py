@@ -41,6 +41,7 @@ OWN = {
     "lease": {"expires_at": "2026-06-19T09:32:00.500Z", "seconds": 60, "boot_id": "boot-1", "boot_ms": 17},
     "after": ["first"], "on_dependency_failure": "run", "exclusive": "gpu", "parent_id": "mother", "depth": 1,
     "workspace": "worktree", "permissions": "full", "on_idle": "stop", "validation": {"script": "check.sh"},
+    "claimant": {"agent_id": "gpu", "generation_id": "g-1"},
     "supervised": True, "said": {"status": "completed"}, "checks": {"artifacts": []}, "run": {"exit_code": 0},
 }  # fmt: skip
 
@@ -140,6 +141,8 @@ def test_a_wrong_type_is_named(name: str, value: object) -> None:
         ("losses", -1), ("retries", -1), ("job_id", ""), ("job_id", "a" * 65), ("job_id", "a\0"), ("job_id", "-x"),
         ("status", "stalled"), ("status", ""),
         ("status", "Pending"), ("expected_artifacts", [1]), ("expected_artifacts", ["a", None]),
+        ("claimant", {}), ("claimant", {"agent_id": "gpu"}), ("claimant", {"agent_id": "gpu", "generation_id": 1}),
+        ("claimant", {"agent_id": "../x", "generation_id": "g"}), ("claimant", {"agent_id": "", "generation_id": "g"}),
         ("lease", {}), ("lease", {"expires_at": "soon"}), ("lease", {"expires_at": 7}),
         ("lease", {"expires_at": "2026-06-19T09:32:00Z", "boot_ms": "x", "boot_id": "b"}),
         ("lease", {"expires_at": "2026-06-19T09:32:00Z", "seconds": "long"}),

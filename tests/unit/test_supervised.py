@@ -143,3 +143,23 @@ def test_every_way_out_ends_the_supervision() -> None:
         supervised.hand_back(job, NOW, attempt=1, run=RUN).job,
     ):
         assert after.supervised is False
+
+
+@pytest.mark.parametrize("reason", [None, "no"])
+def test_a_beginning_that_was_not_told_is_told_with_the_end(reason: str | None) -> None:
+    job = held()
+    ending = Ending(run={**RUN, "exit_code": 0}, reason=reason)
+    change = supervised.finish(job, NOW, attempt=1, ending=ending, delay_seconds=10, began=RUN)
+
+    events = [line["payload"]["event"] for line in change.lines if line["event"] == "published"]
+    assert events == ["started", "completed" if reason is None else "error"]
+    assert (change.job.last_seq, change.job.run) == (2, ending.run)
+    with pytest.raises(ClaimLost):
+        supervised.finish(job, NOW, attempt=2, ending=ending, delay_seconds=10, began=RUN)
+
+
+def test_a_beginning_that_was_not_told_is_told_with_the_return() -> None:
+    change = supervised.hand_back(held(), NOW, attempt=1, run=RUN, began=RUN)
+
+    assert [line["event"] for line in change.lines] == ["published", "status_changed"]
+    assert (change.job.status, change.job.last_seq) == (Status.PENDING, 1)

@@ -14,6 +14,7 @@ from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.door import Doors
 from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
 from tests.work.doors import PATIENCE, ask, claimed, held_job, refused, through
+from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,6 +147,35 @@ def test_a_change_while_the_request_is_parked_wakes_it(registry: Registry, door:
     registry.complete(child)
     waiter.join(PATIENCE)
     assert seen == ["pending", "completed"]
+
+
+def test_whoever_waits_is_known_to_wait_and_gives_a_sign_when_it_stops(
+    registry: Registry, doors: Doors, job: Job
+) -> None:
+    signs: list[int] = []
+    door = doors.open(job.job_id, 1, lambda: signs.append(door.waits))
+    client = through(door)
+    child = client.register(prompt="p", agent="a").job.job_id
+    followed = client.follow([child])
+    next(followed)
+    assert door.waits == 0
+    waiter = threading.Thread(target=lambda: list(followed))
+    waiter.start()
+    await_that(lambda: door.waits == 1, "nobody knows that it waits")
+    signs.clear()
+    registry.complete(child)
+    waiter.join(PATIENCE)
+    await_that(lambda: door.waits == 0 and signs == [0], "its return was no sign")
+
+
+def test_a_child_is_signed_when_that_is_asked_for(registry: Registry, door: Door) -> None:
+    signed = through(door).register(prompt="p", agent="a", sign=True).job.job_id
+    plain = through(door).register(prompt="p", agent="a").job.job_id
+    assert len(registry.store.secrets(signed)["auth_token"]) >= 43
+    assert registry.store.secrets(plain) == {}
+    assert registry.get(signed).parent_id == door.bound.job_id
+    answer = ask(door, verb="register", agent="a", prompt="p", sign="yes")
+    assert (answer["exit_code"], "true or false" in answer["message"]) == (2, True)
 
 
 def test_others_are_served_while_somebody_waits(registry: Registry, doors: Doors, door: Door) -> None:

@@ -244,6 +244,14 @@ class TestLimits:
             assert ended(clock, run).tree_ended_because == watching.SILENT
         assert clock.ended_because == watching.SILENT
 
+    def test_waiting_for_its_children_is_no_silence(self, registry: Registry, guardian: Guardian, log: str) -> None:
+        job = held_job(registry, idle_timeout_sec=1, on_idle="stop")
+        asked: list[str] = []
+        with watch(registry, job, lease=LONG) as clock, guardian.start(shell("exec sleep 1000"), log) as run:
+            clock.is_waiting = lambda: len(asked) < 3 and not asked.append("?")  # type: ignore[func-returns-value]
+            assert ended(clock, run).tree_ended_because == watching.SILENT
+        assert len(asked) == 3, "its silence counts only from when it waits no more"
+
     def test_output_is_no_silence(self, registry: Registry, guardian: Guardian, log: str) -> None:
         job = held_job(registry, idle_timeout_sec=2, on_idle="stop")
         chatty = shell("for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.5; done")

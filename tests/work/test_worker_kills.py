@@ -19,7 +19,6 @@ from mam.config import Config
 from mam.registry import Registry
 from mam.testing.conformance.base import check_journal, terminal_events
 from mam.workspace import locate, make_store, open_store
-from tests.postgres.conftest import database, server
 from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mam.stores.port import Store
-
-__all__ = ["database", "server"]
 
 JOBS = int(os.environ.get("MAM_WORKER_KILLS_JOBS", "40"))
 KINDS = ["files", "sqlite", "postgres"] if "MAM_WORKER_KILLS_JOBS" in os.environ else ["files", "sqlite"]

@@ -7,15 +7,10 @@ any number of generations exactly one wins.
 from __future__ import annotations
 
 from mam.agents.answer import NEWER
-from mam.agents.errors import (
-    GenerationConflict,
-    GenerationLost,
-    LeaseInThePast,
-    NewerRecord,
-    NotPublished,
-)
+from mam.agents.errors import GenerationConflict, LeaseInThePast, NewerRecord, NotPublished
 from mam.agents.lease import DEFAULT_SECONDS, is_fresh, is_removable, length_seconds, stamped
 from mam.agents.record import RETIRED, STOPPED
+from mam.errors import GenerationLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import time
 
 from mam.agents import acts
 from mam.agents.answer import FOUND
-from mam.agents.errors import GenerationLost, NewerRecord, NoServer, NotPublished
+from mam.agents.errors import NewerRecord, NoServer, NotPublished
 from mam.agents.lease import length_seconds
 from mam.agents.tmux import Tmux
-from mam.errors import MamError
+from mam.errors import GenerationLost, MamError
 from mam.machine.processes import ProcessId, identify, is_alive
 
 TYPE_CHECKING = False

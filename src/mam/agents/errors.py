@@ -31,12 +31,6 @@ class GenerationConflict(MamError):
     exit_code = 4
 
 
-class GenerationLost(MamError):
-    """Agent {agent} belongs to generation {owner} now; generation {generation} has to stand down."""
-
-    exit_code = 4
-
-
 class InvalidAgentRecord(MamError):
     """The record of agent {agent} is not valid: {problem}."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 
 from mam.agents.errors import BadName
+from mam.jobs.rules import SESSION_ID_LIMIT, is_session_id
 
 PREFIXES = ("MAM", "HOUMAO")
-LENGTH_LIMIT = 128
+LENGTH_LIMIT = SESSION_ID_LIMIT
 
 
 def bare_name(text: str) -> str:
@@ -44,8 +45,7 @@ def default_agent_id(name: str) -> str:
 
 def is_agent_id(text: str) -> bool:
     """Also the rule for generations: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, which is safe as a part of any path."""
-    letters = text.replace("_", "").replace("-", "")
-    return text.isascii() and letters.isalnum() and text[0].isalnum() and len(text) <= LENGTH_LIMIT
+    return is_session_id(text)
 
 
 def check_agent_id(text: str, what: str = "id") -> str:

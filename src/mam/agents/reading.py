@@ -6,8 +6,6 @@ what only a newer program can read.
 
 from __future__ import annotations
 
-import json
-
 from mam.agents.names import is_agent_id, is_name
 from mam.agents.record import (
     ACTIVE,
@@ -24,11 +22,10 @@ from mam.agents.record import (
     Terminal,
 )
 from mam.clock import parse_time
+from mam.strict_json import NameTwice, strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from mam.agents.record import Json
 
 TEXT_LIMIT = 4096
@@ -50,12 +47,10 @@ class Newer(ValueError):
 
 def parse_record(data: bytes) -> AgentRecord:
     try:
-        value = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite
-        )
-    except Invalid:
-        raise
-    except (ValueError, RecursionError):
+        value = strict_json(data)
+    except NameTwice as doubt:
+        raise Invalid(str(doubt)) from None
+    except ValueError:
         raise Malformed("it is not JSON") from None
     if not isinstance(value, dict):
         raise Malformed("it is JSON, and no object")
@@ -267,26 +262,6 @@ def _time(group: Json, field: str, name: str) -> str:
 
 def _maybe_time(group: Json, field: str, name: str) -> str | None:
     return None if group.get(field) is None else _time(group, field, name)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> Json:
-    """Two values for one name would be read differently by different programs."""
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise Invalid("a field stands in it twice")
-    return value
-
-
-def _no_constant(word: str) -> Any:
-    raise Malformed(f"{word} is not JSON")
-
-
-def _finite(word: str) -> float:
-    """1e999 is a number to JSON and to nobody else."""
-    number = float(word)
-    if number in (float("inf"), float("-inf")):
-        raise Malformed(f"{word[:40]} is too large a number")
-    return number
 
 
 def _shown(value: object) -> str:

@@ -11,6 +11,7 @@ import socket
 from mam.agents.answer import LIVE, judged
 from mam.agents.control import checked
 from mam.agents.errors import NoServer, OnAnotherHost, ServerUnknown
+from mam.agents.names import bare_name
 from mam.agents.tmux import Tmux
 from mam.clock import boot_id
 from mam.errors import MamError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mam.agents.answer import Look
     from mam.agents.record import AgentRecord, Json
     from mam.clock import Moment
+    from mam.jobs.record import Job
 
 THERE, GONE, UNKNOWN, NONE = "there", "gone", "unknown", "-"
 
@@ -62,6 +64,26 @@ def status_of(look: Look, now: Moment) -> Status:
         drift=tuple(_drift(record, answer.kind, tmux, process, companion)),
         generation_id=record.generation_id,
     )
+
+
+def with_jobs(status: Status, running: list[Job] | None) -> Status:
+    """Those that it holds, by its claim or by a label of its own; None when nobody could be asked."""
+    if running is None or status.generation_id is None:
+        return status
+    labels = (bare_name(status.agent_name), status.agent_name, status.agent_id, f"tmux:{status.session}")
+    jobs, drift = [], list(status.drift)
+    for job in running:
+        holder = job.claimant or {"agent_id": status.agent_id if job.agent_session in labels else None}
+        if holder["agent_id"] != status.agent_id:
+            continue
+        life = holder.get("generation_id")
+        fields = {"job_id": job.job_id, "attempt": job.attempt, "label": job.agent_session, "generation_id": life}
+        jobs.append(fields)
+        if life is not None and status.record != LIVE:
+            drift.append(f"the record is {status.record}, job {job.job_id[:8]} still runs for it")
+        elif life not in (None, status.generation_id):
+            drift.append(f"job {job.job_id[:8]} is held by generation {life}, and not by the one of the record")
+    return status.replace(jobs=tuple(jobs), drift=tuple(drift))
 
 
 def proven_gone(record: AgentRecord) -> bool:

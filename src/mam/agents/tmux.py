@@ -30,6 +30,7 @@ _FIELDS = (
     " #{?@mam_generation,#{s/[^A-Za-z0-9_-]/_/:@mam_generation},-} #{session_name}:#{socket_path}"
 )
 _GONE = ("no server running on", "(No such file or directory)", "(Connection refused)")
+_NO_SESSION = "no current target"
 
 
 class Pane(Frozen):
@@ -88,12 +89,13 @@ class Tmux:
         raise TmuxFailed(what=words[0], problem=said or f"exit {ran.returncode}")
 
     def panes(self) -> list[Pane]:
-        found = []
-        for line in self.ask("list-panes", "-a", "-F", _FIELDS).splitlines():
-            pane = _pane(line)
-            if pane is not None:
-                found.append(pane)
-        return found
+        try:
+            said = self.ask("list-panes", "-a", "-F", _FIELDS)
+        except TmuxFailed as error:
+            if error.facts["problem"] != _NO_SESSION:
+                raise
+            return []  # its last session has ended, and it was told to stay (exit-empty off)
+        return [pane for line in said.splitlines() if (pane := _pane(line)) is not None]
 
     def pane(self, pane: str) -> Pane | None:
         return next((found for found in self.panes() if found.pane == pane), None)

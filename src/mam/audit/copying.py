@@ -25,6 +25,10 @@ _OF_ONE_JOB = frozenset(
 """Errors that say something about one job's directory and nothing about the disk."""
 
 
+_BEGINS = {"registered": "status", "migrated": "status"}
+"""Lines with which a job begins in a registry, and where each says its status."""
+
+
 def copy(root: int, batch: Batch, complain: Callable[[OSError], None]) -> None:
     """Copies what nobody else has copied since the batch was read."""
     with Cursor(root, batch.journal_id) as cursor:
@@ -73,8 +77,10 @@ class _Writer:
             return
         with Folder(self._root, entry.job_id) as folder:
             fields = entry.fields or {}
-            if "prompt" in fields and any(line["event"] == "registered" for _, line in lines):
+            if "prompt" in fields and any(line["event"] in _BEGINS for _, line in lines):
                 folder.write_meta_once(fields)
+            if entry.lines[0]["event"] == "migrated" and folder.began_elsewhere(self._journal_id):
+                lines = lines[:1]  # the rest of it was told when it happened, in the registry it came from
             last = folder.last_mirrored(self._journal_id)
             appended = False
             for index, line in lines:
@@ -102,7 +108,7 @@ class _Writer:
 def _write_status(folder: Folder, entry: Entry) -> None:
     """As the lines tell it: the fields of an adopted record are those of a later moment."""
     for line in reversed(entry.lines):
-        status = line.get({"status_changed": "to", "registered": "status"}.get(line["event"], ""))
+        status = line.get(_BEGINS.get(line["event"], "to" if line["event"] == "status_changed" else ""))
         if status is not None:
             folder.write_status(entry.job_id, status, line["timestamp"])
             return

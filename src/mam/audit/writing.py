@@ -80,6 +80,15 @@ class Folder:
                     found.add(fingerprint(line))
         return found
 
+    def began_elsewhere(self, journal_id: str) -> bool:
+        """Whether this history was begun by another journal than this one."""
+        if not self._open_events():
+            return False
+        with open(os.dup(self._events), "rb") as file:
+            file.seek(0)
+            first = parse_line(file.readline())
+        return first is None or not str(first.get("entry", "")).startswith(f"{journal_id}:")
+
     def write_meta_once(self, record: dict[str, Any]) -> None:
         """The record as it was registered. One that is there stays; an empty one is what a power cut left."""
         try:

@@ -10,6 +10,7 @@ import time
 
 from mam.errors import BrokerUnavailable, MamError
 from mam.events.subscriber import Subscription
+from mam.frozen import Frozen
 from mam.jobs.rules import is_job_id
 from mam.stores.common import event_of
 
@@ -36,10 +37,23 @@ FRUITLESS_SECONDS = 0.05
 WARNINGS_TOLD = 10
 
 
+class Everything(Frozen):
+    """For whoever listens to all jobs."""
+
+    begin: str | None
+    """Where in the journal; empty for its beginning, None for now."""
+    moved: Callable[[Entry, str | None], None]
+    """Told each entry behind which it has got, and where that can be read again."""
+    received: Callable[[str], int]
+    """The last number of a job that was ever told here."""
+
+
 class Listener:
     """`add` the subscriptions, then `run`. What was heard is told once, in order, by number."""
 
-    def __init__(self, registry: Registry, tell: Tell, say: Callable[[str], None], *, everything: bool = False) -> None:
+    def __init__(
+        self, registry: Registry, tell: Tell, say: Callable[[str], None], *, everything: Everything | None = None
+    ) -> None:
         self._registry = registry
         self._store = registry.store
         self._tell = tell
@@ -47,7 +61,7 @@ class Listener:
         self._everything = everything
         self._subscriptions: dict[str, Subscription] = {}
         self._topics: dict[str, str] = {}
-        self._cursor = self._store.end()
+        self._cursor = self._store.end() if everything is None or everything.begin is None else everything.begin
         self._dropped = 0
         self._look_at: float | None = None
         """When the registry is to be read again because of messages that it did not know."""
@@ -103,7 +117,7 @@ class Listener:
     def _filters(self) -> list[str]:
         from mam.bus.messages import default_prefix
 
-        return [f"{default_prefix('+')}/events"] if self._everything else list(self._topics)
+        return [f"{default_prefix('+')}/events"] if self._everything is not None else list(self._topics)
 
     def _listen(self, connection: Connection) -> None:
         # The subscription stands: what was stored before is read now, what comes later is heard.
@@ -156,7 +170,7 @@ class Listener:
 
     def _subscription(self, topic: str) -> Subscription | None:
         found = self._subscriptions.get(self._topics.get(topic, ""))
-        if found is not None or not self._everything or self._look_at is not None:
+        if found is not None or self._everything is None or self._look_at is not None:
             return found
         self._catch_up()  # it may be of a job that was registered since
         found = self._subscriptions.get(self._topics.get(topic, ""))
@@ -181,21 +195,23 @@ class Listener:
     def _catch_up(self) -> bool:
         """Everything that the journal has behind the cursor; whether that was something."""
         moved = False
-        for entry in self._store.entries(self._cursor):
-            self._cursor = entry.cursor
+        for entry in self._store.entries(self._cursor or None):
+            before, self._cursor = self._cursor, entry.cursor
             moved = True
             self._take(entry)
+            if self._everything is not None:
+                self._everything.moved(entry, before or None)
         return moved
 
     def _take(self, entry: Entry) -> None:
         subscription = self._subscriptions.get(entry.job_id)
-        if subscription is None and self._everything and entry.fields is not None:
+        if subscription is None and self._everything is not None and entry.fields is not None:
             subscription = self._new_job(entry)
         if subscription is None:
             return
         events = [event for event in map(event_of, entry.lines) if event is not None]
         self._told(subscription, subscription.read(events, time.monotonic()))
-        if entry.fields is None and not self._everything:
+        if entry.fields is None and self._everything is None:
             self._say(f"{entry.job_id} is gone")
             self.expired[entry.job_id] = "gone"
             self._forget(subscription)
@@ -209,10 +225,16 @@ class Listener:
             entry.job_id,
             now=time.monotonic(),
             token=secrets.get("auth_token"),
-            seen=min(numbers) - 1 if numbers else self._last_seq(entry),
+            seen=self._seen_before(entry, min(numbers) - 1 if numbers else self._last_seq(entry)),
         )
         self.add(subscription, f"{default_prefix(entry.job_id)}/events")
         return subscription
+
+    def _seen_before(self, entry: Entry, least: int) -> int:
+        """Of a job that was there before, an earlier subscriber may have told more."""
+        if self._everything is None or (entry.fields or {}).get("created_at") is not None:
+            return least
+        return max(least, self._everything.received(entry.job_id))
 
     def _last_seq(self, entry: Entry) -> int:
         """Where to begin with a job that this entry tells nothing of."""
@@ -249,7 +271,7 @@ class Listener:
             if ran_out is not None:
                 self.expired[subscription.job_id] = ran_out
                 self._forget(subscription)
-        return not self._ran_out(now) if self._everything else bool(self._subscriptions)
+        return not self._ran_out(now) if self._everything is not None else bool(self._subscriptions)
 
     def _ran_out(self, now: float) -> bool:
         return self.ends is not None and now >= self.ends

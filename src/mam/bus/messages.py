@@ -105,7 +105,8 @@ class Post:
         except MamError as error:
             if error.exit_code == 9:
                 raise
-            return None  # gone or broken since; its events can still be told
+            kept = self._store.archived(job_id)
+            return None if kept is None else kept.job  # gone or broken since; its events can still be told
 
     def _concerns(self, job: Job | None, secrets: dict[str, str]) -> bool:
         if self._broker.everybody:

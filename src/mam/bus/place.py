@@ -88,13 +88,7 @@ class Place:
         return read_sent(f"{self._stem}.json")
 
     def save(self, sent: Sent) -> None:
-        temporary = f"{self._stem}.{os.getpid()}.tmp"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            write_all(descriptor, to_bytes({**sent.as_dict(), "at": sent.at.as_dict()}))
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, f"{self._stem}.json")
+        write_sent(f"{self._stem}.json", sent)
 
     def sending(self) -> Held:
         return Held(f"{self._stem}.lock")
@@ -132,6 +126,16 @@ class Held:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def write_sent(path: str, sent: Sent) -> None:
+    temporary = f"{path}.{os.getpid()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        write_all(descriptor, to_bytes({**sent.as_dict(), "at": sent.at.as_dict()}))
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, path)
 
 
 def read_sent(path: str) -> Sent | None:

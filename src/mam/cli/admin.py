@@ -5,15 +5,13 @@ The name that users of the other system know.
 
 from __future__ import annotations
 
-from mam.cli.subverbs import choose
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
 
 
 def add_arguments(parser: Parser) -> None:
-    choose(parser, {"cleanup": "mam.cli.agents_verbs.cleanup_registry"})
+    parser.subverbs = {"cleanup": "mam.cli.agents_verbs.cleanup_registry"}
 
 
 def run(options: Options) -> int:

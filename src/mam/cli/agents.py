@@ -23,8 +23,6 @@ An agent is named by its name (gpu, MAM-gpu and HOUMAO-gpu are one) or by its id
 
 from __future__ import annotations
 
-from mam.cli.subverbs import choose
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
@@ -36,7 +34,7 @@ SUBVERBS = (
 
 
 def add_arguments(parser: Parser) -> None:
-    choose(parser, {name: f"mam.cli.agents_verbs.{name}" for name in SUBVERBS})
+    parser.subverbs = {name: f"mam.cli.agents_verbs.{name}" for name in SUBVERBS}
 
 
 def run(options: Options) -> int:

@@ -41,7 +41,7 @@ class _FullParser(argparse.ArgumentParser):
         self.verb = declared.verb
         super().__init__(
             prog=f"mam {declared.verb}",
-            usage=declared.usage,
+            usage=f"mam {declared.verb} VERB [options]" if declared.subverbs else declared.usage,
             description=declared.document,
             formatter_class=_Formatter,
             allow_abbrev=False,

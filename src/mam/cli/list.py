@@ -30,13 +30,15 @@ def add_arguments(parser: Parser) -> None:
     add_filters(parser)
     rows = f"jobs at most, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe); not with --json"
     parser.add_argument("--limit", type=number, metavar="N", help=rows)
+    parser.add_argument("--archived", action="store_true", help="those that `mam prune` has moved away")
 
 
 def run(options: Options) -> int:
     if options.limit is not None and options.limit < 0:
         raise BadInput(why="--limit takes the number of jobs to show, or 0 for all")
     registry = registry_of(options)
-    jobs = registry.select(query_of(options, registry))
+    query = query_of(options, registry)
+    jobs = registry.select_archived(query) if options.archived else registry.select(query)
     if options.json:
         put_json_array(job.to_json() for job in jobs)
     elif person_reads():

@@ -10,9 +10,11 @@ from mam.cli.options import add_job, at_door, door_of, number, one_job
 from mam.cli.output import put, put_json_array, put_json_line, say
 from mam.cli.text import first_line
 from mam.cli.timeline import told
-from mam.errors import BadInput, MamError, StoreUnavailable
+from mam.errors import BadInput, MamError, StoreUnavailable, UnknownJob
 from mam.registry import only_match
-from mam.workspace import catch_up_log, locate
+from mam.stores.common import told_of
+from mam.stores.port import Kept
+from mam.workspace import catch_up_log, locate, open_located
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def run(options: Options) -> int:
         _catch_up(found, config)
         if options.list:
             return _list(found.logs_dir, as_json=options.json)
-        lines = list(iter_lines(found.logs_dir, _resolved(found.logs_dir, one_job(options))))
+        lines = _logged(found, config, one_job(options))
     for line in lines if options.tail is None else lines[max(0, len(lines) - options.tail) :]:
         if options.json:
             put_json_line(line)
@@ -60,6 +62,21 @@ def _lines_at_door(options: Options) -> list[dict[str, Any]] | None:
         return list(door_of(options).logs(one_job(options)))
     except (NotHere, StoreUnavailable):
         return None
+
+
+def _logged(found: Located, config: Config, job: str) -> list[dict[str, Any]]:
+    """From the log; a job that came with another registry's archive has its events there and no line here."""
+    try:
+        return list(iter_lines(found.logs_dir, _resolved(found.logs_dir, job)))
+    except UnknownJob:
+        try:
+            registry = open_located(found, config)
+            known = registry.get(job)
+        except MamError:
+            known = None
+        if known is None:
+            raise
+        return list(told_of(Kept(job=known, events=registry.events(known.job_id))))
 
 
 def _catch_up(found: Located, config: Config) -> None:

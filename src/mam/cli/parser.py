@@ -36,6 +36,8 @@ class Parser(Group):
         self.usage: str | None = None
         self.takes_command = False
         """Whether what stands behind -- is somebody else's command line, to be left as it is."""
+        self.subverbs: dict[str, str] = {}
+        """The second words of a verb that has some, and the module of each, which alone is imported."""
         self.groups: list[Group] = []
 
     def add_argument_group(self, title: str) -> Group:
@@ -44,14 +46,18 @@ class Parser(Group):
         return group
 
     def read(self, arguments: list[str]) -> Options:
+        if self.subverbs:
+            from mam.cli.subverbs import read_subverb
+
+            return read_subverb(self, arguments)
         if not self.takes_command:
-            return self._read(arguments)
+            return self.read_own(arguments)
         cut = arguments.index("--") if "--" in arguments else None
-        options = self._read(arguments[:cut])
+        options = self.read_own(arguments[:cut])
         options.command = None if cut is None else arguments[cut + 1 :]
         return options
 
-    def _read(self, arguments: list[str]) -> Options:
+    def read_own(self, arguments: list[str]) -> Options:
         plain = _Plain(self)
         if plain.take(arguments):
             return plain.options

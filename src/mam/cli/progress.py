@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 
 from mam.cli.output import person_reads, put
 from mam.jobs.rules import ID_PREFIX_SHOWN
@@ -10,7 +11,7 @@ from mam.jobs.status import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
     from rich.progress import Progress
@@ -71,6 +72,21 @@ class Bar(Lines):
     def _pause(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+@contextmanager
+def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """For long work on many things: a function that is told how many more are done. A pipe sees nothing of it."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.advance(task, count)
 
 
 def _bar() -> Progress:

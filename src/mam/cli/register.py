@@ -13,7 +13,7 @@ from __future__ import annotations
 from mam.cli.drafting import add_job_options, choices_of, prompt_of
 from mam.cli.options import descent, registry_of
 from mam.cli.output import put_job, say
-from mam.cli.signing import signing
+from mam.cli.signing import is_signed
 from mam.errors import BadInput
 from mam.jobs.draft import draft_job
 
@@ -36,7 +36,7 @@ def run(options: Options) -> int:
     draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
     registry = registry_of(options, create=True)
     registration = registry.register(
-        prompt=prompt, agent=agent, **choices, **descent(registry), **signing(options, registry)
+        prompt=prompt, agent=agent, **choices, **descent(registry), sign=is_signed(options)
     )
     if not registration.created:
         _say_known(registration, prompt)

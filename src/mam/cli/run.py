@@ -17,7 +17,7 @@ import sys
 from mam.cli.drafting import add_job_options, choices_of, prompt_of
 from mam.cli.options import descent, registry_of
 from mam.cli.output import put_job
-from mam.cli.signing import signing
+from mam.cli.signing import is_signed
 from mam.errors import BadInput
 from mam.jobs.draft import draft_job
 
@@ -48,9 +48,7 @@ def run(options: Options) -> int:
     choices = choices_of(options)
     draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
     registry = registry_of(options, create=True)
-    job = registry.register(
-        prompt=prompt, agent=agent, **choices, **descent(registry), **signing(options, registry)
-    ).job
+    job = registry.register(prompt=prompt, agent=agent, **choices, **descent(registry), sign=is_signed(options)).job
 
     def start() -> Popen[bytes]:
         return _start_worker(options, registry, job)

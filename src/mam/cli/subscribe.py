@@ -7,7 +7,8 @@ nothing for longer than --idle-timeout. Both are the job's own if they are not g
   mam subscribe --all --json
 
 With a broker (MQTT_BROKER, or [broker] in config.toml) the news comes from there, else from the store. What an earlier
-`mam subscribe` has told already is not told again without --replay.
+`mam subscribe` has told already is not told again without --replay. --all begins now when it is run for the first time,
+and then goes on where the last one ended.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.audit.mirror import AuditLog
-    from mam.bus.listening import Listener
+    from mam.bus.bookmark import Bookmark
+    from mam.bus.listening import Everything, Listener
     from mam.bus.settings import Broker
     from mam.cli.parser import Options, Parser
     from mam.config import Config
@@ -41,7 +43,10 @@ ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("words", nargs="*", metavar="JOB", help="ids, or unique beginnings of them")
     parser.add_argument("--job", action="append", default=[], metavar="JOB", help="the same, one each")
-    parser.add_argument("--all", action="store_true", help="every job of the store, from now on, until it is stopped")
+    parser.add_argument(
+        "--all", action="store_true", help="every job of the store, until it is stopped; from where the last one ended"
+    )
+    parser.add_argument("--from-now", action="store_true", help="with --all: leave out what came while nobody listened")
     parser.add_argument("--timeout", type=duration, metavar="S", help="give up after this long (exit 5), 0 for never")
     parser.add_argument("--idle-timeout", type=duration, metavar="S", help="give up after this much silence (exit 5)")
     parser.add_argument("--replay", action="store_true", help="from the first event on, also what was told before")
@@ -50,6 +55,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     from mam.audit.mirror import AuditLog
+    from mam.bus.bookmark import Bookmark
     from mam.bus.listening import Listener
     from mam.config import load_config
     from mam.workspace import locate, open_located
@@ -61,17 +67,29 @@ def run(options: Options) -> int:
     located = locate(options.store, options.registry_dir, config)
     registry = open_located(located, config)
     log = AuditLog(located.logs_dir)
-    listener = Listener(registry, _Telling(registry, log, as_json=options.json), say, everything=options.all)
+    bookmark = Bookmark(registry.store, located.logs_dir)
+    everything = _everything(bookmark, log, options) if options.all else None
+    listener = Listener(registry, _Telling(registry, log, as_json=options.json), say, everything=everything)
     jobs = [registry.get(name) for name in named]
     for job in jobs:
         _subscribe(listener, registry, job, options, log)
     listener.ends = time.monotonic() + options.timeout if options.all and options.timeout else None
     broker = _broker(registry, jobs, config, options)
-    if broker is None:
-        listener.run_with_store()
-    else:
-        listener.run_with_broker(broker)
+    try:
+        if broker is None:
+            listener.run_with_store()
+        else:
+            listener.run_with_broker(broker)
+    finally:
+        bookmark.save()
     return _outcome(listener, options)
+
+
+def _everything(bookmark: Bookmark, log: AuditLog, options: Options) -> Everything:
+    from mam.bus.listening import Everything
+
+    begin = "" if options.replay else None if options.from_now else bookmark.cursor()
+    return Everything(begin=begin, moved=bookmark.note, received=lambda job_id: _received(log, job_id))
 
 
 def _subscribe(listener: Listener, registry: Registry, job: Job, options: Options, log: AuditLog) -> None:
@@ -84,7 +102,7 @@ def _subscribe(listener: Listener, registry: Registry, job: Job, options: Option
 def _subscription(registry: Registry, job: Job, options: Options, log: AuditLog) -> Subscription:
     from mam.events.subscriber import Subscription
 
-    seen = 0 if options.replay else _received(log, job)
+    seen = 0 if options.replay else min(_received(log, job.job_id), job.last_seq)
     if seen and not options.json:
         say(f"{job.job_id[:ID_PREFIX_SHOWN]}: events up to {seen} were told before; --replay tells them again")
     idle = options.idle_timeout
@@ -100,17 +118,17 @@ def _subscription(registry: Registry, job: Job, options: Options, log: AuditLog)
     )
 
 
-def _received(log: AuditLog, job: Job) -> int:
+def _received(log: AuditLog, job_id: str) -> int:
     """The subscriber's counter is its own history, so it survives a restart."""
     from mam.audit.log import iter_lines
 
     numbers = [
         line["payload"]["seq"]
-        for line in iter_lines(log.logs_dir, job.job_id)
+        for line in iter_lines(log.logs_dir, job_id)
         if line.get("event") == "received" and isinstance(line.get("payload"), dict)
         and isinstance(line["payload"].get("seq"), int)
     ]  # fmt: skip
-    return min(max(numbers, default=0), job.last_seq)
+    return max(numbers, default=0)
 
 
 def _broker(registry: Registry, jobs: list[Job], config: Config, options: Options) -> Broker | None:

@@ -8,7 +8,6 @@ from mam.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import ModuleType
 
     from mam.cli.parser import Options
@@ -16,35 +15,23 @@ if TYPE_CHECKING:
 _WITH_VALUE = ("--store", "--registry-dir")
 
 
-class SubverbParser(Parser):
+def read_subverb(parser: Parser, arguments: list[str]) -> Options:
     """Reads the first word and leaves the rest to a parser of that word's own."""
-
-    modules: Mapping[str, str]
-
-    def read(self, arguments: list[str]) -> Options:
-        at = _first_word(arguments)
-        if at is None:
-            self._read(arguments)  # --help, or a mistake
-            raise BadInput(why=f"`mam {self.verb}` needs one of {', '.join(self.modules)}; --help tells what each does")
-        word = arguments[at]
-        if word not in self.modules:
-            hint = nearest(word, self.modules)
-            raise BadInput(why=f"{one_line(word[:80])} is not a verb of `mam {self.verb}`{hint}")
-        module: ModuleType = __import__(self.modules[word], fromlist=["run"])
-        parser = Parser(f"{self.verb} {word}", module.__doc__ or "")
-        module.add_arguments(parser)
-        parser.groups += self.groups
-        options = parser.read(arguments[:at] + arguments[at + 1 :])
-        options.module = module
-        return options
-
-
-def choose(parser: Parser, modules: Mapping[str, str]) -> None:
-    """Makes the parser of a verb one that knows these second words."""
-    parser.usage = f"mam {parser.verb} VERB [options]"
-    parser.__class__ = SubverbParser
-    assert isinstance(parser, SubverbParser)
-    parser.modules = modules
+    modules = parser.subverbs
+    at = _first_word(arguments)
+    if at is None:
+        parser.read_own(arguments)  # --help, or a mistake
+        raise BadInput(why=f"`mam {parser.verb}` needs one of {', '.join(modules)}; --help tells what each does")
+    word = arguments[at]
+    if word not in modules:
+        raise BadInput(why=f"{one_line(word[:80])} is not a verb of `mam {parser.verb}`{nearest(word, modules)}")
+    module: ModuleType = __import__(modules[word], fromlist=["run"])
+    chosen = Parser(f"{parser.verb} {word}", module.__doc__ or "")
+    module.add_arguments(chosen)
+    chosen.groups += parser.groups
+    options = chosen.read(arguments[:at] + arguments[at + 1 :])
+    options.module = module
+    return options
 
 
 def _first_word(arguments: list[str]) -> int | None:

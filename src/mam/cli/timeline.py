@@ -27,6 +27,8 @@ def _what(event: str, line: Line) -> str:
         return f"#{first}" if first == last else f"#{first} to #{last}"
     if event == "adopted":
         return f"changed by another program: {', '.join(map(str, line.get('fields') or []))}"
+    if event == "migrated":
+        return f"{line.get('status', '')}, from another registry"
     if event == "registered":
         origin = f" (again: {line['retry_of']})" if line.get("retry_of") else ""
         return f"{line.get('status', '')}{origin}"

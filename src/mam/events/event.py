@@ -19,6 +19,8 @@ COMPLETED, ERROR = "completed", "error"
 EVENTS = (STARTED, PERMISSION_REQUIRED, PROGRESS, COMPLETED, ERROR)
 
 DETAIL_LIMIT = 2000
+SHORTEST_KEY = 15
+"""Nothing shorter can hold a key: its mark, and then twelve characters."""
 
 _NAME = r"[^\s/\"'`:,;)]"
 _ABSOLUTE_PATH = (
@@ -66,6 +68,8 @@ def event_payload(
 
 def generalised(detail: str) -> str:
     """One line without absolute paths and keys, since an event may travel further than the machine that wrote it."""
+    if len(detail) < SHORTEST_KEY and detail.isprintable() and "/" not in detail:
+        return detail.strip()
     # The patterns are compiled here and not above: most verbs tell nothing.
     line = re.sub(_CONTROL, " ", detail).strip()
     if any(mark in line for mark in _KEY_MARKS):

@@ -5,11 +5,10 @@ docs/protocol.md is the same in words, for those who write it in another languag
 
 from __future__ import annotations
 
-import json
-
 from mam.events.data import DEPTH_LIMIT
 from mam.events.event import EVENTS, SCHEMA_VERSION
 from mam.events.signing import SIGNATURE, is_signed, signed
+from mam.strict_json import Doubtful, strict_json
 from mam.writing import to_bytes
 
 TYPE_CHECKING = False
@@ -81,35 +80,16 @@ def _without(value: Any, secret: str) -> Any:
 
 def _decoded(raw: bytes) -> dict[str, Any]:
     try:
-        payload = json.loads(
-            raw.decode(), object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite_number
-        )
-    except (ValueError, RecursionError):
+        payload = strict_json(raw)
+    except Doubtful as doubt:
+        raise Unusable(str(doubt)) from None
+    except ValueError:
         raise Unusable("it is not JSON") from None
     if not isinstance(payload, dict):
         raise Unusable("it is not a JSON object")
     if _depth(payload) > DEPTH_LIMIT + 1:
         raise Unusable(f"its data is nested more than {DEPTH_LIMIT} levels deep")
     return payload
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two readers may take different ones of two equal names, so there is nothing to believe."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise Unusable("it has a name twice in one object")
-    return made
-
-
-def _no_number(text: str) -> float:
-    raise Unusable(f"it holds {text}, which is no JSON")
-
-
-def _finite_number(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise Unusable("it holds a number that nobody can hold")
-    return number
 
 
 def _depth(value: Any) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.jobs.dependency import Needed
+    from mam.jobs.record import Json
 
 MANUAL = "manual"
 """The owner of a claim that nobody made: a status written by hand or by an old script."""
@@ -47,10 +48,16 @@ def register(draft: Job, number: int, moment: Moment, needed: Needed | None = No
     return begun(change, needed or {}, moment)
 
 
-def claim(job: Job, moment: Moment, *, owner: str, lease_seconds: float | None, supervised: bool = False) -> Change:
+def claim(
+    job: Job, moment: Moment, *,
+    owner: str, lease_seconds: float | None, supervised: bool = False, claimant: Json | None = None,
+) -> Change:  # fmt: skip
     """The next attempt begins."""
     by = "worker" if supervised else "pick"
-    return _claimed(unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised)
+    return _claimed(
+        unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised,
+        claimant=claimant,
+    )  # fmt: skip
 
 
 def heartbeat(
@@ -63,7 +70,7 @@ def heartbeat(
     lease = lease_of(_renewal_seconds(job, lease_seconds), moment)
     said = line("renewed", moment, job, attempt=job.attempt, unfenced=_unfenced(attempt))
     signs = {"heard_at": moment.second} if heard else {}
-    return Change(job=touched(job, moment, lease=lease, **signs), lines=(said,))
+    return Change(job=touched(job, moment, {"lease": lease, **signs}), lines=(said,))
 
 
 def complete(
@@ -177,7 +184,7 @@ def say(job: Job, moment: Moment, attempt: int | None, *, told: Telling | None =
     said = {name: word for name, word in words.items() if word is not None}
     if told is not None:
         said.update({"detail": told.detail} if told.detail else {}, **({"data": told.data} if told.data else {}))
-    heard = _renewed_by_event(touched(job, moment, said={"at": moment.second, **said}), moment)
+    heard = _renewed_by_event(touched(job, moment, {"said": {"at": moment.second, **said}}), moment)
     return Change(job=heard, lines=(line("said", moment, job, attempt=attempt, status=words["status"]),))
 
 
@@ -204,12 +211,14 @@ def _is_repeat(job: Job, to: Status, attempt: int | None) -> bool:
 def _claimed(
     change: Change, moment: Moment, *,
     owner: str, lease_seconds: float | None, by: str, unfenced: bool = False, supervised: bool = False,
+    claimant: Json | None = None,
 ) -> Change:  # fmt: skip
     job = change.job
     return moved(
         change, RUNNING, moment, by=by, unfenced=unfenced, attempt=job.attempt + 1, owner=owner,
         lease=lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
         claimed_at=moment.second, heard_at=moment.second, reason=None, supervised=supervised, said=None,
+        claimant=claimant,
     )  # fmt: skip
 
 

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 FOREIGN = "foreign"
 
 KEPT = frozenset(
-    {"number", "attempt", "owner", "lease", "claimed_at", "heard_at", "ended_at", "ended_attempt", "losses", "retries",
-     "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at", "schema_version", "after", "exclusive",
-     "parent_id", "depth", "validation", "supervised", "said", "checks",
-     "run"}
+    {"number", "attempt", "owner", "lease", "claimant", "claimed_at", "heard_at", "ended_at", "ended_attempt", "losses",
+     "retries", "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at", "schema_version", "after",
+     "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run"}
 )  # fmt: skip
 """The registry's word counts for these, whatever a file says: they fence, order and name the job."""
 
@@ -53,8 +52,8 @@ def _settled_in(job: Job) -> Job:
         job = job.replace(status=PENDING)  # nothing would ever end that wait
     if job.status is not RUNNING and job.lease is not None:
         job = job.replace(lease=None, owner=None)
-    if job.supervised:
-        job = job.replace(supervised=False)  # no worker of this registry holds it
+    if job.supervised or job.claimant is not None:
+        job = job.replace(supervised=False, claimant=None)  # no worker and no session of this registry holds it
     if job.status is not WAITING and (job.due_at or job.waiting_for):
         job = job.replace(due_at=None, waiting_for=None)
     created_at = iso_second(parse_time(job.created_at))
@@ -73,7 +72,7 @@ def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment, 
     restored = _restored(before, found, given)
     if taken or restored:
         said = line("adopted", moment, job, fields=sorted(taken) or None, restored=restored or None)
-        change = change.then(touched(job, moment, **taken), said)
+        change = change.then(touched(job, moment, taken), said)
     if found.last_seq > job.last_seq:
         change = marked(change, "imported", found.last_seq, moment)
     return _with_status(change, found, moment, rival)

@@ -26,26 +26,33 @@ class Telling(Frozen):
     data: dict[str, Any] = {}  # noqa: RUF012 - frozen by convention: nothing in mam writes into a record's dicts
 
 
+_NOTHING = Telling()
+
+
 class Change(Frozen):
     job: Job
     lines: tuple[Line, ...] = ()
 
     def then(self, job: Job, *lines: Line) -> Change:
-        return Change(job=job, lines=self.lines + lines)
+        return Change.of({"job": job, "lines": self.lines + lines})
 
 
 def unchanged(job: Job) -> Change:
-    return Change(job=job)
+    return Change.of({"job": job, "lines": ()})
 
 
 def line(event: str, moment: Moment, job: Job, **facts: object) -> Line:
-    told = {name: value for name, value in facts.items() if value is not None}
-    return {"timestamp": moment.second, "event": event, "job_id": job.job_id, **told}
+    said: Line = {"timestamp": moment.second, "event": event, "job_id": job.job_id}
+    for name, value in facts.items():
+        if value is not None:
+            said[name] = value
+    return said
 
 
-def touched(job: Job, moment: Moment, **fields: object) -> Job:
+def touched(job: Job, moment: Moment, fields: dict[str, Any]) -> Job:
     """The job with some fields changed now; the clock may have stepped back since it was created."""
-    return job.replace(updated_at=max(job.created_at, moment.second), **fields)
+    now = moment.second
+    return Job.of({**job.__dict__, "updated_at": now if now > job.created_at else job.created_at, **fields})
 
 
 def moved(
@@ -62,24 +69,24 @@ def moved(
     job = change.job
     check_move(job.job_id, job.status, to)
     if to is not RUNNING:
-        fields = {"lease": None, "supervised": False, **fields}
+        fields = {"lease": None, "claimant": None, "supervised": False, **fields}
     if to.ended:
         fields = {"ended_at": moment.second, "waiting_for": None, "due_at": None, **fields}
-    after = touched(job, moment, status=to, **fields)
-    said = line(
-        "status_changed",
-        moment,
-        job,
-        **{"from": job.status, "to": to},
-        by=by,
-        attempt=after.attempt or None,
-        owner=after.owner if to is RUNNING else None,
-        losses=fields.get("losses"),
-        reason=fields.get("reason"),
-        unfenced=unfenced or None,
-    )
+    fields["status"] = to
+    after = touched(job, moment, fields)
+    said = line("status_changed", moment, job)
+    said["from"], said["to"], said["by"] = job.status, to, by
+    if after.attempt:
+        said["attempt"] = after.attempt
+    if to is RUNNING and after.owner is not None:
+        said["owner"] = after.owner
+    for name in ("losses", "reason"):
+        if fields.get(name) is not None:
+            said[name] = fields[name]
+    if unfenced:
+        said["unfenced"] = True
     change = change.then(after, said)
-    return _with_terminal_event(change, moment, told or Telling()) if to.ended else change
+    return _with_terminal_event(change, moment, told or _NOTHING) if to.ended else change
 
 
 def published(change: Change, event: str, detail: str, moment: Moment, data: dict[str, Any] | None = None) -> Change:
@@ -88,14 +95,15 @@ def published(change: Change, event: str, detail: str, moment: Moment, data: dic
     payload = event_payload(
         seq=job.last_seq + 1, job_id=job.job_id, event=event, moment=moment, detail=detail, data=data
     )
-    return change.then(touched(job, moment, last_seq=job.last_seq + 1), line("published", moment, job, payload=payload))
+    told = touched(job, moment, {"last_seq": job.last_seq + 1})
+    return change.then(told, line("published", moment, job, payload=payload))
 
 
 def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
     """Sequence numbers that were handed out without an event; one line stands for the whole run of them."""
     job = change.job
     said = line(marker, moment, job, seq=job.last_seq + 1, upto=upto)
-    return change.then(touched(job, moment, last_seq=upto), said)
+    return change.then(touched(job, moment, {"last_seq": upto}), said)
 
 
 def _with_terminal_event(change: Change, moment: Moment, told: Telling) -> Change:

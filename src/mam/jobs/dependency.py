@@ -72,7 +72,7 @@ def settle_dependency(job: Job, needed: Needed, moment: Moment) -> Change:
         return unchanged(job)
     if job.due_at is not None and parse_time(job.due_at) > moment.wall_ms:
         said = line("settled", moment, job, waiting_for="time")
-        return Change(job=touched(job, moment, waiting_for="time"), lines=(said,))
+        return Change(job=touched(job, moment, {"waiting_for": "time"}), lines=(said,))
     return moved(unchanged(job), PENDING, moment, by=DEPENDENCY, waiting_for=None, due_at=None)
 
 

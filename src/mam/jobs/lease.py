@@ -33,11 +33,13 @@ class Lease(Frozen):
 
 def lease_of(seconds: float, moment: Moment) -> Lease:
     length = round(seconds * 1000)
-    return Lease(
-        expires_at=iso_milli(moment.wall_ms + length),
-        seconds=seconds,
-        boot_id=moment.boot_id,
-        boot_ms=moment.boot_ms + length if moment.boot_id else 0,
+    return Lease.of(
+        {
+            "expires_at": iso_milli(moment.wall_ms + length),
+            "seconds": seconds,
+            "boot_id": moment.boot_id,
+            "boot_ms": moment.boot_ms + length if moment.boot_id else 0,
+        }
     )
 
 

@@ -10,7 +10,7 @@ from mam.clock import parse_time
 from mam.errors import BadRecord
 from mam.frozen import Frozen
 from mam.jobs.lease import Lease
-from mam.jobs.rules import is_job_id
+from mam.jobs.rules import is_job_id, is_session_id
 from mam.jobs.status import Status
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 DEPENDENCY = "dependency"
 """In `waiting_for`: other jobs have to end first."""
+CLAIMANT = ("agent_id", "generation_id")
 NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
 
 
@@ -51,6 +52,8 @@ class Job(Frozen):
     """Counts claims, and is the fence: a write of an earlier attempt is refused."""
     owner: str | None = None
     lease: Lease | None = None
+    claimant: Json | None = None
+    """The session that holds the claim, if one was named: `agent_id` and `generation_id`."""
     claimed_at: str | None = None
     heard_at: str | None = None
     """When its holder last gave a sign; `stalled` is derived from it."""
@@ -110,10 +113,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "prompt": (str,), "agent": (str,), "agent_session": (str,), "broker": (dict,), "topic_prefix": (str,),
     "timeout_sec": (int,), "idle_timeout_sec": (int,), "expected_artifacts": (list,), "last_seq": (int,),
     "auth_token": (type(None),), "number": (int,), "priority": (int,), "attempt": (int,),
-    "owner": (str, type(None)), "lease": (dict, type(None)), "claimed_at": (str, type(None)),
-    "heard_at": (str, type(None)), "ended_at": (str, type(None)), "ended_attempt": (int, type(None)),
-    "losses": (int,), "max_losses": (int,), "retries": (int,), "max_retries": (int,),
-    "waiting_for": (str, type(None)), "due_at": (str, type(None)), "reason": (str, type(None)),
+    "owner": (str, type(None)), "lease": (dict, type(None)), "claimant": (dict, type(None)),
+    "claimed_at": (str, type(None)), "heard_at": (str, type(None)), "ended_at": (str, type(None)),
+    "ended_attempt": (int, type(None)), "losses": (int,), "max_losses": (int,), "retries": (int,),
+    "max_retries": (int,), "waiting_for": (str, type(None)), "due_at": (str, type(None)), "reason": (str, type(None)),
     "result": (str, type(None)), "checked": (bool, type(None)), "key": (str, type(None)),
     "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
     "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
@@ -214,9 +217,15 @@ def _check_values(fields: Json, file: str) -> None:
         raise BadRecord(file=file, problem="expected_artifacts holds something that is not text")
     if not all(isinstance(needed, str) and is_job_id(needed) for needed in fields.get("after", ())):
         raise BadRecord(file=file, problem="after holds something that is not a job id")
+    if not _names_a_session(fields.get("claimant")):
+        raise BadRecord(file=file, problem="claimant does not name a session")
     for name, choices in CHOICES.items():
         if fields.get(name, choices[0]) not in choices:
             raise BadRecord(file=file, problem=f"{name} must be one of {', '.join(choices)}")
+
+
+def _names_a_session(claimant: Json | None) -> bool:
+    return claimant is None or all(is_session_id(claimant.get(name)) for name in CLAIMANT)
 
 
 def _check_range(name: str, number: int | None, least: int, most: int, file: str) -> None:

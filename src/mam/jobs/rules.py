@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ID_LIMIT = 64
+SESSION_ID_LIMIT = 128
 ID_PREFIX_SHOWN = 8
 
 TEXT_LIMIT = 8 * 1024 * 1024
@@ -25,8 +26,23 @@ LAST_MS = 253_402_300_799_999
 
 def is_job_id(text: str) -> bool:
     """`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`, without compiling that at every start."""
+    return _is_of_id_letters(text) and len(text) <= ID_LIMIT
+
+
+def is_session_id(text: object) -> bool:
+    """An agent's id, or a generation: the same letters, twice as many of them."""
+    return isinstance(text, str) and _is_of_id_letters(text) and len(text) <= SESSION_ID_LIMIT
+
+
+def check_session_id(what: str, text: str) -> str:
+    if not is_session_id(text):
+        raise BadInput(why=f"{text[:80]!r} is not {what}: letters, digits, _ and -, at most {SESSION_ID_LIMIT}")
+    return text
+
+
+def _is_of_id_letters(text: str) -> bool:
     letters = text.replace("_", "").replace("-", "")
-    return text.isascii() and letters.isalnum() and text[0].isalnum() and len(text) <= ID_LIMIT
+    return text.isascii() and letters.isalnum() and text[0].isalnum()
 
 
 def check_job_id(text: str) -> str:
@@ -40,7 +56,7 @@ def check_name(what: str, text: str) -> str:
     check_text(what, text, NAME_LIMIT)
     if not text.strip():
         raise BadInput(why=f"the {what} is empty")
-    if any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in text):
+    if not text.isprintable() and any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in text):
         raise BadInput(why=f"the {what} contains a control character")
     return text
 

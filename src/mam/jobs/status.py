@@ -26,15 +26,18 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
     """Called off."""
 
-    @property
-    def ended(self) -> bool:
-        return self in ENDED
+    __hash__ = str.__hash__  # the base class would call Python for it, at every look into a set
+
+    ended: bool
+    """Whether there is no way out of it."""
 
 
 PENDING, WAITING, RUNNING = Status.PENDING, Status.WAITING, Status.RUNNING
 COMPLETED, ERROR, CANCELLED = Status.COMPLETED, Status.ERROR, Status.CANCELLED
 
 ENDED = frozenset({COMPLETED, ERROR, CANCELLED})
+for _status in Status:
+    _status.ended = _status in ENDED
 
 MOVES: dict[Status, frozenset[Status]] = {
     PENDING: frozenset({RUNNING, WAITING, ERROR, CANCELLED}),

@@ -14,6 +14,8 @@ from mam.jobs.status import COMPLETED, ERROR, WAITING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.jobs.record import Json
 
 
@@ -41,8 +43,16 @@ def quiet(job: Job, moment: Moment, *, attempt: int, seconds: int) -> Change:
     return published(unchanged(job), "progress", f"quiet for {seconds} s", moment, {"quiet": True})
 
 
-def finish(job: Job, moment: Moment, *, attempt: int, ending: Ending, delay_seconds: float) -> Change:
-    """The attempt is over, and this is what becomes of the job."""
+def finish(
+    job: Job, moment: Moment, *, attempt: int, ending: Ending, delay_seconds: float, began: Json | None = None
+) -> Change:
+    """The attempt is over, and this is what becomes of the job. `began` is the run of an agent that was over before it
+    was told that it runs."""
+    if began is not None:
+        return _also_began(
+            started(job, moment, attempt=attempt, run=began),
+            lambda now: finish(now, moment, attempt=attempt, ending=ending, delay_seconds=delay_seconds),
+        )
     acts.check_fence(job, attempt)
     own = job.replace(supervised=False, run=ending.run, checks=ending.checks)
     told = _told(job)
@@ -64,9 +74,19 @@ def postpone(job: Job, moment: Moment, *, attempt: int, reason: str, seconds: fl
     )
 
 
-def hand_back(job: Job, moment: Moment, *, attempt: int, run: Json | None) -> Change:
+def hand_back(job: Job, moment: Moment, *, attempt: int, run: Json | None, began: Json | None = None) -> Change:
     """The worker has to go before the work is done; that costs the job nothing."""
+    if began is not None:
+        return _also_began(
+            started(job, moment, attempt=attempt, run=began),
+            lambda now: hand_back(now, moment, attempt=attempt, run=run),
+        )
     return acts.release(job if run is None else job.replace(run=run), moment, attempt=attempt)
+
+
+def _also_began(began: Change, end: Callable[[Job], Change]) -> Change:
+    ended = end(began.job)
+    return ended.replace(lines=began.lines + ended.lines)
 
 
 def _told(job: Job) -> Telling | None:

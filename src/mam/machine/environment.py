@@ -10,7 +10,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mam.jobs.record import Job
 
@@ -44,19 +44,19 @@ def absolute_path(environ: Mapping[str, str]) -> str:
     return os.pathsep.join(place for place in places if os.path.isabs(place))
 
 
-def find_program(name: str, environ: Mapping[str, str]) -> str | None:
-    """The program of that name, or of that absolute path; None when there is none that can be run."""
+def can_run(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def find_program(name: str, environ: Mapping[str, str], fit: Callable[[str], bool] = can_run) -> str | None:
+    """The program of that name, or of that absolute path; None when there is none that is fit."""
     if "/" in name:
-        return name if os.path.isabs(name) and _can_run(name) else None
+        return name if os.path.isabs(name) and fit(name) else None
     for place in absolute_path(environ).split(os.pathsep):
         path = os.path.join(place, name)
-        if place and _can_run(path):
+        if place and fit(path):
             return path
     return None
-
-
-def _can_run(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _is_secret(name: str, value: str) -> bool:

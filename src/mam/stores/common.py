@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.errors import Refused, UnknownJob
 from mam.jobs import acts
+from mam.jobs.change import line
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import end_of_wait
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import Change, Line
     from mam.jobs.dependency import Needed
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Query, Request
+    from mam.stores.port import Kept, Query, Request
 
 
 def changed_fields(before: Job | None, after: Json) -> Json:
@@ -36,6 +37,28 @@ def event_of(line: Line) -> Line | None:
     return None
 
 
+def lines_of(kept: Kept, moment: Moment) -> tuple[Line, ...]:
+    """What the journal says of a job that came whole from another registry; `event_of` finds all its events there."""
+    return (line("migrated", moment, kept.job, status=kept.job.status), *told_of(kept))
+
+
+def told_of(kept: Kept) -> tuple[Line, ...]:
+    """A job's events as the lines that told of them."""
+    return tuple(_line_of(kept.job, event) for event in kept.events)
+
+
+def _line_of(job: Job, event: Line) -> Line:
+    if "marker" in event:
+        said = {"timestamp": job.updated_at, "event": event["marker"], "job_id": job.job_id}
+        return {**said, "seq": event["seq"], "upto": event["upto"]}
+    said = {"timestamp": event.get("timestamp", job.updated_at), "event": "published", "job_id": job.job_id}
+    return {**said, "payload": event}
+
+
+def archived_line(job_id: str, moment: Moment) -> Line:
+    return {"timestamp": moment.second, "event": "archived", "job_id": job_id}
+
+
 def due_ms(job: Job) -> int:
     """When the job's lease or wait ends, on the wall clock; only for sorting what is due already."""
     end = end_of_wait(job)
@@ -52,9 +75,13 @@ def matches(query: Query, job: Job) -> bool:
 
 def claimed(job: Job, request: Request, moment: Moment) -> Change:
     """What a request does to the job that it gets."""
+    claimant = None
+    if request.agent_id is not None:
+        claimant = {"agent_id": request.agent_id, "generation_id": request.generation_id}
     return acts.claim(
-        job, moment, owner=request.owner, lease_seconds=request.lease_seconds, supervised=request.supervised
-    )
+        job, moment, owner=request.owner, lease_seconds=request.lease_seconds, supervised=request.supervised,
+        claimant=claimant,
+    )  # fmt: skip
 
 
 def checked_needed(draft: Job, needed: Needed, store: str, newest: Callable[[str], Job | None]) -> Needed:

@@ -7,32 +7,36 @@ from threading import Condition
 from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
+from mam.jobs.change import Change
 from mam.jobs.claiming import claim_order, claimable
 from mam.jobs.dependency import settle_dependency
+from mam.jobs.generation import Generations, announced, displaced
 from mam.jobs.pause import holding, seconds_until_lifted
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
 from mam.stores.common import (
+    archived_line,
     changed_fields,
     check_exclusive,
     checked_needed,
     claimed,
     due_ms,
     event_of,
+    lines_of,
     matches,
     soonest,
 )
-from mam.stores.port import Entry, Query, Registration, Request
+from mam.stores.port import Entry, Kept, Query, Registration, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mam.clock import Clock, Moment
-    from mam.jobs.change import Change, Line
+    from mam.jobs.change import Line
     from mam.jobs.pause import Pause
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Problem
 
 
@@ -49,6 +53,8 @@ class MemoryStore:
         self._entries: list[Entry] = []
         self._pauses: dict[tuple[str | None, str | None], Pause] = {}
         self._secrets: dict[str, dict[str, str]] = {}
+        self._generations: dict[str, Generations] = {}
+        self._archive: dict[str, Kept] = {}
         self._changed = Condition()
 
     def register(self, draft: Job) -> Registration:
@@ -57,6 +63,8 @@ class MemoryStore:
             if known is not None:
                 return Registration(job=known, created=False)
             if draft.job_id in self._jobs:
+                raise AlreadyRegistered(job=draft.job_id)
+            if draft.job_id in self._archive:
                 raise AlreadyRegistered(job=draft.job_id)
             number = max((job.number for job in self._jobs.values()), default=0) + 1
             needed = checked_needed(draft, self._needed(draft), self.address, self.newest)
@@ -72,6 +80,8 @@ class MemoryStore:
 
     def claim(self, request: Request) -> Job | None:
         with self._changed:
+            if request.agent_id is not None and request.generation_id is not None:
+                self.announce(request.agent_id, request.generation_id)
             moment = self.clock.now()
             self._sweep(moment)
             pending = [job for job in self._jobs.values() if self._may_take(request, job, moment)]
@@ -79,6 +89,13 @@ class MemoryStore:
                 return None
             first = min(pending, key=claim_order)
             return self._commit(claimed(first, request, moment))
+
+    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        with self._changed:
+            moment = self.clock.now()
+            self._generations[agent_id] = announced(self._generations.get(agent_id), agent_id, generation_id)
+            changes = [displaced(job, agent_id, generation_id, moment) for job in self._jobs.values()]
+            return [self._commit(change) for change in changes if change.lines]
 
     def sweep(self) -> list[Job]:
         with self._changed:
@@ -106,8 +123,9 @@ class MemoryStore:
 
     def newest(self, job_id: str) -> Job | None:
         with self._changed:
-            found = self._jobs.get(job_id)
-            retries = {job.retry_of: job for job in self._jobs.values() if job.retry_of is not None}
+            known = self._all()
+            found = known.get(job_id)
+            retries = {job.retry_of: job for job in known.values() if job.retry_of is not None}
             while job_id in retries:
                 found = retries[job_id]
                 job_id = found.job_id
@@ -142,8 +160,42 @@ class MemoryStore:
         return []
 
     def events(self, job_id: str) -> list[Line]:
-        lines = [line for entry in self._entries if entry.job_id == job_id for line in entry.lines]
+        lines: list[Line] = []
+        for entry in self._entries:
+            if entry.job_id == job_id:
+                lines = [*entry.lines] if entry.lines[0]["event"] == "migrated" else [*lines, *entry.lines]
         return [told for told in map(event_of, lines) if told is not None]
+
+    def archive(self, job_ids: Sequence[str]) -> list[str]:
+        with self._changed:
+            newest = max((job.number for job in self._jobs.values()), default=0)
+            asked = [self._jobs[job_id] for job_id in job_ids if job_id in self._jobs]
+            moved = [job for job in asked if job.status.ended and job.number < newest]
+            for job in moved:
+                self._archive[job.job_id] = Kept(job=job, events=self.events(job.job_id))
+                del self._jobs[job.job_id]
+                self._append(job.job_id, None, (archived_line(job.job_id, self.clock.now()),))
+            return [job_id for job_id in job_ids if job_id in self._archive]
+
+    def archived(self, job_id: str) -> Kept | None:
+        return self._archive.get(job_id)
+
+    def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        return sorted(job_id for job_id in self._archive if job_id.startswith(prefix))[:limit]
+
+    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+        return iter(sorted(self._archive.values(), key=lambda kept: kept.job.number, reverse=newest_first))
+
+    def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
+        with self._changed:
+            for kept in batch:
+                if archived:
+                    self._archive[kept.job.job_id] = kept
+                else:
+                    self._commit(Change(job=kept.job, lines=lines_of(kept, self.clock.now())))
+
+    def _all(self) -> dict[str, Job]:
+        return {**{job_id: kept.job for job_id, kept in self._archive.items()}, **self._jobs}
 
     def end(self) -> str:
         return str(len(self._entries))
@@ -168,7 +220,7 @@ class MemoryStore:
         """Nothing to let go of."""
 
     def _registered_before(self, draft: Job) -> Job | None:
-        for job in self._jobs.values():
+        for job in self._all().values():
             if draft.key is not None and job.key == draft.key:
                 return job
             if draft.retry_of is not None and job.retry_of == draft.retry_of:
@@ -198,16 +250,12 @@ class MemoryStore:
 
     def _commit(self, change: Change) -> Job:
         if change.lines:
-            number = len(self._entries) + 1
             before = self._jobs.get(change.job.job_id)
-            entry = Entry(
-                cursor=str(number),
-                number=number,
-                job_id=change.job.job_id,
-                fields=changed_fields(before, change.job.to_json()),
-                lines=change.lines,
-            )
             self._jobs[change.job.job_id] = change.job
-            self._entries.append(entry)
-            self._changed.notify_all()
+            self._append(change.job.job_id, changed_fields(before, change.job.to_json()), change.lines)
         return change.job
+
+    def _append(self, job_id: str, fields: Json | None, lines: tuple[Line, ...]) -> None:
+        number = len(self._entries) + 1
+        self._entries.append(Entry(cursor=str(number), number=number, job_id=job_id, fields=fields, lines=lines))
+        self._changed.notify_all()

@@ -13,7 +13,7 @@ from mam.jobs.status import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
     from mam.clock import Clock, Moment
@@ -34,6 +34,9 @@ class Request(Frozen):
     """Whether a worker asks, who will look at the outcome itself."""
     job_id: str | None = None
     """Only this one, if it may be claimed now; None takes the first of the label."""
+    agent_id: str | None = None
+    generation_id: str | None = None
+    """The session that asks, both or none: its claim is taken back when a newer generation announces itself."""
 
 
 class Registration(Frozen):
@@ -61,6 +64,14 @@ class Entry(Frozen):
     fields: dict[str, Any] | None
     """The fields that changed, with their new values; None when the job is gone."""
     lines: tuple[Line, ...]
+
+
+class Kept(Frozen):
+    """A whole job: its record and everything that was told about it."""
+
+    job: Job
+    events: list[Line]
+    """As `Store.events` gives them."""
 
 
 class Problem(Frozen):
@@ -109,7 +120,15 @@ if TYPE_CHECKING:
 
             Settles due jobs first, as `sweep` does. Passes over what a pause or a key in use holds back. Two claimers
             never get the same attempt of a job. The cost does not grow with the number of jobs. None when there is
-            nothing to claim.
+            nothing to claim. A request that names a session is refused (GenerationLost) once that was replaced.
+            """
+
+        def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+            """This generation of the session is the one that counts here from now on (mam.jobs.generation).
+
+            The jobs that an older one holds return to pending, and are the answer; the older one can claim no more.
+            Raises GenerationLost when this one has been replaced itself. Saying it again changes nothing. A claim that
+            names a session says it too, before anything else. Durable when it returns.
             """
 
         def sweep(self) -> list[Job]:
@@ -153,6 +172,27 @@ if TYPE_CHECKING:
 
         def events(self, job_id: str) -> list[Line]:
             """Payloads and markers of one job, in the order of their sequence numbers."""
+
+        def archive(self, job_ids: Sequence[str]) -> list[str]:
+            """Move ended jobs out of the way of the others; the ids of those that are in the archive now.
+
+            One that has not ended, that somebody waits for, or that is the newest of all stays, and so does one that
+            is not there. Atomic for each job: it is in the registry or in the archive, whenever one looks.
+            """
+
+        def archived(self, job_id: str) -> Kept | None: ...
+
+        def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
+            """Ids in the archive that begin so, in order, `limit` at most."""
+
+        def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+            """Everything in the archive, lowest number first, or highest."""
+
+        def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
+            """Put jobs of another registry here as they are, numbers and all, in the place of those with the same id.
+
+            Only for a registry that is being filled and that nobody works on. Durable when it returns.
+            """
 
         def end(self) -> str:
             """The cursor behind the last entry."""

@@ -40,12 +40,32 @@ def written(name: str) -> News:
     return News(events=_MODIFY, concerns=lambda found: found == os.fsencode(name))
 
 
+def closed(name: str) -> News:
+    return News(events=_CLOSE_WRITE, concerns=lambda found: found == os.fsencode(name))
+
+
+class Happened(Frozen):
+    """One thing that inotify tells."""
+
+    kind: int
+    name: bytes
+
+    @property
+    def written(self) -> bool:
+        return bool(self.kind & _CLOSE_WRITE)
+
+
+UNKNOWN = Happened(kind=0, name=b"")
+"""Something, where the system does not say what."""
+
+
 class Watch:
     """Opened before the last look at the directory, so that nothing can happen unseen in between."""
 
-    def __init__(self, path: str, news: News) -> None:
-        self._news = news
-        self._descriptor = _inotify(path, news.events) if sys.platform == "linux" else None
+    def __init__(self, path: str, news: News, *more: tuple[str, News]) -> None:
+        """`more` directories only where the system says what happened in which."""
+        self._news: dict[int, News] = {}
+        self._descriptor = self._inotify([(path, news), *more]) if sys.platform == "linux" else None
         self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
@@ -55,11 +75,15 @@ class Watch:
 
     def wait(self, timeout: float) -> bool:
         """True when the directory changed since the last call; False when the time ran out."""
+        return bool(self.happened(timeout))
+
+    def happened(self, timeout: float) -> list[Happened]:
+        """What did since the last call; nothing when the time ran out."""
         if self._descriptor is not None:
-            return _wait_inotify(self._descriptor, self._news, timeout)
+            return self._wait_inotify(self._descriptor, timeout)
         if sys.platform == "darwin":
-            return _wait_kqueue(self._directory, timeout)
-        return self._look(timeout)
+            return [UNKNOWN] if _wait_kqueue(self._directory, timeout) else []
+        return [UNKNOWN] if self._look(timeout) else []
 
     def _look(self, timeout: float) -> bool:
         """Only where the system offers nothing better."""
@@ -70,40 +94,44 @@ class Watch:
             time.sleep(min(left, _LOOK_SECONDS))
         return False
 
+    def _inotify(self, places: list[tuple[str, News]]) -> int | None:
+        import ctypes  # only for those who wait: it costs more than a claim
 
-def _inotify(path: str, events: int) -> int | None:
-    import ctypes  # only for those who wait: it costs more than a claim
+        library = ctypes.CDLL(None, use_errno=True)
+        descriptor = int(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        if descriptor < 0:
+            return None  # no instances left for this user; the slow look will do
+        for path, news in places:
+            number = int(library.inotify_add_watch(descriptor, os.fsencode(path), news.events))
+            if number < 0:
+                os.close(descriptor)
+                return None
+            self._news[number] = news
+        return descriptor
 
-    library = ctypes.CDLL(None, use_errno=True)
-    descriptor = int(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
-    if descriptor < 0:
-        return None  # no instances left for this user; the slow look will do
-    if library.inotify_add_watch(descriptor, os.fsencode(path), events) < 0:
-        os.close(descriptor)
-        return None
-    return descriptor
+    def _wait_inotify(self, descriptor: int, timeout: float) -> list[Happened]:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        ends = time.monotonic() + timeout
+        while poll.poll(max(0.0, ends - time.monotonic()) * 1000):
+            try:
+                told = os.read(descriptor, 1 << 16)
+            except BlockingIOError:
+                continue
+            if found := list(self._concerning(told)):
+                return found
+        return []
 
-
-def _wait_inotify(descriptor: int, news: News, timeout: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    ends = time.monotonic() + timeout
-    while poll.poll(max(0.0, ends - time.monotonic()) * 1000):
-        try:
-            happened = os.read(descriptor, 1 << 16)
-        except BlockingIOError:
-            continue
-        if any(map(news.concerns, _names(happened))):
-            return True
-    return False
-
-
-def _names(happened: bytes) -> Iterator[bytes]:
-    """The file names in a run of inotify events: 16 bytes of head, the last four of them the length of the name."""
-    while happened:
-        length = int.from_bytes(happened[12:16], sys.byteorder)
-        yield happened[16 : 16 + length].rstrip(b"\0")
-        happened = happened[16 + length :]
+    def _concerning(self, told: bytes) -> Iterator[Happened]:
+        """A run of inotify events: the number of the watch, what happened, two words more, the last of them the length
+        of the name that follows. An overflow has no watch, and concerns everybody."""
+        while told:
+            number, kind, _, length = (int.from_bytes(told[at : at + 4], sys.byteorder) for at in (0, 4, 8, 12))
+            name = told[16 : 16 + length].rstrip(b"\0")
+            news = self._news.get(number)
+            if news is None or news.concerns(name):
+                yield UNKNOWN if news is None else Happened(kind=kind, name=name)
+            told = told[16 + length :]
 
 
 def _wait_kqueue(directory: int, timeout: float) -> bool:

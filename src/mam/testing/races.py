@@ -7,6 +7,8 @@ go at once. What they find out comes back over pipes. Nothing here sleeps; a mem
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import sys
 import threading
 import traceback
@@ -115,6 +117,11 @@ class Member:
     def result(self) -> Any:
         """What the task returned; waits for it."""
         return self._expect("done")
+
+    def freeze(self) -> None:
+        """SIGSTOP: from here on it reports nothing more, whatever the kernel still does for it. Only for processes."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
 
     def kill(self) -> list[Any]:
         """SIGKILL, and everything that was reported and not yet read. Only for processes."""

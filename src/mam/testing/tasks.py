@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mam.errors import AlreadyRegistered, MamError
+from mam.errors import AlreadyRegistered, ClaimLost, GenerationLost, MamError
 from mam.registry import Registry
 from mam.stores.port import Query, Request
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from mam.testing.races import Report
 
 LABEL = "tmux:claude"
+SESSION = "gpu"
+"""The agent whose sessions claim."""
 LAST = "last-of-all"
 """The id of the job that tells readers that the writers are done."""
 
@@ -38,6 +40,33 @@ def finish_all(store: Store, _report: Report) -> list[str]:
             registry.complete(job.job_id, attempt=job.attempt)
             done.append(job.job_id)
     return done
+
+
+def live_as(store: Store, report: Report, *, generation: str, forever: bool = False) -> list[str]:
+    """Claims and completes as one life of a session, until there is nothing left or another life has begun."""
+    registry, done = Registry(store), []
+    try:
+        while (job := registry.pick(LABEL, owner=generation, session=(SESSION, generation))) is not None:
+            if forever:
+                report(job.job_id)
+                registry.register(prompt="one more", agent="codex", label=LABEL)
+            try:
+                registry.complete(job.job_id, attempt=job.attempt)
+                done.append(job.job_id)
+            except ClaimLost:
+                pass  # and the next claim is refused
+    except GenerationLost:
+        pass
+    return done
+
+
+def be_reborn(store: Store, report: Report, *, name: str) -> None:
+    """One life after the other for ever: each says so, and claims."""
+    registry, life = Registry(store), 0
+    while True:
+        life += 1
+        registry.pick(LABEL, owner=name, session=(SESSION, f"{name}-{life}"))
+        report(f"{name}-{life}")
 
 
 def next_seqs(store: Store, _report: Report, *, job_id: str, times: int) -> list[int]:

@@ -12,9 +12,10 @@ import time
 from mam.errors import ClaimLost, MamError, PlaceMissing
 from mam.jobs.supervised import Ending
 from mam.work import watching
-from mam.work.adapters.port import SAID
+from mam.work.adapters.port import EXIT, SAID
+from mam.work.beginning import MOMENT_SECONDS, Beginning, earlier_traces, leave_trace
 from mam.work.brief import brief
-from mam.work.holding import AWAY, Holding
+from mam.work.holding import AWAY, Holding, Spoken
 from mam.work.home import write_private
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
@@ -26,6 +27,7 @@ from mam.work.watching import Watching
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
     from mam.jobs.record import Job, Json
     from mam.work.adapters.port import Launch
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from mam.work.door import Door
     from mam.work.messages import LastMessage
     from mam.work.places import Place
+
+    T = TypeVar("T")
 
 POSTPONED_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
@@ -44,7 +48,9 @@ class Attempt:
         self._crew = crew
         self._holding = Holding(crew.registry, job)
         self.watching = Watching(self._holding, job, crew.lease_seconds, crew.grace_seconds)
-        self._private = os.path.join(crew.work_directory, job.job_id, str(job.attempt))
+        self._beginning = Beginning(self._holding)
+        self._home = os.path.join(crew.work_directory, job.job_id)
+        self._private = os.path.join(self._home, str(job.attempt))
         self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
 
     def run(self) -> None:
@@ -78,18 +84,22 @@ class Attempt:
         if launch is None:
             self._by_hand(text)
             return self._judged(None, SAID, (), place)
-        with self._crew.doors.open(self.job.job_id, self.job.attempt, self.watching.sign) as door:
+        open_door = self._crew.doors.open
+        with open_door(self.job.job_id, self.job.attempt, self.watching.spoke, self._beginning.tell) as door:
+            self.watching.is_waiting = lambda: door.waits > 0
             last = self._agent(launch, place, door)
         return self._judged(last, launch.success, launch.retry_codes, place)
 
     def _end_earlier(self) -> None:
         """Two attempts are never both at work where this worker can help it; where it cannot, the record says so."""
-        run = self.job.run
-        if run is None or "exit_code" in run or "process" not in run:
-            return
-        left = end_earlier({**run["process"], "host": run.get("host")})
-        if left is not None:
-            self._begun["earlier"] = left
+        run = self.job.run or {}
+        earlier = earlier_traces(self.job, self._home)
+        if "exit_code" not in run and isinstance(run.get("process"), dict):
+            earlier.append({**run["process"], "host": run.get("host")})
+        for process in earlier:
+            left = end_earlier(process)
+            if left is not None:
+                self._begun["earlier"] = left
 
     def _agent(self, launch: Launch, place: Place, door: Door) -> LastMessage:
         env = {**self._crew.environment(self.job), **launch.env, "MAM_SOCKET": door.address}
@@ -99,12 +109,16 @@ class Attempt:
             run.wait()
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
-                self._insist(lambda: self._holding.started(self._begun))
+                leave_trace(self._private, self._begun)
+                self._beginning.happened(self._begun)
+                if not self.watching.ends_within(run, MOMENT_SECONDS):
+                    self._insist(self._beginning.tell)
             return self.watching.until_ended(run)
 
     def _by_hand(self, text: str) -> None:
         """A person does it: the brief is shown, and the job is theirs until they say `mam complete` or `mam fail`."""
-        self._insist(lambda: self._holding.started(self._begun))
+        self._beginning.happened(self._begun)
+        self._insist(self._beginning.tell)
         self._crew.show(text)
         self.watching.until_said()
 
@@ -118,8 +132,11 @@ class Attempt:
             return self._give_up
         if was_cut(last, self.watching.ended_because):
             return lambda: self._hand_back(facts)
-        said = self._insist(self._holding.look).said
-        ending = self._stopped() or failure(None if self.watching.lingered else last, said, success, retry_codes)
+        # What an exit code decides is written without asking first what was said; the write itself looks.
+        unheard = success == EXIT and not self.watching.heard_words
+        said = None if unheard else self._insist(self._holding.look).said
+        how = None if self.watching.lingered else last
+        ending = self._stopped() or failure(how, said, success, retry_codes)
         if ending is None:
             ending = self._checked(place)
             if ending.reason is not None and self.watching.ended_because is not None:
@@ -127,7 +144,12 @@ class Attempt:
                     return lambda: self._hand_back(facts)
                 ending = stopped
         ending = ending.replace(run=facts, result=result_of(last, said))
-        return lambda: self._finish(ending)
+
+        def with_words(said: Json) -> Ending:
+            judged = self._stopped() or failure(how, said, success, retry_codes) or ending
+            return judged.replace(run=facts, result=result_of(last, said))
+
+        return lambda: self._finish(ending, with_words if unheard else None)
 
     def _stopped(self) -> Ending | None:
         if self.watching.ended_because == watching.TIMED_OUT:
@@ -149,15 +171,22 @@ class Attempt:
         self._crew.say(self.job, "given up: the claim is gone")
 
     def _hand_back(self, facts: Json) -> None:
-        if self._write(lambda: self._holding.hand_back(facts)) is not None:
+        if self._write(lambda: self._holding.hand_back(facts, self._beginning.untold())) is not None:
             self._crew.say(self.job, "handed back")
 
     def _postpone(self, why: str) -> None:
         if self._write(lambda: self._holding.postpone(why, POSTPONED_SECONDS)) is not None:
             self._crew.say(self.job, why)
 
-    def _finish(self, ending: Ending) -> None:
-        job = self._write(lambda: self._holding.finish(ending))
+    def _finish(self, ending: Ending, with_words: Callable[[Json], Ending] | None = None) -> None:
+        """`with_words` judges again when it turns out that the agent has said something."""
+        began = self._beginning.untold()
+        try:
+            job = self._write(lambda: self._holding.finish(ending, began, unsaid=with_words is not None))
+        except Spoken as spoken:
+            if with_words is not None:
+                self._finish(with_words(spoken.said))
+            return
         if job is not None:
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             self._crew.say(job, f"{job.status}{why}")
@@ -169,7 +198,7 @@ class Attempt:
             self._crew.say(self.job, f"left to its lease: {error}")
             return None
 
-    def _insist(self, write: Callable[[], Job]) -> Job:
+    def _insist(self, write: Callable[[], T]) -> T:
         """A store that is away must not cost an hour's work: it is asked until it answers, since whatever became of the
         job meanwhile, the fence will say so. A worker that has to go does not wait for longer than a lease."""
         ends = time.monotonic() + self._crew.lease_seconds

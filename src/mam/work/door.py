@@ -35,15 +35,25 @@ CLOSING_SECONDS = 2.0
 class Door:
     """One job's socket, while one attempt holds it. What is not underlined is the doors' thread's business."""
 
-    def __init__(self, doors: Doors, bound: Bound, address: str, on_sign: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        doors: Doors,
+        bound: Bound,
+        address: str,
+        on_sign: Callable[[], None] | None,
+        announce: Callable[[], None],
+    ) -> None:
         self.address = address
         self.bound = bound
         self.visits: set[Visit] = set()
         self.turns: deque[Visit] = deque()
+        self.waits = 0
+        """How many of the visitors wait for the job's children; any thread may look."""
         self.listens_again_at: float | None = None
         self.listener: socket.socket | None = _listening(address)
         self._doors = doors
         self._on_sign = on_sign
+        self.announce = announce
 
     @property
     def environment(self) -> dict[str, str]:
@@ -105,12 +115,19 @@ class Doors:
         self._thread = Thread(target=self._run, name="mam-doors", daemon=True)
         self._thread.start()
 
-    def open(self, job_id: str, attempt: int, on_sign: Callable[[], None] | None = None) -> Door:
-        """`on_sign` is called in the doors' thread whenever the agent has reported something; it must not wait."""
+    def open(
+        self,
+        job_id: str,
+        attempt: int,
+        on_sign: Callable[[], None] | None = None,
+        announce: Callable[[], None] = lambda: None,
+    ) -> Door:
+        """Both are called in the doors' thread: `on_sign` whenever the agent has reported something, and must not wait;
+        `announce` before anything is carried out, and what it raises is the answer."""
         bound = Bound(
             registry=self._registry, job_id=job_id, attempt=attempt, max_depth=self._max_depth, logs_dir=self._logs_dir
         )
-        door = Door(self, bound, self._place.new_address(), on_sign)
+        door = Door(self, bound, self._place.new_address(), on_sign, announce)
         self._call(lambda: self._reception.open(door))
         return door
 

@@ -159,10 +159,10 @@ def _register(bound: Bound, asked: Asked) -> Json:
     choices = {**_choices(asked.fields.get("choices", {})), **kinship(parent, bound.max_depth)}
     choices["after"] = [resolve(bound, needed) for needed in choices.get("after", ())]
     choices["permissions"] = _permissions(parent, choices.get("permissions", EDIT))
-    prompt = asked.long_text("prompt")
-    if prompt is None:
-        raise BadInput(why="register takes a prompt")
-    registration = bound.registry.register(prompt=prompt, agent=asked.text("agent"), **choices)
+    prompt, sign = asked.long_text("prompt"), asked.fields.get("sign", False)
+    if prompt is None or not isinstance(sign, bool):
+        raise BadInput(why="register takes a prompt, and sign as true or false")
+    registration = bound.registry.register(prompt=prompt, agent=asked.text("agent"), sign=sign, **choices)
     if not registration.created and not _is_family(bound, registration.job.job_id):
         raise Refused(why="This key was used before, by a job that is not a child of this one.")
     whole = bool(asked.fields.get("whole")) or not registration.created

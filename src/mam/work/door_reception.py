@@ -172,6 +172,7 @@ class Reception:
     def _carry_out(self, visit: Visit) -> None:
         asked, door = visit.asked, visit.door
         assert asked is not None
+        door.announce()
         if asked.verb == "wait":
             self._park(visit, Wait(door.bound, asked))
             return
@@ -200,6 +201,7 @@ class Reception:
             door.turns.remove(visit)
         if visit in self._parked:
             self._parked.discard(visit)
+            door.waits -= 1
             self._rest_if_nobody_waits()
         if visit.connection in self.selector.get_map():
             self.selector.unregister(visit.connection)
@@ -233,13 +235,17 @@ class Reception:
                 visit.answer(news)
             else:
                 visit.wait = wait
+                visit.door.waits += 1
                 self._parked.add(visit)
+            visit.door.sign()
         finally:
             self._rest_if_nobody_waits()
 
     def _unpark(self, visit: Visit, said: dict[str, Any]) -> None:
         self._parked.discard(visit)
         visit.wait = None
+        visit.door.waits -= 1
+        visit.door.sign()
         visit.answer(said)
         self._write(visit)
         self._rest_if_nobody_waits()

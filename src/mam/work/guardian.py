@@ -1,9 +1,10 @@
 """One guardian for each worker: a small process that forks a keeper for every run, and outlives a killed worker.
 
 It has imported what a keeper needs, so that a run costs a fork and not the start of an interpreter, and one keeper is
-always forked ahead, so that it does not even cost that. A request is one byte with descriptors; what is to be run goes
-over the keeper's own wire. When a keeper is killed, what it kept falls to
-the guardian and is ended. The guardian ends when the worker's end of the socket is closed and nobody is left to keep.
+forked ahead, so that it does not even cost that. The next one is forked a moment after a request and not at once, since
+whoever asked wants the processor for its agent. A request is one byte with descriptors; what is to be run goes over the
+keeper's own wire. When a keeper is killed, what it kept falls to the guardian and is ended. The guardian ends when the
+worker's end of the socket is closed and nobody is left to keep.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 _MOST_DESCRIPTORS = 3
 _ORPHAN_GRACE = 2.0
+_SPARE_SECONDS = 0.005
+_AGAIN_SECONDS = 1.0
+"""Between two tries to fork a spare, which the system may refuse."""
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -41,6 +45,7 @@ class Guardian:
         self._keepers: set[int] = set()
         self._spare: socket.socket | None = None
         """Leads to a keeper that has nothing to keep yet."""
+        self._spare_at = 0.0
         self._childless = True
         self._ending: Ending | None = None
 
@@ -56,13 +61,16 @@ class Guardian:
         poll.register(self._wakes, select.POLLIN)
         if self._is_open:
             poll.register(self._requests, select.POLLIN)
-        patience = None
-        if self._ending is not None:
-            patience = max(0.0, self._ending.wakes_at() - time.monotonic()) * 1000 + 1
-        ready = {descriptor for descriptor, _ in poll.poll(patience)}
+        ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
         self._wakes.heard()
         if self._requests.fileno() in ready:
             self._take_request()
+
+    def _patience(self) -> float | None:
+        times = [] if self._ending is None else [self._ending.wakes_at()]
+        if self._is_open and self._spare is None:
+            times.append(self._spare_at)
+        return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
 
     def _take_request(self) -> None:
         try:
@@ -91,8 +99,9 @@ class Guardian:
 
     def _make_spare(self) -> None:
         """Without one, for want of processes, the next request tries again and says what is wrong."""
-        if self._spare is not None or not self._is_open:
+        if self._spare is not None or not self._is_open or time.monotonic() < self._spare_at:
             return
+        self._spare_at = time.monotonic() + _AGAIN_SECONDS
         try:
             ours, theirs = socket.socketpair()
         except OSError:
@@ -106,6 +115,7 @@ class Guardian:
 
     def _give_to_spare(self, descriptors: list[int]) -> bool:
         spare, self._spare = self._spare, None
+        self._spare_at = time.monotonic() + _SPARE_SECONDS
         if spare is None:
             return False
         with spare:
@@ -154,13 +164,13 @@ class Guardian:
 
 def _keep_when_asked(asked: socket.socket, guardian_end: socket.socket) -> None:
     guardian_end.close()
-    wakes = get_ready()
+    ready = get_ready()
     _, descriptors, _, _ = socket.recv_fds(asked, 1, _MOST_DESCRIPTORS)
     asked.close()
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
     if descriptors:
-        keep(wakes, descriptors)
+        keep(ready, descriptors)
 
 
 def main() -> None:

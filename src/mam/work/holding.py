@@ -8,12 +8,21 @@ from mam.jobs.sweep import backoff_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.clock import Moment
+    from mam.jobs.change import Change
     from mam.jobs.record import Job, Json
     from mam.jobs.supervised import Ending
     from mam.registry import Registry
 
 AWAY = (StoreUnavailable, StoreMissing)
 """What a store that does not answer raises. To a holder it is away: a directory that was moved may come back."""
+
+
+class Spoken(Exception):
+    """The agent has said something that was not known when its end was to be written."""
+
+    def __init__(self, said: Json) -> None:
+        self.said = said
 
 
 class Holding:
@@ -44,14 +53,17 @@ class Holding:
             self._job_id, "quiet", lambda job, now: supervised.quiet(job, now, attempt=self._attempt, seconds=seconds)
         )
 
-    def finish(self, ending: Ending) -> Job:
+    def finish(self, ending: Ending, began: Json | None = None, *, unsaid: bool = False) -> Job:
+        """With `unsaid` it ends only if the agent has said nothing, and raises Spoken otherwise."""
         chance = self._registry.store.clock.chance()
-        return self._registry.act(
-            self._job_id, "finish",
-            lambda job, now: supervised.finish(
-                job, now, attempt=self._attempt, ending=ending, delay_seconds=backoff_seconds(job.retries, chance)
-            ),
-        )  # fmt: skip
+
+        def act(job: Job, now: Moment) -> Change:
+            if unsaid and job.said is not None and job.attempt == self._attempt:
+                raise Spoken(job.said)
+            delay = backoff_seconds(job.retries, chance)
+            return supervised.finish(job, now, attempt=self._attempt, ending=ending, delay_seconds=delay, began=began)
+
+        return self._registry.act(self._job_id, "finish", act)
 
     def postpone(self, reason: str, seconds: float) -> Job:
         return self._registry.act(
@@ -59,7 +71,8 @@ class Holding:
             lambda job, now: supervised.postpone(job, now, attempt=self._attempt, reason=reason, seconds=seconds),
         )  # fmt: skip
 
-    def hand_back(self, run: Json | None = None) -> Job:
+    def hand_back(self, run: Json | None = None, began: Json | None = None) -> Job:
         return self._registry.act(
-            self._job_id, "hand back", lambda job, now: supervised.hand_back(job, now, attempt=self._attempt, run=run)
-        )
+            self._job_id, "hand back",
+            lambda job, now: supervised.hand_back(job, now, attempt=self._attempt, run=run, began=began),
+        )  # fmt: skip

@@ -16,6 +16,7 @@ import time
 from mam.errors import PlaceBroken
 from mam.state import make_private
 from mam.stores.beside import read_whole, replace_whole
+from mam.stores.files.lock import is_still
 from mam.writing import write_all
 
 TYPE_CHECKING = False
@@ -70,7 +71,7 @@ class Home:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
                 self.wait_for(descriptor)
-                if _is_still(path, descriptor):
+                if is_still(path, descriptor):
                     return descriptor
             except BaseException:
                 os.close(descriptor)
@@ -127,16 +128,6 @@ def _open_up(path: str) -> None:
         for name in names:
             if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
                 os.chmod(name, 0o700, dir_fd=directory)
-
-
-def _is_still(path: str, descriptor: int) -> bool:
-    """Whether this is the lock that others see; the directory may have been removed while it was waited for."""
-    mine = os.fstat(descriptor)
-    try:
-        there = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
 
 
 def _unlink(path: str) -> None:

@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 
+from mam.frozen import Frozen
 from mam.machine.kernel import inherit_orphans
 from mam.machine.processes import identify
 from mam.work.ending import Ending
@@ -40,13 +41,20 @@ _GIVE_UP_SECONDS = 5.0
 _ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def get_ready() -> Wakes:
+class Readiness(Frozen):
     """What a keeper can do before it knows what to keep."""
+
+    wakes: Wakes
+    name: dict[str, Any] | None
+    """Of the keeper itself."""
+
+
+def get_ready() -> Readiness:
     inherit_orphans("mam-keeper")
-    return Wakes(signal.SIGCHLD, *_ASKED)
+    return Readiness(wakes=Wakes(signal.SIGCHLD, *_ASKED), name=_name_of(os.getpid()))
 
 
-def keep(wakes: Wakes, descriptors: Sequence[int]) -> None:
+def keep(ready: Readiness, descriptors: Sequence[int]) -> None:
     """The whole life of a keeper. The descriptors: the wire to the worker, then stdin and tee, if the plan has them."""
     wire = Wire(descriptors[0])
     orders = _first_orders(wire)
@@ -54,11 +62,11 @@ def keep(wakes: Wakes, descriptors: Sequence[int]) -> None:
         return  # the worker went away before it said what to do
     plan, *orders = orders
     # Before the agent runs: whatever it may do to its keeper, the worker knows where to look for it.
-    wire.send({"kind": "ready", "keeper": _name_of(os.getpid())})
+    wire.send({"kind": "ready", "keeper": ready.name})
     rest = list(descriptors[1:])
     stdin = rest.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
     tee = Tee(rest.pop(0), plan["tee_patience"]) if plan["tee"] else None
-    keeper = Keeper(wire, wakes, OutputLog(plan["log_directory"], plan["log_limit"]), tee)
+    keeper = Keeper(wire, ready, OutputLog(plan["log_directory"], plan["log_limit"]), tee)
     if wire.is_open and keeper.start(plan, stdin):
         for order in orders:
             keeper.obey(order)
@@ -83,9 +91,10 @@ def _first_orders(wire: Wire) -> list[dict[str, Any]]:
 
 
 class Keeper:
-    def __init__(self, wire: Wire, wakes: Wakes, log: OutputLog, tee: Tee | None) -> None:
+    def __init__(self, wire: Wire, ready: Readiness, log: OutputLog, tee: Tee | None) -> None:
         self._wire = wire
-        self._wakes = wakes
+        self._wakes = ready.wakes
+        self._name = ready.name
         self._log = log
         self._tee = tee
         self._pumps: list[Pump] = []
@@ -113,7 +122,7 @@ class Keeper:
         finally:
             for descriptor in (stdin, out_end, err_end):
                 os.close(descriptor)
-        self._wire.send({"kind": "started", "agent": _name_of(self._agent), "keeper": _name_of(os.getpid())})
+        self._wire.send({"kind": "started", "agent": _name_of(self._agent), "keeper": self._name})
         return True
 
     def watch(self) -> None:

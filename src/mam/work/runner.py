@@ -126,8 +126,8 @@ class Run:
         """A run that its thread forgot, by an error for instance, must not go on unwatched."""
         self.close()
 
-    def hand_over(self, plan: Plan, log_directory: str) -> bool:
-        """The plan to the keeper. False when the keeper went away, or never came, before it started anything."""
+    def tell(self, plan: Plan, log_directory: str) -> None:
+        """What to run, for the keeper to come: it finds it there."""
         self._order(
             {
                 "argv": plan.argv,
@@ -140,6 +140,9 @@ class Run:
                 "log_limit": plan.log_limit,
             }
         )
+
+    def is_taken(self) -> bool:
+        """False when the keeper went away, or never came, before it started anything."""
         ends = time.monotonic() + _READY_SECONDS
         while not self._is_ready and self.is_open() and self._poll(ends):
             self._listen()
@@ -250,6 +253,7 @@ class Guardian:
             if plan.tee:
                 run.tee, tee_end = os.pipe()
                 given.append(tee_end)
+            run.tell(plan, log_directory)
             asked = self._request(given)
         except BaseException:
             run.close()
@@ -257,7 +261,7 @@ class Guardian:
         finally:
             for descriptor in given:
                 os.close(descriptor)
-        if run.hand_over(plan, log_directory):
+        if run.is_taken():
             return run
         if run.is_open():
             self._end_stuck(asked)

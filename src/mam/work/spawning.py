@@ -6,6 +6,8 @@ import errno
 import os
 import signal
 
+from mam.machine.environment import find_program
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,8 +46,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, streams: tuple[
 
 
 def _program(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> str:
-    """The path of the program, by the agent's own PATH. Relative places in PATH are passed over: a repository that
-    brings its own `git` must not be obeyed."""
+    """The path of the program, by the agent's own PATH."""
     try:
         os.chdir(cwd)
     except OSError as error:
@@ -54,14 +55,9 @@ def _program(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> str:
         raise CannotStart("there is no command to run")
     if "/" in argv[0]:
         return argv[0]
-    unfit = None
-    for directory in env.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(directory, argv[0])
-        if os.path.isabs(directory) and os.path.isfile(path):
-            if os.access(path, os.X_OK):
-                return path
-            unfit = unfit or path
-    if unfit:
+    if (found := find_program(argv[0], env)) is not None:
+        return found
+    if (unfit := find_program(argv[0], env, fit=os.path.isfile)) is not None:
         raise CannotStart(f"{unfit!r} is not executable")
     raise CannotStart(f"command not found: {argv[0]!r}")
 

@@ -17,6 +17,7 @@ from mam.work.messages import Output, Started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from mam.jobs.record import Job
@@ -59,6 +60,10 @@ class Watching:
         """Why the attempt was ended from outside; None when it ended by itself."""
         self.lingered = False
         """Whether the agent had to be ended after it had said that it was done, which is no failure of its own."""
+        self.is_waiting: Callable[[], bool] = lambda: False
+        """Whether the agent waits at its door for jobs that it handed out, which is no silence of its own."""
+        self.heard_words = False
+        """Whether the agent may have said how it ended; it may have done so unheard, past its door."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -71,6 +76,11 @@ class Watching:
         self._thread.join()
 
     # -- from other threads ----------------------------------------------------------------------------------------
+
+    def spoke(self) -> None:
+        """The agent spoke through its door."""
+        self.heard_words = True
+        self.sign()
 
     def sign(self) -> None:
         """The agent spoke through its door, or printed something."""
@@ -85,6 +95,7 @@ class Watching:
             self.stop(REVOKED)
         elif job.said is not None and self._said_at is None:
             self._said_at = time.monotonic()
+            self.heard_words = True
             self._said.set()
             self._wake.set()
 
@@ -99,13 +110,22 @@ class Watching:
 
     # -- the attempt's own thread ----------------------------------------------------------------------------------
 
+    def ends_within(self, run: Run, seconds: float) -> bool:
+        ends = time.monotonic() + seconds
+        while run.ended is None and (left := ends - time.monotonic()) > 0:
+            self._hear(run, left)
+        return run.ended is not None
+
     def until_ended(self, run: Run) -> LastMessage:
         """Until the last process of the tree is gone; the run has been attached."""
         while run.ended is None:
-            if isinstance(run.wait(_LOOK_SECONDS), Output | Started):
-                self.sign()
+            self._hear(run, _LOOK_SECONDS)
         self._agent_over = True
         return run.ended
+
+    def _hear(self, run: Run, seconds: float) -> None:
+        if isinstance(run.wait(seconds), Output | Started):
+            self.sign()
 
     def attach(self, run: Run) -> None:
         """Also for the validation script, which is held and stopped like the agent."""
@@ -153,6 +173,8 @@ class Watching:
         elif now >= lingers and self._run is not None:
             self.lingered = True
             self._run.stop(self._grace, LINGERED)
+        elif now >= quiet and self.is_waiting():
+            self.sign()
         elif now >= quiet:
             self._gone_quiet()
 

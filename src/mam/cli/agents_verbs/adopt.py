@@ -54,7 +54,7 @@ def run(options: Options) -> int:
         agent_def_dir=definition_of(options.agent_def_dir),
         lease_seconds=options.lease,
     )
-    return put_started(adopt(directory, agents_directory(), plan, tmux, held), as_json=options.json)
+    return put_started(options, adopt(directory, agents_directory(), plan, tmux, held))
 
 
 def _server_of(session: str, socket: str | None, name: str) -> Tmux:

@@ -10,7 +10,7 @@ from mam.agents.names import check_agent_id
 from mam.agents.opening import open_directory
 from mam.agents.resolve import by_any, by_id, by_name, by_session
 from mam.cli.output import put, put_json, say
-from mam.errors import BadInput
+from mam.errors import BadInput, MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,10 +76,32 @@ def put_answer(answer: Answer) -> None:
     put_json({"answer": answer.kind, "reason": answer.reason, "candidates": answer.candidates, "record": record})
 
 
-def put_started(record: AgentRecord, *, as_json: bool) -> int:
+def announce(options: Options, record: AgentRecord) -> None:
+    """Tells the stores where it, or its predecessor, has claimed; those that could not be told are named."""
+    if not record.place.stores:
+        return
+    from mam.agents.claiming import announce_in_stores
+    from mam.config import load_config
+    from mam.workspace import locate
+
+    config = load_config()
+    try:
+        here = locate(options.store, options.registry_dir, config)
+    except MamError:
+        here = None  # nothing is asked of the store of this place itself
+    for visit in announce_in_stores(record, config, here):
+        if visit.problem is not None:
+            say(f"not told of the new generation, which its first claim there will do: {visit.store} ({visit.problem})")
+        elif visit.moved:
+            jobs = "1 job" if len(visit.moved) == 1 else f"{len(visit.moved)} jobs"
+            say(f"{jobs} of the generation before it may be claimed again: {visit.store}")
+
+
+def put_started(options: Options, record: AgentRecord) -> int:
+    announce(options, record)
     if record.place.companion is None:
         say("the companion did not come up; the lease is not kept, `mam agents adopt` tries again")
-    if as_json:
+    if options.json:
         put_json(record.to_json())
     else:
         put(record.agent_id, record.generation_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.agents.answer import LIVE, judged
 from mam.cli.agents_verbs.common import directory_of
-from mam.cli.output import put, put_json_array
+from mam.cli.output import person_reads, put, put_json_array, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,18 @@ def run(options: Options) -> int:
     if options.json:
         put_json_array(_value(look, answer) for look, answer in rows)
         return 0
-    for look, answer in rows:
-        put(look.agent_id, *_columns(answer))
+    lines = [(look.agent_id, *_columns(answer)) for look, answer in rows]
+    if not person_reads():
+        for line in lines:
+            put(*line)
+    elif lines:
+        from mam.cli.agents_verbs.table import put_table
+
+        put_table(
+            ("NAME", "STATE", "TMUX SESSION", "AGENT", "UNTIL", "ID"), [(*line[1:], line[0][:8]) for line in lines]
+        )
+    else:
+        say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
     return 0
 
 

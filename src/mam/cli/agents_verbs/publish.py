@@ -2,7 +2,8 @@
 
 Prints the agent's id and its generation. While the record of another generation is believed, this is refused (exit 4);
 of any number of publishers one wins, and the others are told at once. Resuming a session keeps its generation,
-replacing it takes a new one, which is made when none is given.
+replacing it takes a new one, which is made when none is given. Jobs that the generation before it had claimed may be
+claimed again at once; stores that could not be told so are named.
 
   mam agents publish gpu --session gpu --manifest /home/me/gpu/manifest.json
   mam agents publish --record record.json
@@ -21,7 +22,7 @@ from mam.agents.names import canonical_name, check_agent_id, default_agent_id
 from mam.agents.opening import written_prefix
 from mam.agents.reading import Invalid, Malformed, Newer, parse_record, record_from
 from mam.agents.record import ACTIVE
-from mam.cli.agents_verbs.common import directory_of
+from mam.cli.agents_verbs.common import announce, directory_of
 from mam.cli.output import put, put_json
 from mam.cli.times import lease_seconds
 from mam.clock import iso_second
@@ -62,6 +63,7 @@ def run(options: Options) -> int:
         act = publish(record, DEFAULT_SECONDS if options.lease is None else options.lease)
     published = directory.change(record.agent_id, act)
     assert published is not None
+    announce(options, published)
     if options.json:
         put_json(published.to_json())
     else:

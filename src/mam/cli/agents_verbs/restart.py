@@ -1,6 +1,7 @@
 """End a session, if it still runs, and start it anew with the command it was started with; prints id and generation.
 
-The new one is a new generation: whoever still acts for the old one is refused. This is also the way to take over a
+The new one is a new generation: whoever still acts for the old one is refused, and the jobs that it had claimed may be
+claimed again. This is also the way to take over a
 name whose session died without a word while its lease still holds.
 """
 
@@ -48,4 +49,4 @@ def run(options: Options) -> int:
         lease_seconds=length_seconds(record) if record.liveness else DEFAULT_SECONDS,
     )
     halt(directory, record, "restart")
-    return put_started(launch(directory, agents_directory(), plan), as_json=options.json)
+    return put_started(options, launch(directory, agents_directory(), plan))

@@ -13,12 +13,11 @@ from __future__ import annotations
 import sys
 
 from mam.agents.control import checked
-from mam.agents.errors import GenerationLost
 from mam.agents.resolve import needed
 from mam.agents.send import LONGEST_TEXT, send
 from mam.cli.agents_verbs.common import answer_of, directory_of
 from mam.cli.output import put, put_json, say
-from mam.errors import BadInput
+from mam.errors import BadInput, GenerationLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

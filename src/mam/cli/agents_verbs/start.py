@@ -57,7 +57,7 @@ def run(options: Options) -> int:
         agent_def_dir=definition_of(options.agent_def_dir),
         lease_seconds=options.lease,
     )
-    return put_started(launch(directory_of(options), agents_directory(), plan), as_json=options.json)
+    return put_started(options, launch(directory_of(options), agents_directory(), plan))
 
 
 def session_name(text: str) -> str:

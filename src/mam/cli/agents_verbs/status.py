@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 from mam.agents.answer import Look
-from mam.agents.names import bare_name
 from mam.agents.resolve import needed
-from mam.agents.status import status_of
+from mam.agents.status import status_of, with_jobs
 from mam.cli.agents_verbs.common import add_whom, answer_of, directory_of
-from mam.cli.output import put, put_json_array, say
+from mam.cli.output import person_reads, put, put_json_array, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.agents.record import Json
     from mam.agents.status import Status
     from mam.cli.parser import Options, Parser
-    from mam.registry import Registry
+    from mam.jobs.record import Job
 
 
 def add_arguments(parser: Parser) -> None:
@@ -33,24 +31,27 @@ def run(options: Options) -> int:
         looks = [Look(agent_id=record.agent_id, kind="found", record=record)]
     else:
         looks = list(directory.looks())
-    registry = _registry(options)
-    found = [_with_jobs(status_of(look, now), registry) for look in looks]
+    running = _running(options)
+    found = [with_jobs(status_of(look, now), running) for look in looks]
     if options.json:
         put_json_array({**status.as_dict(), "drift": list(status.drift)} for status in found)
+    elif person_reads():
+        _show(found)
     else:
         for status in found:
-            put(status.agent_id, status.agent_name, status.record, status.tmux, status.process, status.companion,
-                _jobs(status), "; ".join(status.drift) or "-")  # fmt: skip
+            put(status.agent_id, *_columns(status), "; ".join(status.drift) or "-")
     return 1 if any(status.drift for status in found) else 0
 
 
-def _registry(options: Options) -> Registry | None:
-    """The jobs, where they can be asked; sessions are shown without them too."""
+def _running(options: Options) -> list[Job] | None:
+    """The jobs that run, where they can be asked for; sessions are shown without them too."""
     from mam.cli.options import registry_of
     from mam.errors import MamError, StoreMissing
+    from mam.jobs.status import RUNNING
+    from mam.stores.port import Query
 
     try:
-        return registry_of(options)
+        return list(registry_of(options).select(Query(statuses=frozenset({RUNNING}))))
     except StoreMissing:
         return None
     except MamError as error:
@@ -58,21 +59,21 @@ def _registry(options: Options) -> Registry | None:
         return None
 
 
-def _with_jobs(status: Status, registry: Registry | None) -> Status:
-    """Jobs that run under a label of this session."""
-    from mam.jobs.status import RUNNING
-    from mam.stores.port import Query
+def _columns(status: Status) -> tuple[str, ...]:
+    return status.agent_name, status.record, status.tmux, status.process, status.companion, _jobs(status)
 
-    if registry is None or status.generation_id is None:
-        return status
-    name = bare_name(status.agent_name)
-    labels = dict.fromkeys((name, status.agent_name, status.agent_id, f"tmux:{status.session}"))
-    jobs: list[Json] = [
-        {"job_id": job.job_id, "attempt": job.attempt, "label": label}
-        for label in labels
-        for job in registry.select(Query(statuses=frozenset({RUNNING}), label=label))
-    ]
-    return status.replace(jobs=tuple(jobs))
+
+def _show(found: list[Status]) -> None:
+    if not found:
+        say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
+        return
+    from mam.cli.agents_verbs.table import put_table
+
+    headings = ("NAME", "RECORD", "TMUX", "PROCESS", "COMPANION", "JOBS", "ID")
+    put_table(headings, [(*_columns(status), status.agent_id[:8]) for status in found])
+    for status in found:
+        for drift in status.drift:
+            say(f"{status.agent_name}: {drift}")
 
 
 def _jobs(status: Status) -> str:

@@ -7,12 +7,11 @@ be reached is not said to be over.
 from __future__ import annotations
 
 from mam.agents import acts
-from mam.agents.errors import GenerationLost
 from mam.agents.halt import halt
 from mam.agents.resolve import needed
 from mam.cli.agents_verbs.common import add_whom, answer_of, directory_of
 from mam.cli.output import put, put_json
-from mam.errors import BadInput
+from mam.errors import BadInput, GenerationLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

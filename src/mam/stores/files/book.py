@@ -2,9 +2,9 @@
 
 An act is written in this order, and may be cut off anywhere:
 
-1. the new records, under temporary names, synced   (cut off here: leftovers, swept later)
+1. the new records, under temporary names           (cut off here: leftovers, swept later)
 2. one frame in the journal, synced                 (THE COMMIT: from here on the act has happened)
-3. records renamed, event logs appended, directory stamped and synced
+3. records synced and renamed, event logs appended, directory stamped and synced
 4. the index, with the place in the journal up to which all this is true
 
 Whoever comes next and finds the journal ahead of the index repeats step 3 and 4 (catch_up.py).
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from mam.errors import StoreDamaged
     from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
+    from mam.stores.files.archive import Archive
     from mam.stores.files.index import Row, Stamp
     from mam.stores.files.records import Found, Prepared
     from mam.stores.port import Problem
     from mam.stores.secrets import Secrets
 
-STORE, INDEX = ".store", "index.sqlite"
+STORE, INDEX, ARCHIVE = ".store", "index.sqlite", "archive.sqlite"
 MENDED = (0, 0, 0)
 """In the place of a file's stamp: what was wrong with it has been put right."""
 
@@ -210,13 +211,24 @@ class Book:
     def gone(self, job_ids: list[str]) -> None:
         """Somebody removed these records; their history stays in the audit log."""
         moment = self.clock.now()
-        entries: list[Json] = []
-        for job_id in job_ids:
-            said = {"timestamp": moment.second, "event": "removed", "job_id": job_id, "by": "foreign"}
-            entries.append(self._entry(len(entries), job_id, None, (said,)))
+        said = {"timestamp": moment.second, "event": "removed"}
+        self.remove({job_id: {**said, "job_id": job_id, "by": "foreign"} for job_id in job_ids})
+
+    def remove(self, told: dict[str, Line], remove_files: Callable[[], None] | None = None) -> None:
+        """Jobs leave the registry, each with the line that says why."""
+        self._check_not_behind()
+        entries = [self._entry(rank, job_id, None, (said,)) for rank, (job_id, said) in enumerate(told.items())]
         place = self.journal.append(entries)
         self.applied = self.applied.replace(place=place, next_entry=self.applied.next_entry + len(entries))
-        self.quietly(lambda: self.index.remove(job_ids))
+        try:
+            if remove_files is not None:
+                remove_files()
+                self.applied = self.applied.replace(directory_ns=self.directory.synced())
+            self.quietly(lambda: self.index.remove(list(told)))
+        except (OSError, DatabaseError):
+            # As in `commit`: who comes next carries the rest out.
+            self.index.roll_back()
+            self.behind = True
 
     def settle(self, moment: Moment) -> list[Job]:
         """What time has decided, for a bounded number of jobs, longest due first."""
@@ -252,11 +264,22 @@ class Book:
         return {job_id: self.newest(job_id) for job_id in job.after}
 
     def newest(self, job_id: str) -> Job | None:
-        """The last retry of a job, or itself; None when it is gone."""
+        """The last retry of a job, or itself, wherever they are; None when it is gone."""
         try:
             return self.load(self.index.gate.newest(job_id))
         except UnknownJob:
-            return None
+            archived = self.archive().newest(job_id)
+        if archived is None or archived.job_id == job_id:
+            return archived
+        try:
+            return self.load(self.index.gate.newest(archived.job_id))
+        except UnknownJob:
+            return archived
+
+    def archive(self) -> Archive:
+        from mam.stores.files.archive import Archive
+
+        return Archive(self.home)
 
     def _prepare(self, steps: list[Step]) -> list[_Draft]:
         drafts: list[_Draft] = []
@@ -319,7 +342,7 @@ class Book:
             self.index.put(draft.step.change.job, draft.fields, draft.stamp)
         for file, problem in problems.items():
             self.index.note_problem(file, problem, NO_STAMP)
-        self.index.commit(self.applied)
+        self._carried_out()
 
     def append_events(self, job_id: str, lines: Sequence[Line]) -> str | None:
         """What is wrong with the job's event log, if anything: it is made from the journal, and stops nobody."""
@@ -330,6 +353,10 @@ class Book:
 
         return append_events(self.directory, job_id, told)
 
+    def _carried_out(self) -> None:
+        self.index.commit(self.applied)
+        self.journal.mark(self.applied.place, self.applied.directory_ns)
+
     def _check_not_behind(self) -> None:
         if self.behind:
             raise StoreUnavailable(store=self.directory.path, problem="the last act is not fully carried out yet")
@@ -339,7 +366,7 @@ class Book:
         self._check_not_behind()
         self.index.begin()
         write()
-        self.index.commit(self.applied)
+        self._carried_out()
 
 
 def _said(error: OSError) -> str:

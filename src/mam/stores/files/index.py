@@ -42,13 +42,13 @@ _DAMAGE = (1, 8, 11, 26)
 """SQLITE_ERROR (a table is missing), SQLITE_READONLY (its header says so, though the store can be written: the lock was
 taken), SQLITE_CORRUPT, SQLITE_NOTADB."""
 
-VERSION = 3
+VERSION = 4
 NO_STAMP = (-1, -1, -1)
 """Of a file that has to be looked at, or of something that is no record file."""
 
 _COLUMNS = (
     "job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,"
-    " due_ms, boot_id, boot_ms, inode, modified_ns, size, bad, state"
+    " due_ms, boot_id, boot_ms, claimant, inode, modified_ns, size, bad, state"
 )
 
 
@@ -138,11 +138,11 @@ class Index:
         root = None if job.retry_of is None else self._root(job.retry_of)
         self._database.execute(
             f"INSERT OR REPLACE INTO job ({_COLUMNS})"  # noqa: S608
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
             (
                 job.job_id, job.number, job.status.value, job.agent_session, job.agent, job.priority, job.created_at,
                 job.key, job.retry_of, root, job.exclusive, blocked_at_first(job), due_ms, boot_id, boot_ms,
-                *stamp, _as_text(state),
+                None if job.claimant is None else job.claimant["agent_id"], *stamp, _as_text(state),
             ),
         )  # fmt: skip
         self.gate.written(job, root)
@@ -237,6 +237,12 @@ class Index:
 
     # -- looking up ------------------------------------------------------------------------------------------------
 
+    def held_by_others(self, agent_id: str, generation_id: str) -> list[str]:
+        """The jobs that run for another generation of this agent."""
+        held = "SELECT job_id FROM job INDEXED BY by_claimant WHERE claimant = ?"
+        others = f"{held} AND json_extract(state, '$.claimant.generation_id') <> ? ORDER BY number"
+        return [row[0] for row in self._all(others, agent_id, generation_id)]
+
     def with_key(self, key: str) -> str | None:
         return self._text("SELECT job_id FROM job WHERE key = ?", key)
 
@@ -260,6 +266,9 @@ class Index:
             " AND (? IS NULL OR created_at >= ?) ORDER BY number DESC",
             *(status.value for status in statuses), query.label, query.label, query.since, query.since,
         )  # fmt: skip
+
+    def highest_number(self) -> int:
+        return int(self._one("SELECT coalesce(max(number), 0) FROM job")[0])
 
     def stamps(self) -> Iterator[tuple[str, int, int, int]]:
         return iter(self._all("SELECT job_id, inode, modified_ns, size FROM job"))

@@ -12,6 +12,7 @@ from mam.errors import StoreDamaged, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.beside import sync_directory
 from mam.stores.files.frames import frame, unframe
+from mam.stores.files.mark import IN_WORK, Mark, read_mark, write_mark
 from mam.writing import close_quietly, write_all
 
 TYPE_CHECKING = False
@@ -79,7 +80,22 @@ class Journal:
         except OSError as error:
             self._take_back(start)
             raise StoreUnavailable(store=self._path(ACTIVE), problem=error.strerror) from None
-        return self.end()
+        place = self.end()
+        self.mark(place, IN_WORK)
+        return place
+
+    def mark(self, place: Place, directory_ns: int) -> None:
+        """For those who follow; `directory_ns` is how the act has left the directory, once it is carried out."""
+        write_mark(self._directory, Mark(first=place.first, offset=place.offset, directory_ns=directory_ns))
+
+    def marked(self) -> Mark | None:
+        """The end as those see it who do not hold the lock; None when only the lock can tell."""
+        mark = read_mark(self._directory)
+        try:
+            is_whole = mark is not None and mark.offset == os.stat(self._path(ACTIVE)).st_size
+        except OSError:
+            return None
+        return mark if mark is not None and is_whole and mark.first == self.first else None
 
     def read(
         self, place: Place, end: Place, damaged: Callable[[StoreDamaged], None]

@@ -62,7 +62,7 @@ def _acquire(directory: str, wait_seconds: float) -> int:
         descriptor = _open(path, directory)
         try:
             _wait_for(descriptor, wait_seconds, directory)
-            if _is_still(path, descriptor):
+            if is_still(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -110,7 +110,7 @@ def _wait_for(descriptor: int, wait_seconds: float, directory: str) -> None:
         time.sleep(_PAUSE if now - began < _UNLUCKY_SECONDS else _UNLUCKY_PAUSE)
 
 
-def _is_still(path: str, descriptor: int) -> bool:
+def is_still(path: str, descriptor: int) -> bool:
     """Whether the file that was locked is still the one that others will open."""
     mine = os.fstat(descriptor)
     try:

@@ -46,7 +46,7 @@ class Found(Frozen):
 
 
 class Prepared(Frozen):
-    """A record that is on the disk under a temporary name."""
+    """A record under a temporary name, with the space that it needs."""
 
     temporary: str
     name: str
@@ -83,7 +83,6 @@ class Records:
             write_all(descriptor, data)
             # Given to the nanosecond, so that an edit within the same tick of the file system's clock shows.
             os.utime(descriptor, ns=(now := time.time_ns(), now))
-            os.fsync(descriptor)
             stamp = stamp_of(os.fstat(descriptor))
         except BaseException:
             os.close(descriptor)
@@ -93,6 +92,12 @@ class Records:
         return Prepared(temporary=temporary, name=file_name(job_id), stamp=stamp)
 
     def put(self, prepared: Prepared) -> None:
+        """Synced only now: until the act is committed nobody needs it, and then the journal has it."""
+        descriptor = os.open(prepared.temporary, _READ, dir_fd=self._descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         with self._directory:
             os.rename(prepared.temporary, prepared.name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 

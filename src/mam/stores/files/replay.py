@@ -79,6 +79,10 @@ def _unapplied(book: Book) -> Frames:
 
 def _apply(book: Book, job_id: str, fields: Json | None, lines: list[Line]) -> None:
     if fields is None:
+        from mam.stores.files.archiving import remove_files, was_archived
+
+        if was_archived(lines):
+            remove_files(book, [job_id])
         book.index.remove([job_id])
         return
     try:

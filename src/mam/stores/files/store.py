@@ -13,28 +13,31 @@ from mam.jobs.claiming import claimable
 from mam.jobs.pause import passed_over, seconds_until_lifted
 from mam.stores.beside import make_directories
 from mam.stores.common import check_exclusive, checked_needed, claimed, matches, soonest
-from mam.stores.files.book import INDEX, STORE, Book, Step
+from mam.stores.files.book import ARCHIVE, INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
 from mam.stores.files.directory import Directory
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
-from mam.stores.files.journal import parse_place
+from mam.stores.files.journal import Place, parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
+from mam.stores.files.mark import IN_WORK
 from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.records import Records
 from mam.stores.port import Entry, Problem, Registration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
     from mam.clock import Clock
     from mam.jobs.change import Line
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
+    from mam.stores.files.archive import Archive
+    from mam.stores.files.mark import Mark
     from mam.stores.files.read_only import ReadOnlyView
-    from mam.stores.port import Act, Query, Request
+    from mam.stores.port import Act, Kept, Query, Request
     from mam.stores.watch import Watch
 
     T = TypeVar("T")
@@ -90,6 +93,9 @@ class FilesStore:
 
     def claim(self, request: Request) -> Job | None:
         return self._alone(lambda book: _claim(book, request))
+
+    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        return self._alone(lambda book: _announce(book, agent_id, generation_id))
 
     def sweep(self) -> list[Job]:
         return self._alone(lambda book: book.settle(self.clock.now()))
@@ -167,14 +173,41 @@ class FilesStore:
     def events(self, job_id: str) -> list[Line]:
         return self._read(lambda book: read_events(book.directory.descriptor, job_id), lambda view: view.events(job_id))
 
+    # -- the archive, imported by those who use it -------------------------------------------------------------------
+
+    def archive(self, job_ids: Sequence[str]) -> list[str]:
+        from mam.stores.files.archiving import archive
+
+        return self._alone(lambda book: archive(book, job_ids))
+
+    def archived(self, job_id: str) -> Kept | None:
+        return self._archive().get(job_id)
+
+    def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        return self._archive().with_prefix(prefix, limit)
+
+    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+        return self._archive().contents(newest_first=newest_first)
+
+    def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
+        from mam.stores.files.archiving import take_in
+
+        self._alone(lambda book: take_in(book, batch, archived=archived))
+
+    def _archive(self) -> Archive:
+        from mam.stores.files.archive import Archive
+
+        return Archive(self.home)
+
     # -- the journal -----------------------------------------------------------------------------------------------
 
     def end(self) -> str:
         return self._read(lambda book: str(book.journal.end()), lambda _view: BEGINNING)
 
     def entries(self, cursor: str | None) -> Iterator[Entry]:
-        """Reads up to where the journal ended under the lock, so that no frame is met before it is durable."""
-        end = parse_place(self.end())
+        """Reads up to where the journal is known to be durable: by its mark, or else by the lock."""
+        mark = self._mark()
+        end = parse_place(self.end()) if mark is None else Place(first=mark.first, offset=mark.offset)
         begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
         for frame, behind in self._opened().journal.read(place, end, self._note_damage):
@@ -187,13 +220,22 @@ class FilesStore:
         self._notice_fork()
         watch = self._watches.get(get_ident())
         if watch is None:
-            from mam.stores.watch import Watch, records_changed
+            from mam.stores.files.following import open_watch
 
-            self._watches[get_ident()] = Watch(self.address, records_changed())
+            self._watches[get_ident()] = open_watch(self.address, self.home)
             return True  # something may have happened before the watch began: look once more
-        if self.end() != cursor:
-            return True
-        return watch.wait(timeout)
+        from mam.stores.files.following import await_news
+
+        return await_news(watch, cursor, timeout, self._mark, self.end)
+
+    def _mark(self) -> Mark | None:
+        """Where the journal ends, if that can be told without the lock, and nobody but mam has been here since."""
+        self._notice_fork()
+        book = self._book
+        mark = None if book is None or not self._directory.is_still() else book.journal.marked()
+        if mark is None or mark.directory_ns in (IN_WORK, self._directory.modified_ns()):
+            return mark
+        return None
 
     def due_in(self) -> float | None:
         moment = self.clock.now()
@@ -309,6 +351,9 @@ def _register(book: Book, draft: Job) -> Registration:
     )
     if known:
         return Registration(job=book.load(known), created=False)
+    archived = _archived_before(book, draft)
+    if archived is not None:
+        return Registration(job=archived, created=False)
     if book.records.exists(draft.job_id):
         raise AlreadyRegistered(job=draft.job_id)
     needed = checked_needed(draft, book.needed(draft), book.directory.path, book.newest) if draft.after else {}
@@ -317,7 +362,28 @@ def _register(book: Book, draft: Job) -> Registration:
     return Registration(job=change.job, created=True)
 
 
+def _announce(book: Book, agent_id: str, generation_id: str) -> list[Job]:
+    from mam.stores.files.generations import announce
+
+    return announce(book, agent_id, generation_id)
+
+
+def _archived_before(book: Book, draft: Job) -> Job | None:
+    """The one that was registered in its place and is archived by now."""
+    if not os.path.exists(os.path.join(book.home, ARCHIVE)):
+        return None
+    with book.archive() as archive:
+        if archive.has(draft.job_id):
+            raise AlreadyRegistered(job=draft.job_id)
+        kept = archive.with_key(draft.key) if draft.key is not None else None
+        if kept is None and draft.retry_of is not None:
+            kept = archive.retry_of(draft.retry_of)
+    return None if kept is None else kept.job
+
+
 def _claim(book: Book, request: Request) -> Job | None:
+    if request.agent_id is not None and request.generation_id is not None:
+        _announce(book, request.agent_id, request.generation_id)
     moment = book.clock.now()
     book.settle(moment)
     skipped = passed_over(read_pauses(book.home), request.label, moment)

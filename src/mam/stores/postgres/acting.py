@@ -27,12 +27,13 @@ PATIENCE_SECONDS = 10.0
 """How long a verb tries to get through to a server that was there before."""
 
 _PAUSE = 0.1
-STATEMENTS = {name: Statement(name, query) for name, query in load_queries(__file__).items()}
+_QUERIES = load_queries(__file__)
+STATEMENTS = {name: Statement(name, query.replace("{news}", _QUERIES["news"])) for name, query in _QUERIES.items()}
 _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
 """Somebody else was quicker; asked again, the act sees what they did."""
 _HOLDING = frozenset(
-    ("job to change", "jobs to change", "place", "lock roots", "first pending", "first of others", "this pending",
-     "due", "look")
+    ("job to change", "jobs to change", "place", "lock roots", "ready", "first pending", "first of others",
+     "this pending", "due", "look")
 )  # fmt: skip
 """What these answer ends with the id of the transaction, if they hold anything."""
 

@@ -24,6 +24,9 @@ STATEMENT_MS = 60_000
 _STEADY = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off"
 """One plan for each query, by its index, however many jobs there are and whatever the statistics say of them."""
 
+_FRESH = "-c default_transaction_isolation=read\\ committed"
+"""Who has waited for a lock sees what its holder did, also where the database would have it otherwise."""
+
 
 class Server:
     """One database of one server, as the user named it."""
@@ -66,7 +69,7 @@ class Server:
         return _without(str(self._given.get("password") or ""), said.removeprefix("FATAL:").strip())
 
     def _conninfo(self) -> str:
-        own = f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_MS} -c synchronous_commit=on {_STEADY}"
+        own = f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_MS} -c synchronous_commit=on {_STEADY} {_FRESH}"
         safe: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "mam",

@@ -42,12 +42,17 @@ WITH known AS MATERIALIZED (
     SELECT record, prompt FROM job WHERE key = %(key)s
     UNION ALL
     SELECT record, prompt FROM job WHERE retry_of = %(retry_of)s
+    UNION ALL
+    SELECT record, prompt FROM archive WHERE key = %(key)s
+    UNION ALL
+    SELECT record, prompt FROM archive WHERE retry_of = %(retry_of)s
     LIMIT 1
 )
 SELECT (SELECT record FROM known), (SELECT prompt FROM known),
-       EXISTS (SELECT FROM job WHERE job_id = %(job_id)s),
+       EXISTS (SELECT FROM job WHERE job_id = %(job_id)s) OR EXISTS (SELECT FROM archive WHERE job_id = %(job_id)s),
        CASE WHEN NOT EXISTS (SELECT FROM known) THEN nextval('job_number') END,
-       coalesce((SELECT root FROM job WHERE job_id = %(retry_of)s), %(retry_of)s)::text,
+       coalesce((SELECT root FROM job WHERE job_id = %(retry_of)s),
+                (SELECT root FROM archive WHERE job_id = %(retry_of)s), %(retry_of)s)::text,
        (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
 
 -- name: lock key
@@ -65,6 +70,22 @@ SELECT job_id, pg_current_xact_id()::text FROM (
 
 -- name: lock root
 SELECT FROM job WHERE job_id = %(root)s FOR UPDATE
+
+-- name: ready
+-- The first that may be claimed, and whether anything stands before it: somebody's time has come, an end has not been
+-- told to all yet, something is paused here. The rest is as in `look`; with no job, or with something before it, that
+-- is asked.
+SELECT record, prompt, root, (extract(epoch FROM statement_timestamp()) * 1000)::bigint,
+       EXISTS (SELECT FROM job WHERE due_ms <= (extract(epoch FROM statement_timestamp()) * 1000)::bigint)
+       OR EXISTS (SELECT FROM unsettled) OR EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s)),
+       pg_current_xact_id()::text
+FROM (
+    SELECT record, prompt, root FROM job
+    WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+      AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
+    ORDER BY priority DESC, number LIMIT 1
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS held
 
 -- name: look
 -- All that a claim has to know, by the server's clock: the time; what is due by it; whether those that come after a job
@@ -163,52 +184,49 @@ SELECT (SELECT min(boot_ms) FROM job WHERE boot_id = %(boot_id)s) - %(boot_ms)s:
            - %(wall_ms)s::bigint,
        (SELECT 0 WHERE EXISTS (SELECT FROM unsettled))
 
+-- name: news
+-- A part of those that write. Those who wait are told only when a job may be claimed or has ended, and only if there are
+-- any: a notification makes commits wait for each other. Lock 1 is shared by those who listen; lock 2 by those who have
+-- looked for them and are not done yet (`listen`).
+CASE WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
+     WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
+     ELSE pg_notify('mam_news', '') IS NOT NULL END
+
 -- name: insert job
--- With its entry in the journal, as all that writes a job: one statement is half the work of two. Those who wait are
--- told only when a job may be claimed or has ended, and only if there are any: a notification makes commits wait for each
--- other. Lock 1 is shared by those who listen; lock 2 by those who have looked for them and are not done yet (`listen`).
+-- With its entry in the journal, as all that writes a job: one statement is half the work of two.
 WITH made AS (
     INSERT INTO job
         (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-         due_ms, boot_id, boot_ms, prompt, record)
+         due_ms, boot_id, boot_ms, claimant_agent, prompt, record)
     VALUES
         (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(key)s,
-         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(prompt)s,
-         %(record)s)
+         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(claimant_agent)s,
+         %(prompt)s, %(record)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
-    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
-    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
-    ELSE pg_notify('mam_news', '') IS NOT NULL END
+RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: update job
 WITH updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, record = %(record)s
+        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
     WHERE job_id = %(job_id)s
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
-    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
-    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
-    ELSE pg_notify('mam_news', '') IS NOT NULL END
+RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: update job and tell
 WITH updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, record = %(record)s
+        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
     WHERE job_id = %(job_id)s
 ), told AS (
     INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
-RETURNING CASE WHEN NOT %(news)s::boolean THEN NULL
-    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
-    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
-    ELSE pg_notify('mam_news', '') IS NOT NULL END
+RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: end job
 -- The whole act in one trip, for a job that is just as the writer left it, judged at a time that is the server's. FOR
@@ -221,16 +239,13 @@ WITH held AS MATERIALIZED (
 ), updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, record = %(record)s
+        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
     FROM held WHERE job.job_id = held.job_id
 ), told AS (
     INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM held
 )
 INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM held
-RETURNING number, CASE
-    WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
-    WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
-    ELSE pg_notify('mam_news', '') IS NOT NULL END
+RETURNING number, {news}
 
 -- name: has ended
 -- A job ends once, so that whoever finds this entry has found the one that it wrote.
@@ -295,6 +310,22 @@ DO UPDATE SET until = excluded.until, reason = excluded.reason, made_at = exclud
 
 -- name: resume
 DELETE FROM pause WHERE agent = %(agent)s AND label = %(label)s RETURNING pg_notify('mam_news', '')
+
+-- name: hold session
+-- Before its generation is looked at: by its name, since a row that is not there cannot be held. Its claims and its
+-- announcements wait for each other, and no transaction gets its number by that.
+SELECT pg_advisory_xact_lock(hashtextextended(%(agent_id)s::text, 7168365))
+
+-- name: generation
+SELECT generation_id, superseded FROM session_generation WHERE agent_id = %(agent_id)s
+
+-- name: announce
+INSERT INTO session_generation (agent_id, generation_id, superseded)
+VALUES (%(agent_id)s, %(generation_id)s, %(superseded)s)
+ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, superseded = excluded.superseded
+
+-- name: held by
+SELECT job_id FROM job WHERE claimant_agent = %(agent_id)s AND status = 'running' ORDER BY number
 
 -- name: keep secret
 INSERT INTO secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(secret)s)
@@ -363,3 +394,83 @@ UPDATE unsettled SET upto = %(upto)s WHERE root = %(root)s AND ended = %(ended)s
 
 -- name: settled
 DELETE FROM unsettled WHERE root = %(root)s AND ended = %(ended)s
+
+-- name: begin filling
+-- A version below zero: nobody opens it but whoever fills it. Answers nothing if there are jobs that it did not put there.
+UPDATE store SET version = -abs(version)
+WHERE version < 0 OR NOT (EXISTS (SELECT FROM job) OR EXISTS (SELECT FROM archive))
+RETURNING version
+
+-- name: end filling
+UPDATE store SET version = abs(version)
+
+-- name: archive jobs
+-- Whole in one statement. The newest stays, as on every store; one that somebody else holds is left for another time.
+WITH held AS MATERIALIZED (
+    SELECT job_id, number, key, retry_of, root, record, prompt FROM job
+    WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
+      AND status IN ('completed', 'error', 'cancelled') AND number < (SELECT max(number) FROM job)
+    FOR UPDATE SKIP LOCKED
+), put AS (
+    INSERT INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
+    SELECT job_id, number, key, retry_of, root, record, prompt,
+           '[' || coalesce((SELECT string_agg(event, ',' ORDER BY seq) FROM event
+                            WHERE event.job_id = held.job_id), '') || ']'
+    FROM held
+    ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
+), silenced AS (
+    DELETE FROM event USING held WHERE event.job_id = held.job_id
+), removed AS (
+    DELETE FROM job USING held WHERE job.job_id = held.job_id
+)
+INSERT INTO journal (job_id, fields, lines)
+SELECT job_id, NULL, %(lines)s::json ->> job_id FROM held
+
+-- name: forget job
+DELETE FROM job WHERE job_id = %(job_id)s
+
+-- name: forget events
+DELETE FROM event WHERE job_id = %(job_id)s
+
+-- name: only archived
+SELECT job_id FROM archive
+WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
+  AND NOT EXISTS (SELECT FROM job WHERE job.job_id = archive.job_id)
+
+-- name: archived
+SELECT record, prompt, events FROM archive WHERE job_id = %(job_id)s
+
+-- name: archived with prefix
+SELECT job_id FROM archive WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
+
+-- name: archive contents
+SELECT number, record, prompt, events FROM archive WHERE number > %(place)s ORDER BY number LIMIT %(limit)s
+
+-- name: archive newest first
+SELECT number, record, prompt, events FROM archive WHERE number < %(place)s ORDER BY number DESC LIMIT %(limit)s
+
+-- name: newest archived
+-- Of the chain that an archived job belongs to, whether the others are archived too or not.
+WITH chain (root) AS (SELECT coalesce(root, job_id) FROM archive WHERE job_id = %(job_id)s)
+SELECT record, prompt FROM (
+    SELECT number, record, prompt FROM job WHERE root IN (SELECT root FROM chain)
+    UNION ALL
+    SELECT number, record, prompt FROM archive
+    WHERE root IN (SELECT root FROM chain) OR job_id IN (SELECT root FROM chain)
+) AS found
+ORDER BY number DESC LIMIT 1
+
+-- name: put into archive
+INSERT INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
+VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(root)s, %(record)s, %(prompt)s, %(events)s)
+ON CONFLICT (job_id) DO UPDATE
+SET number = excluded.number, key = excluded.key, retry_of = excluded.retry_of, root = excluded.root,
+    record = excluded.record, prompt = excluded.prompt, events = excluded.events
+
+-- name: number behind
+-- Numbers go on behind the highest that was taken in.
+SELECT setval('job_number', greatest(%(number)s, last_value, 1)) FROM job_number
+
+-- name: root
+SELECT coalesce((SELECT root FROM job WHERE job_id = %(job_id)s), (SELECT root FROM archive WHERE job_id = %(job_id)s),
+                %(job_id)s)

@@ -13,21 +13,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SCHEMAS = ("schema_0001.sql", "schema_0002.sql")
+SCHEMAS = ("schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql")
 """In order; the store's version is how many of them it has."""
 
 _LOCK = 0x6D616D31
 
 
-def create_schema(server: Server, journal_id: str) -> bool:
+def create_schema(server: Server, journal_id: str, *, filling: bool = False) -> bool:
     """Whether there was anything to do. Two that do it at once wait for each other."""
     with server.connect() as connection:
         try:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 version = _version(server, connection)
-                check_not_newer(server, version)
-                if version == len(SCHEMAS):
+                check_not_newer(server, abs(version))
+                if version < 0 and not filling:
+                    raise unfinished(server)
+                if abs(version) == len(SCHEMAS):
                     return False
                 if version == 0:
                     connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
@@ -51,6 +53,13 @@ def schema_text() -> str:
 
 def check_version(server: Server, rows: list[Any]) -> None:
     version = _number(server, rows)
+    if version < 0:
+        raise unfinished(server)
+    check_version_of_filling(server, rows)
+
+
+def check_version_of_filling(server: Server, rows: list[Any]) -> None:
+    version = abs(_number(server, rows))
     check_not_newer(server, version)
     if version < len(SCHEMAS):
         raise StoreUnavailable(
@@ -62,6 +71,11 @@ def _number(server: Server, rows: list[Any]) -> int:
     if len(rows) != 1 or not isinstance(rows[0][0], int):
         raise foreign(server)
     return int(rows[0][0])
+
+
+def unfinished(server: Server) -> StoreUnavailable:
+    problem = "is only partly filled; the `mam migrate` that was cut off goes on when it is run again"
+    return StoreUnavailable(store=server.address, problem=problem)
 
 
 def foreign(server: Server) -> StoreUnavailable:

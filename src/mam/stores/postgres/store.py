@@ -20,7 +20,7 @@ from mam.stores.postgres.connection import Server, text
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import job_of, job_values, told
+from mam.stores.sql.rows import changing_values, job_of, told
 from mam.stores.sql.store import PAGE, SqlStore
 
 TYPE_CHECKING = False
@@ -35,13 +35,14 @@ if TYPE_CHECKING:
     from mam.stores.port import Act, Request
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
+    from mam.stores.sql.sessions import Sessions
 
     T = TypeVar("T")
 
 
-def create_postgres_store(url: str) -> bool:
+def create_postgres_store(url: str, *, filling: bool = False) -> bool:
     """Makes the schema if there is none, or brings an older one up to date; whether it did."""
-    return create_schema(Server(url), SystemClock().new_id())
+    return create_schema(Server(url), SystemClock().new_id(), filling=filling)
 
 
 class ServerClock:
@@ -80,6 +81,7 @@ class PostgresStore(SqlStore):
     """A registry for many hosts. Threads share one connection; a fork opens its own."""
 
     acting: type[Acting] = Acting
+    check_version = staticmethod(check_version)
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         server = Server(url)
@@ -94,7 +96,7 @@ class PostgresStore(SqlStore):
         self._listeners: dict[tuple[int, int], Connection] = {}
         """One for each process and thread that waits: news that one has read would be lost to the other."""
         try:
-            check_version(server, self._rows("version"))
+            self.check_version(server, self._rows("version"))
         except MamError:
             self.close()
             raise
@@ -169,8 +171,8 @@ class PostgresStore(SqlStore):
     def change(self, job_id: str, act: Act) -> Job:
         """Most jobs end as this store left them. That takes one trip and not two: the act is decided before it, and the
         server does it only if the job is still the same. In all other cases the act is done as any other."""
-        row, moment = self._last, self._guessed_moment()
-        if row is None or moment is None or row.job.job_id != job_id or row.job.exclusive or row.root:
+        row, moment = self._known.get(job_id), self._guessed_moment()
+        if row is None or moment is None or row.job.exclusive or row.root:
             return super().change(job_id, act)
         try:
             change = act(row.job, moment)
@@ -186,10 +188,10 @@ class PostgresStore(SqlStore):
         job_id, since = row.job.job_id, self._acting.last_xact
         if more or since is None:
             return super().change(job_id, act)
-        values = {**job_values(after), **entry, **event, "before": row.record, "now": moment.wall_ms}
+        values = {**changing_values(after), **entry, **event, "before": row.record, "now": moment.wall_ms}
         done = self._acting.at_once([("end job", values), ("ended", {"job_id": job_id, "root": None})])
         if done:
-            self._last = after
+            self._known.pop(job_id, None)
             return change.job
 
         def again(found: Job, now: Moment) -> Change:
@@ -205,13 +207,33 @@ class PostgresStore(SqlStore):
         if self._seen is None or not self._by_server:
             return None
         server_ms, here_ms = self._seen
-        return Moment(wall_ms=server_ms + _here_ms() - here_ms)
+        return _moment_at(server_ms + _here_ms() - here_ms)
 
     # -- how it is done here ---------------------------------------------------------------------------------------
 
     @property
     def _gate(self) -> Gate:
         return _Gate(self._rows, self._run)
+
+    @property
+    def _sessions(self) -> Sessions:
+        from mam.stores.postgres.sessions import HeldSessions
+
+        return HeldSessions(self._rows, self._run)
+
+    def _claim_first(self, request: Request) -> Job | None:
+        """Most claims find a job and nothing that stands before it; then nothing else is asked."""
+        if self._by_server and request.job_id is None:
+            job = self._act(lambda: self._claim_ready(request))
+            if job is not None:
+                return job
+        return super()._claim_first(request)
+
+    def _claim_ready(self, request: Request) -> Job | None:
+        rows = self._rows("ready", label=request.label)
+        if not rows or rows[0][4]:
+            return None
+        return self._claim(request, Look(self._moment_of(rows[0][3]), [], False, self._row(*rows[0][:3])))
 
     def _look(self, request: Request | None, limit: int) -> Look:
         if not self._by_server:
@@ -247,8 +269,8 @@ class PostgresStore(SqlStore):
         self._rows("lock roots", job_ids=json.dumps(draft.after))
         return super()._needed(draft)
 
-    def _dependents(self, job_ids: list[str]) -> list[Any]:
-        rows = super()._dependents(job_ids)
+    def _those_to_change(self, job_ids: list[str]) -> list[Any]:
+        rows = super()._those_to_change(job_ids)
         if any(newer for *_row, newer in rows):
             raise errors.SerializationFailure("somebody has written one of them since this transaction began")
         return [row for *row, _newer in rows]
@@ -264,6 +286,9 @@ class PostgresStore(SqlStore):
         else:
             self._run("update job", **values, **entry, news=news)
 
+    def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
+        self._rows("archive jobs", job_ids=json.dumps(job_ids), lines=json.dumps(lines))
+
     def _tell(self, job_id: str, events: list[dict[str, Any]]) -> None:
         for event in events:
             self._run("insert event", job_id=job_id, **event)
@@ -273,7 +298,7 @@ class PostgresStore(SqlStore):
 
     def _moment_of(self, now: int) -> Moment:
         self._seen = (now, _here_ms())
-        return Moment(wall_ms=now) if self._by_server else self.clock.now()
+        return _moment_at(now) if self._by_server else self.clock.now()
 
     def _act(self, do: Callable[[], T]) -> T:
         return self._acting.act(do)
@@ -284,6 +309,10 @@ class PostgresStore(SqlStore):
     def _run(self, query: str, **values: Any) -> list[Any]:
         self._acting.run(query, values)
         return []
+
+
+def _moment_at(wall_ms: int) -> Moment:
+    return Moment.of({"wall_ms": wall_ms, "boot_ms": 0, "boot_id": ""})
 
 
 def _here_ms() -> int:

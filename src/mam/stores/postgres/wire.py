@@ -8,6 +8,7 @@ commit it: questions are flushed and answered, and what is written goes last, to
 from __future__ import annotations
 
 import select
+from _operator import itemgetter
 
 from psycopg import DataError, Error, OperationalError, errors
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus
@@ -32,7 +33,7 @@ _WELL = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 class Statement:
     """A named query as the server wants it: `%(name)s` becomes the number of a parameter."""
 
-    __slots__ = ("_parameters", "name", "text")
+    __slots__ = ("_chosen", "kinds", "name", "text")
 
     def __init__(self, name: str, query: str) -> None:
         self.name = name.replace(" ", "_").encode()
@@ -44,12 +45,18 @@ class Statement:
                 parameters.append(parameter)
             first += f"${parameters.index(parameter) + 1}{behind}"
         self.text = first
-        self._parameters = parameters
+        self._chosen = itemgetter(*parameters, *parameters) if parameters else None
+        """Each twice: of a single name it would not give a list."""
+        self.kinds: list[int] = []
+        """The types of the columns, once the server has answered."""
 
     def bound(self, values: dict[str, Any]) -> list[bytes | None]:
+        if self._chosen is None:
+            return []
+        chosen = self._chosen(values)
         bound = [
             value.encode() if type(value) is str else None if value is None else str(value).encode()
-            for value in [values[name] for name in self._parameters]
+            for value in chosen[: len(chosen) // 2]
         ]
         if b"\0" in b"".join(filter(None, bound)):
             raise DataError("PostgreSQL text cannot contain NUL")  # it would be cut off there without a word
@@ -84,7 +91,9 @@ class Wire:
         """Sends statements and waits for the answers; the rows of the last that has any to give. With `ends`, all that
         was sent since the last end is done and durable when this returns; when the server refuses, none of it is."""
         try:
-            unread = [step for statement, values in sent for step in self._send(statement, values)]
+            unread: list[bytes | Statement] = []
+            for statement, values in sent:
+                self._send(statement, values, unread)
             if ends:
                 self._server.pipeline_sync()
             else:
@@ -111,29 +120,30 @@ class Wire:
         except Error:
             self.close()
 
-    def _send(self, statement: Statement, values: dict[str, Any]) -> list[bytes | None]:
-        """What will be answered: the name of a statement that is prepared, None for its rows."""
+    def _send(self, statement: Statement, values: dict[str, Any], unread: list[bytes | Statement]) -> None:
+        """Adds what will be answered: the name of a statement that is prepared, the statement itself for its rows."""
         name, bound = statement.name, statement.bound(values)
-        preparing = name not in self._prepared
-        if preparing:
+        if name not in self._prepared:
             self._server.send_prepare(name, statement.text.encode())
             self._prepared.add(name)
+            unread.append(name)
         self._server.send_query_prepared(name, bound)
-        return [name, None] if preparing else [None]
+        unread.append(statement)
 
-    def _answers(self, unread: list[bytes | None]) -> list[Any]:
+    def _answers(self, unread: list[bytes | Statement]) -> list[Any]:
         """The rows of the last that has columns. The first that failed is what went wrong."""
-        answer: PGresult | None = None
-        for place in range(len(unread)):
+        rows: list[Any] = []
+        for place, step in enumerate(unread):
             result = self._next()
             if result is None or result.status not in _WELL:
-                self._prepared.difference_update(unread[place:])  # the server skips what is behind a failure
+                # The server skips what is behind a failure.
+                self._prepared.difference_update(name for name in unread[place:] if isinstance(name, bytes))
                 raise self._failure(result)
             if self._next() is not None:
                 raise OperationalError("the server said more than it was asked")
-            if result.nfields:
-                answer = result
-        return [] if answer is None else _rows(answer)
+            if result.nfields and isinstance(step, Statement):
+                rows = _rows(result, step)
+        return rows
 
     def _end(self) -> None:
         try:
@@ -186,17 +196,19 @@ class Wire:
         return server.get_result()
 
 
-def _rows(result: PGresult) -> list[Any]:
-    types = [result.ftype(column) for column in range(result.nfields)]
-    return [
-        tuple([_value(result.get_value(row, column), kind) for column, kind in enumerate(types)])
-        for row in range(result.ntuples)
-    ]
-
-
-def _value(value: bytes | None, kind: int) -> Any:
-    if value is None:
-        return None
-    if kind in _NUMBERS:
-        return int(value)
-    return value == b"t" if kind == _BOOLEAN else value.decode()
+def _rows(result: PGresult, statement: Statement) -> list[Any]:
+    if not statement.kinds:
+        statement.kinds = [result.ftype(column) for column in range(result.nfields)]
+    rows = []
+    for row in range(result.ntuples):
+        values: list[Any] = []
+        for column, kind in enumerate(statement.kinds):
+            value = result.get_value(row, column)
+            if value is None:
+                values.append(None)
+            elif kind in _NUMBERS:
+                values.append(int(value))
+            else:
+                values.append(value == b"t" if kind == _BOOLEAN else value.decode())
+        rows.append(values)
+    return rows

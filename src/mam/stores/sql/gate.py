@@ -93,6 +93,11 @@ class Gate:
             self._tell("needs", job_id=job.job_id, number=job.number, needs=needed)
 
 
+def concerns_others(job: Job) -> bool:
+    """Whether `written` has anything to do for this job; most have no key and come after nobody."""
+    return job.status.ended or job.exclusive is not None or bool(job.after)
+
+
 def blocked_at_first(job: Job) -> int:
     """Of a row as it is written, before the keys are weighed against each other."""
     return BLOCKED if job.exclusive is not None and job.status is PENDING else FREE

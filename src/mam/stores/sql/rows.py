@@ -7,6 +7,8 @@ For the same reason an act looks only at what it changed: what it left alone is 
 from __future__ import annotations
 
 import json
+from _operator import is_not
+from itertools import compress
 
 from mam.errors import BadRecord
 from mam.jobs.lease import Lease
@@ -36,6 +38,10 @@ else:
         return "".join(_encode(value, 0))
 
 
+_read = json.JSONDecoder().raw_decode
+"""What `json.loads` comes to, without its search for space around a text that mam wrote itself."""
+
+_STATUSES = {status.value: status for status in Status}
 _ABSENT = object()
 _TOPICS = "python/mqtt/jobs/"
 _USUAL = {**Job.field_defaults, "broker": NO_BROKER, "expected_artifacts": []}
@@ -56,7 +62,7 @@ class Row:
         self._fields = fields = _loaded(record, store)
         try:
             whole = {**_NEW, "topic_prefix": _TOPICS + fields["job_id"], **fields, "prompt": prompt}
-            whole["status"] = Status(fields["status"])
+            whole["status"] = _STATUSES[fields["status"]]
             if whole["lease"] is not None:
                 whole["lease"] = Lease(**whole["lease"])
             if len(whole) == len(_NEW) and whole["schema_version"] == 1 and fields.keys() >= _FIXED:
@@ -72,10 +78,9 @@ class Row:
 
     def after(self, job: Job) -> tuple[Row, Json]:
         """The row of the same job after an act, and the fields that it changed."""
-        old = self.job.__dict__
-        changed = {
-            name: value for name, value in job.__dict__.items() if value is not old[name] and value != old[name]
-        }  # fmt: skip
+        old, new = self.job.__dict__, job.__dict__
+        touched = compress(new, map(is_not, new.values(), old.values()))
+        changed = {name: new[name] for name in touched if new[name] != old[name]}
         if "unknown" in changed:
             del changed["unknown"]
             changed.update(job.unknown)
@@ -102,12 +107,9 @@ def _kept(job: Job, root: str | None, fields: Json) -> Row:
 def job_values(row: Row) -> dict[str, Any]:
     """The columns of a row, by name."""
     job = row.job
-    end = end_of_wait(job)
-    boot_id = end.boot_id if end else ""
     return {
-        "job_id": job.job_id,
+        **changing_values(row),
         "number": job.number,
-        "status": job.status.value,
         "label": job.agent_session,
         "agent": job.agent,
         "priority": job.priority,
@@ -116,10 +118,23 @@ def job_values(row: Row) -> dict[str, Any]:
         "retry_of": job.retry_of,
         "root": row.root,
         "exclusive": job.exclusive,
+        "prompt": row.prompt,
+    }
+
+
+def changing_values(row: Row) -> dict[str, Any]:
+    """Those columns that an act may change, and the job's id."""
+    job = row.job
+    end = end_of_wait(job)
+    boot_id = end.boot_id if end else ""
+    return {
+        "job_id": job.job_id,
+        "status": job.status.value,
         "blocked": blocked_at_first(job),
         "due_ms": end.wall_ms if end else None,
         "boot_id": boot_id or None,
         "boot_ms": end.boot_ms if end and boot_id else None,
+        "claimant_agent": None if job.claimant is None else job.claimant["agent_id"],
         "record": row.record,
     }
 
@@ -144,7 +159,9 @@ def _unusual(fields: Json) -> Json:
 
 def _loaded(record: str, store: str) -> Json:
     try:
-        fields = json.loads(record)
+        fields, end = _read(record)
+        if end != len(record):
+            fields = json.loads(record)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
@@ -12,9 +12,10 @@ from mam.jobs.status import Status
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import check_exclusive, claimed, soonest
 from mam.stores.port import Registration
-from mam.stores.sql.gate import Gate
+from mam.stores.sql.archive import SqlArchive
+from mam.stores.sql.gate import Gate, concerns_others
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import Row, job_of, job_values, new_row, told
+from mam.stores.sql.rows import Row, changing_values, job_of, job_values, new_row, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,14 +28,18 @@ if TYPE_CHECKING:
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.stores.port import Act, Problem, Query, Request
+    from mam.stores.sql.sessions import Sessions
 
     T = TypeVar("T")
 
 PAGE = 500
 """Rows asked for at once: a long list never holds the database's old pages back."""
 
+KNOWN_ROWS, KNOWN_SIZE = 32, 1 << 16
+"""How many rows a store remembers, and of how many characters each."""
 
-class SqlStore(ABC):
+
+class SqlStore(SqlArchive):
     """Half of a store; `_act`, `_rows`, `_moment` and the journal's own order are the other half."""
 
     address: str
@@ -42,8 +47,9 @@ class SqlStore(ABC):
     home: str | None = None
 
     def __init__(self) -> None:
-        self._last: Row | None = None
-        """What this store wrote last: whoever claims a job is likely to end it."""
+        self._known: dict[str, Row] = {}
+        """What this store wrote last of jobs that go on: whoever claims one is likely to end it. Only a row that the
+        database finds unchanged, in the same transaction, is taken for what is there."""
 
     # -- what a database adds ----------------------------------------------------------------------------------------
 
@@ -81,6 +87,12 @@ class SqlStore(ABC):
         return Gate(self._rows)
 
     @property
+    def _sessions(self) -> Sessions:
+        from mam.stores.sql.sessions import Sessions
+
+        return Sessions(self._rows)
+
+    @property
     def journal_id(self) -> str:
         return str(self._value("journal id"))
 
@@ -99,18 +111,23 @@ class SqlStore(ABC):
         return self._act(do)
 
     def change(self, job_id: str, act: Act) -> Job:
-        def do() -> Job:
-            row, moment = self._to_change(job_id)
-            change = self._decided(row, lambda: act(row.job, moment))
-            check_exclusive(row.job, change.job, self.holder)
-            self._write(row, change)
-            return change.job
+        return self._act(lambda: self._change(job_id, act))
 
-        return self._act(do)
+    def _change(self, job_id: str, act: Act) -> Job:
+        row, moment = self._to_change(job_id)
+        change = self._decided(row, lambda: act(row.job, moment))
+        check_exclusive(row.job, change.job, self.holder)
+        self._write(row, change)
+        return change.job
 
     def claim(self, request: Request) -> Job | None:
         """What is due is settled in a transaction of its own: entries of one job must not be written by a transaction
         that is older than the one that registered it, or followers would meet them in the wrong order."""
+        if request.agent_id is not None and request.generation_id is not None:
+            self.announce(request.agent_id, request.generation_id)
+        return self._claim_first(request)
+
+    def _claim_first(self, request: Request) -> Job | None:
         job, settled = self._act(lambda: self._settle_or_claim(request))
         return self._act(lambda: self._claim(request, self._look(request, 0))) if settled else job
 
@@ -125,9 +142,34 @@ class SqlStore(ABC):
         row = look.first
         if row is None:
             return None
+        if request.agent_id is not None and request.generation_id is not None:
+            self._sessions.check(request.agent_id, request.generation_id)
         change = self._decided(row, lambda: claimed(row.job, request, look.moment))
         self._write(row, change)
         return change.job
+
+    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        """In a transaction of its own, for the same reason; and said until it is known, since a database may forget
+        what it did not answer. The claim then looks again that nobody was quicker."""
+        moved: list[Job] = []
+        while (some := self._act(lambda: self._announce(agent_id, generation_id))) is not None:
+            moved += some
+        return moved
+
+    def _announce(self, agent_id: str, generation_id: str) -> list[Job] | None:
+        """The jobs that it takes from its predecessor; None when it is known already."""
+        from mam.jobs.generation import displaced
+
+        sessions = self._sessions
+        if not sessions.announce(agent_id, generation_id):
+            return None
+        held = sessions.held_by(agent_id)
+        if not held:
+            return []
+        moment = self._moment()
+        rows = [self._row(*found) for found in self._those_to_change(held)]
+        moved = [self._settled(row, lambda job: displaced(job, agent_id, generation_id, moment)) for row in rows]
+        return [job for job in moved if job is not None]
 
     def sweep(self) -> list[Job]:
         return self._act(lambda: self._settle(self._look(None, SWEEP_LIMIT)))
@@ -158,7 +200,8 @@ class SqlStore(ABC):
         return int(self._value("ahead", label=job.agent_session, priority=job.priority, number=job.number))
 
     def newest(self, job_id: str) -> Job | None:
-        return self._job("job", job_id=self._gate.newest(job_id))
+        found = self._job("job", job_id=self._gate.newest(job_id))
+        return found if found is not None else self._newest_archived(job_id)
 
     def holder(self, key: str) -> str | None:
         return self._gate.holder(key)
@@ -236,13 +279,13 @@ class SqlStore(ABC):
         page = self._gate.page(SWEEP_LIMIT)
         if page is None:
             return []
-        rows = [self._row(*found) for found in self._dependents(page.dependents)]
+        rows = [self._row(*found) for found in self._those_to_change(page.dependents)]
         newest = {job_id: self.newest(job_id) for row in rows for job_id in row.job.after}
         settled = [self._settled(row, lambda job: settle_dependency(job, newest, moment)) for row in rows]
         self._gate.turn(page)
         return settled
 
-    def _dependents(self, job_ids: list[str]) -> list[Any]:
+    def _those_to_change(self, job_ids: list[str]) -> list[Any]:
         return self._rows("jobs to change", job_ids=json.dumps(job_ids))
 
     def _settled(self, row: Row, decide: Callable[[Job], Change]) -> Job | None:
@@ -254,17 +297,27 @@ class SqlStore(ABC):
         """Record, history and events of one change, in the transaction that is open."""
         if change.lines:
             row, changed = before.after(change.job)
-            values = self._decided(before, lambda: job_values(row))
+            values = self._decided(before, lambda: changing_values(row))
             self._update(values, *told(changed, change), _is_news(before.job, change.job))
-            self._gate.written(row.job, row.root)
-            self._last = row
+            self._written(row)
 
     def _write_new(self, change: Change, root: str | None) -> None:
         row = new_row(change.job, root)
-        values = {**job_values(row), "prompt": row.prompt}
-        self._insert(values, *told(change.job.to_json(), change), _is_news(None, change.job))
+        self._insert(job_values(row), *told(change.job.to_json(), change), _is_news(None, change.job))
         self._gate.written(row.job, row.root)
-        self._last = row
+
+    def _written(self, row: Row) -> None:
+        if concerns_others(row.job):
+            self._gate.written(row.job, row.root)
+        self._remember(row)
+
+    def _remember(self, row: Row) -> None:
+        """A few small ones: a worker has so many jobs in its hands at once, and nobody ends a job twice."""
+        self._known.pop(row.job.job_id, None)
+        if not row.job.status.ended and len(row.prompt) + len(row.record) <= KNOWN_SIZE:
+            self._known[row.job.job_id] = row
+            if len(self._known) > KNOWN_ROWS:
+                del self._known[next(iter(self._known))]
 
     def _needed(self, draft: Job) -> Needed:
         """Those that a new job comes after, as they are until this transaction ends."""
@@ -280,15 +333,12 @@ class SqlStore(ABC):
             known = self._job("job that retries", retry_of=draft.retry_of)
         if known is not None:
             return 0, self._moment(), known, None
-        if self._rows("job", job_id=draft.job_id):
+        if self._rows("taken", job_id=draft.job_id):
             raise AlreadyRegistered(job=draft.job_id)
         root = None if draft.retry_of is None else self._value("root", job_id=draft.retry_of)
         return int(self._value("next number")), self._moment(), None, root
 
     def _row(self, record: str, prompt: str, root: str | None) -> Row:
-        last = self._last
-        if last is not None and last.record == record:
-            return last  # the same text is the same job: its id is in it, and neither prompt nor root ever change
         return Row(record, prompt, root, self.address)
 
     def _decided(self, row: Row, decide: Callable[[], T]) -> T:

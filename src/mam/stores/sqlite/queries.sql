@@ -23,12 +23,19 @@ WHERE job_id IN (SELECT value FROM json_each(:job_ids)) ORDER BY number
 
 -- name: job with key
 SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE key = :key
+UNION ALL
+SELECT record, prompt FROM archive WHERE key = :key
 
 -- name: job that retries
 SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE retry_of = :retry_of
+UNION ALL
+SELECT record, prompt FROM archive WHERE retry_of = :retry_of
+
+-- name: taken
+SELECT 1 FROM job WHERE job_id = :job_id UNION ALL SELECT 1 FROM archive WHERE job_id = :job_id
 
 -- name: root
-SELECT coalesce((SELECT root FROM job WHERE job_id = :job_id), :job_id)
+SELECT coalesce((SELECT root FROM job WHERE job_id = :job_id), (SELECT root FROM archive WHERE job_id = :job_id), :job_id)
 
 -- name: next number
 SELECT coalesce(max(number), 0) + 1 FROM job
@@ -36,6 +43,20 @@ SELECT coalesce(max(number), 0) + 1 FROM job
 -- name: first pending
 -- INDEXED BY: a planner that has seen statistics may walk the whole table instead.
 SELECT record, prompt, root FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
+WHERE label = :label AND status = 'pending' AND blocked = 0
+ORDER BY priority DESC, number LIMIT 1
+
+-- name: ready
+-- The same, and whether anything stands before it: somebody's time has come, an end has not been told to all yet,
+-- something is paused. With no job there is nothing to hurry for, and each of these is asked for by itself.
+SELECT record, prompt, root,
+       EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
+               WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
+                 AND :boot_id <> '')
+       OR EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
+                  WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms)
+       OR EXISTS (SELECT 1 FROM unsettled) OR EXISTS (SELECT 1 FROM pause)
+FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
 WHERE label = :label AND status = 'pending' AND blocked = 0
 ORDER BY priority DESC, number LIMIT 1
 
@@ -100,17 +121,24 @@ SELECT (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
 
 -- name: insert job
 INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-                 due_ms, boot_id, boot_ms, record)
+                 due_ms, boot_id, boot_ms, claimant_agent, record)
 VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
-        :due_ms, :boot_id, :boot_ms, :record)
+        :due_ms, :boot_id, :boot_ms, :claimant_agent, :record)
 
 -- name: insert prompt
 INSERT INTO prompt (job_id, prompt) VALUES (:job_id, :prompt)
 
 -- name: update job
 UPDATE job
-SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms, record = :record
+SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
+    claimant_agent = :claimant_agent, record = :record
 WHERE job_id = :job_id
+
+-- name: update known job
+UPDATE job
+SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
+    claimant_agent = :claimant_agent, record = :record
+WHERE job_id = :job_id AND record = :before
 
 -- name: insert entry
 INSERT INTO journal (job_id, fields, lines) VALUES (:job_id, :fields, :lines)
@@ -154,3 +182,64 @@ INSERT OR REPLACE INTO pause (agent, label, until, reason, made_at) VALUES (:age
 
 -- name: resume
 DELETE FROM pause WHERE agent = :agent AND label = :label RETURNING 1
+
+-- name: generation
+SELECT generation_id, superseded FROM session_generation WHERE agent_id = :agent_id
+
+-- name: announce
+INSERT OR REPLACE INTO session_generation (agent_id, generation_id, superseded)
+VALUES (:agent_id, :generation_id, :superseded)
+
+-- name: held by
+SELECT job_id FROM job INDEXED BY job_claimant
+WHERE claimant_agent = :agent_id AND status = 'running' ORDER BY number
+
+-- name: archive jobs
+-- The newest stays: its number is the one to count on from.
+INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
+SELECT job_id, number, key, retry_of, root, record, prompt,
+       '[' || coalesce((SELECT group_concat(event, ',' ORDER BY seq) FROM event WHERE event.job_id = job.job_id), '') || ']'
+FROM job JOIN prompt USING (job_id)
+WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND status IN ('completed', 'error', 'cancelled')
+  AND number < (SELECT max(number) FROM job)
+RETURNING job_id
+
+-- name: forget job
+DELETE FROM job WHERE job_id = :job_id
+
+-- name: forget events
+DELETE FROM event WHERE job_id = :job_id
+
+-- name: only archived
+SELECT job_id FROM archive
+WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND job_id NOT IN (SELECT job_id FROM job)
+
+-- name: archived
+SELECT record, prompt, events FROM archive WHERE job_id = :job_id
+
+-- name: archived with prefix
+SELECT job_id FROM archive WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
+
+-- name: archive contents
+SELECT number, record, prompt, events FROM archive WHERE number > :place ORDER BY number LIMIT :limit
+
+-- name: archive newest first
+SELECT number, record, prompt, events FROM archive WHERE number < :place ORDER BY number DESC LIMIT :limit
+
+-- name: newest archived
+-- Of the chain that an archived job belongs to, whether the others are archived too or not.
+WITH chain (root) AS (SELECT coalesce(root, job_id) FROM archive WHERE job_id = :job_id)
+SELECT record, prompt FROM (
+    SELECT number, record, prompt FROM job JOIN prompt USING (job_id) WHERE root IN (SELECT root FROM chain)
+    UNION ALL
+    SELECT number, record, prompt FROM archive WHERE root IN (SELECT root FROM chain) OR job_id IN (SELECT root FROM chain)
+)
+ORDER BY number DESC LIMIT 1
+
+-- name: put into archive
+INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
+VALUES (:job_id, :number, :key, :retry_of, :root, :record, :prompt, :events)
+
+-- name: number behind
+-- Numbers go on behind the highest that is there.
+SELECT :number

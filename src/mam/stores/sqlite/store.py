@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from _thread import RLock, get_ident
 from weakref import WeakSet
 
@@ -13,10 +14,11 @@ from mam.clock import SystemClock
 from mam.errors import StoreUnavailable, UnknownJob
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
-from mam.stores.sql.gate import __file__ as gate_module
-from mam.stores.sql.queries import load_queries
+from mam.stores.sql.look import Look
+from mam.stores.sql.rows import changing_values, told
 from mam.stores.sql.store import PAGE, SqlStore
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
+from mam.stores.sqlite.statements import statement
 from mam.writing import close_quietly
 
 TYPE_CHECKING = False
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
-    from mam.stores.port import Request
-    from mam.stores.sql.look import Look
+    from mam.jobs.record import Job
+    from mam.stores.port import Act, Request
     from mam.stores.sql.rows import Row
     from mam.stores.watch import Watch
 
     T = TypeVar("T")
 
 WAIT_SECONDS = 10.0
-
-_QUERIES = {**load_queries(__file__), **load_queries(gate_module, "gate.sql")}
+BELL_SECONDS = 1.0
+"""How long a bell that somebody removed may ring unheard."""
 
 
 _opened: WeakSet[SqliteStore] = WeakSet()
@@ -67,6 +69,7 @@ class SqliteStore(SqlStore):
         self.address = address_of(self._path)
         self._bell = f"{self._path}-bell"
         self._bell_descriptor = -1
+        self._bell_looked_at = 0.0
         self._boot_id: str | None = None
         """The boot whose clock the leases in the database have been compared with."""
         self.clock: Clock = clock or SystemClock()
@@ -146,6 +149,10 @@ class SqliteStore(SqlStore):
             self._rows("other boots", boot_id=moment.boot_id)
             self._rows("other boots behind", boot_id=moment.boot_id)
             self._boot_id = moment.boot_id
+        if request is not None and request.job_id is None:
+            found = self._ask("ready", {"label": request.label, **moment.__dict__})
+            if found and not found[0][3]:
+                return Look(moment, [], False, self._row(*found[0][:3]))
         return self._look_by(moment, request, limit)
 
     def due_in(self) -> float | None:
@@ -154,53 +161,91 @@ class SqliteStore(SqlStore):
         return super().due_in()
 
     def _to_change(self, job_id: str) -> tuple[Row, Moment]:
-        rows = self._rows("job to change", job_id=job_id)
+        rows = self._ask("job to change", {"job_id": job_id})
         if not rows:
             raise UnknownJob(job=job_id, store=self.address)
         return self._row(*rows[0]), self.clock.now()
 
+    def _change(self, job_id: str, act: Act) -> Job:
+        """Most jobs are as this store left them. Then nothing is read: the row is written if it is still the same."""
+        return self._changed_as_known(job_id, act) or super()._change(job_id, act)
+
+    def _changed_as_known(self, job_id: str, act: Act) -> Job | None:
+        row = self._known.get(job_id)
+        if row is None or row.job.exclusive is not None:
+            return None
+        try:
+            change = act(row.job, self.clock.now())
+        except Exception:
+            return None  # the job may be another by now: only the real one is complained about
+        if not change.lines:
+            return None
+        after, changed = row.after(change.job)
+        self._tell("update known job", {**changing_values(after), "before": row.record})
+        if not self._connection().changes():
+            return None
+        self._append(job_id, *told(changed, change))
+        self._written(after)
+        return change.job
+
     def _insert(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
         del news  # the bell rings at every commit: that costs next to nothing here
-        self._rows("insert job", **values)
-        self._rows("insert prompt", job_id=values["job_id"], prompt=values["prompt"])
+        self._tell("insert job", values)
+        self._tell("insert prompt", values)
         self._append(values["job_id"], entry, events)
 
     def _update(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
         del news
-        self._rows("update job", **values)
+        self._tell("update job", values)
         self._append(values["job_id"], entry, events)
 
+    def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
+        def do() -> None:
+            for (job_id,) in self._rows("archive jobs", job_ids=json.dumps(job_ids)):
+                self._rows("forget events", job_id=job_id)
+                self._rows("forget job", job_id=job_id)
+                self._rows("insert entry", job_id=job_id, fields=None, lines=lines[job_id])
+
+        self._act(do)
+
     def _append(self, job_id: str, entry: dict[str, Any], events: list[dict[str, Any]]) -> None:
-        self._rows("insert entry", job_id=job_id, **entry)
+        self._tell("insert entry", {"job_id": job_id, **entry})
         for event in events:
-            self._rows("insert event", job_id=job_id, **event)
+            self._tell("insert event", {"job_id": job_id, **event})
 
     def _act(self, do: Callable[[], T]) -> T:
         with self._threads:
-            self._rows("begin")
-            before = self._connection().total_changes()
+            database = self._connection()
+            self._tell("begin")
+            before = database.total_changes()
             try:
                 done = do()
-                self._rows("commit")
+                self._tell("commit")
             except BaseException:
                 self._boot_id = None  # what was not committed has to be done again
-                if self._database is not None and self._database.in_transaction:
-                    self._rows("roll back")
+                if self._database is not None and database.in_transaction:
+                    self._tell("roll back")
                 raise
-            if self._connection().total_changes() != before:
+            if database.total_changes() != before:
                 self._ring()
             return done
 
     def _ring(self) -> None:
         """Wakes those who wait. The log's own file would wake them too early: before others can see what it holds."""
         try:
-            if self._bell_descriptor < 0 or os.fstat(self._bell_descriptor).st_nlink == 0:
-                self._muffle()
-                flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-                self._bell_descriptor = os.open(self._bell, flags, 0o600)
+            if self._bell_descriptor < 0 or time.monotonic() >= self._bell_looked_at + BELL_SECONDS:
+                self._hang_bell()
             os.pwrite(self._bell_descriptor, b"\n", 0)
         except OSError:
             pass  # nobody waits longer than a nap
+
+    def _hang_bell(self) -> None:
+        """Somebody may have removed it, and nobody hears what is written then."""
+        self._bell_looked_at = time.monotonic()
+        if self._bell_descriptor < 0 or os.fstat(self._bell_descriptor).st_nlink == 0:
+            self._muffle()
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._bell_descriptor = os.open(self._bell, flags, 0o600)
 
     def _muffle(self) -> None:
         descriptor, self._bell_descriptor = self._bell_descriptor, -1
@@ -241,9 +286,24 @@ class SqliteStore(SqlStore):
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         with self._threads:
-            try:
-                return self._connection().execute(_QUERIES[query], values).fetchall()
-            except apsw.Error as error:
-                if isinstance(error, apsw.IOError):
-                    self._distrust()
-                raise unavailable(self._path, error, self._wait_seconds) from None
+            return self._ask(query, values)
+
+    def _ask(self, query: str, values: dict[str, Any]) -> list[Any]:
+        """What the query answers."""
+        try:
+            return self._tell(query, values).fetchall()
+        except apsw.Error as error:
+            raise self._told(error) from None
+
+    def _tell(self, query: str, values: dict[str, Any] | None = None) -> apsw.Cursor:
+        """Every statement goes through here; one that answers nothing is done when this returns."""
+        text, bound = statement(query)
+        try:
+            return (self._database or self._connection()).execute(text, bound(values))
+        except apsw.Error as error:
+            raise self._told(error) from None
+
+    def _told(self, error: apsw.Error) -> StoreUnavailable:
+        if isinstance(error, apsw.IOError):
+            self._distrust()
+        return unavailable(self._path, error, self._wait_seconds)

@@ -19,20 +19,23 @@ pytest.register_assert_rewrite(
     *(
         f"mam.testing.{name}"
         for name in (
-            "tasks", "conformance.base", "conformance.claims", "conformance.dependencies",
-            "conformance.durability", "conformance.exclusive", "conformance.fences", "conformance.pauses",
+            "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.dependencies",
+            "conformance.durability", "conformance.exclusive", "conformance.fences", "conformance.generations",
+            "conformance.pauses",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.time",
         )
     )
 )  # fmt: skip
 
-from mam.testing.conformance.claims import Claims  # noqa: E402 - after the assertions are made to speak
+from mam.testing.conformance.archives import Archives  # noqa: E402 - after the assertions are made to speak
+from mam.testing.conformance.claims import Claims  # noqa: E402
 from mam.testing.conformance.dependencies import Dependencies  # noqa: E402
 from mam.testing.conformance.durability import Durability  # noqa: E402
 from mam.testing.conformance.exclusive import Exclusive  # noqa: E402
 from mam.testing.conformance.fences import Fences  # noqa: E402
 from mam.testing.conformance.foreign import ForeignWrites  # noqa: E402
+from mam.testing.conformance.generations import Generations, GenerationsThatLast  # noqa: E402
 from mam.testing.conformance.journal import Journals  # noqa: E402
 from mam.testing.conformance.lifecycle import Lifecycle  # noqa: E402
 from mam.testing.conformance.pauses import Pauses  # noqa: E402
@@ -45,14 +48,15 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 
 class InProcessConformance(
-    Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Races
-):
+    Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Generations,
+    Archives, Races,
+):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
     shared_by_processes = False
 
 
-class StoreConformance(Durability, InProcessConformance):
+class StoreConformance(Durability, GenerationsThatLast, InProcessConformance):
     """For every store that others can open too."""
 
     shared_by_processes = True

@@ -1,0 +1,89 @@
+"""Move ended jobs into the archive, so that lists stay short and the registry small.
+
+`get`, `result`, `logs`, `retry` and `list --archived` still find them, and a broker forgets the last event of each that
+it kept. Nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from mam.cli.delivering import add_broker, deliver
+from mam.cli.options import registry_of
+from mam.cli.output import put, put_json, say
+from mam.cli.times import duration
+from mam.clock import iso_second
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.parser import Options, Parser
+    from mam.jobs.status import Status
+    from mam.moving.retention import Retention
+    from mam.registry import Registry
+
+OLD = "30d"
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "--older-than", metavar="TIME", default=OLD, help=f"only jobs that ended so long ago (default: {OLD}): 12h, 7d"
+    )
+    parser.add_argument("--status", action="append", metavar="WORD", help="only those that ended so; repeat it")
+    parser.add_argument("--dry-run", "-n", action="store_true", help="only say how many it would be")
+    add_broker(parser)
+
+
+def run(options: Options) -> int:
+    seconds = duration(options.older_than)
+    statuses = _statuses(options.status)
+    registry = registry_of(options)
+    from mam.moving.retention import Retention
+
+    now = registry.store.clock.now().wall_ms
+    retention = Retention(before=iso_second(now - round(seconds * 1000)), statuses=statuses)
+    if options.dry_run:
+        return _told(_counted(registry, retention), "would be moved", options)
+    counts = _pruned(options, registry, retention)
+    return _told(counts, "moved", options)
+
+
+def _pruned(options: Options, registry: Registry, retention: Retention) -> dict[Status, int]:
+    from mam.cli.progress import counting
+    from mam.moving.retention import prune
+
+    with counting("moved into the archive") as moved:
+        pruned = prune(registry, retention, moved)
+    if pruned.last is not None:
+        deliver(options, registry, pruned.last)  # with it go all that left before it
+    return pruned.counts
+
+
+def _counted(registry: Registry, retention: Retention) -> dict[Status, int]:
+    from mam.moving.retention import too_old
+
+    counts: dict[Status, int] = {}
+    for job in too_old(registry, retention):
+        counts[job.status] = counts.get(job.status, 0) + 1
+    return counts
+
+
+def _told(counts: dict[Status, int], what: str, options: Options) -> int:
+    if options.json:
+        put_json({"dry_run": options.dry_run, "moved": {status.value: count for status, count in counts.items()}})
+    elif not counts:
+        say(f"nothing ended more than {options.older_than} ago")
+    else:
+        for status, count in sorted(counts.items()):
+            put(f"{count:,} {status} {what}")
+    return 0
+
+
+def _statuses(words: list[str] | None) -> frozenset[Status]:
+    from mam.jobs.status import parse_status
+    from mam.moving.retention import ENDED
+
+    if not words:
+        return ENDED
+    chosen = frozenset(parse_status(word.strip()) for given in words for word in given.split(","))
+    if not chosen <= ENDED:
+        raise BadInput(why=f"only ended jobs are archived: --status takes {', '.join(sorted(ENDED))}")
+    return chosen

@@ -1,0 +1,23 @@
+"""Many things, some at a time: one act for each batch, so that nobody waits long for the store meanwhile."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+AT_ONCE = 100
+
+
+def batches(things: Iterable[T]) -> Iterator[list[T]]:
+    batch: list[T] = []
+    for thing in things:
+        batch.append(thing)
+        if len(batch) == AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,38 @@
+"""Where jobs go: an empty registry that nobody can open until everything is in it."""
+
+from __future__ import annotations
+
+from mam.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.stores.port import Store
+    from mam.workspace import Located
+
+
+class Destination(Frozen):
+    store: Store
+    finish: Callable[[], None]
+    """Makes it a registry like any other."""
+
+
+def begin_filling(located: Located) -> Destination:
+    from mam.workspace import POSTGRES, SQLITE_KIND, need_for
+
+    need_for(located)
+    if located.kind == SQLITE_KIND:
+        from mam.stores.sqlite import filling as sqlite
+
+        database = sqlite.begin_filling(located.path)
+        return Destination(store=database, finish=lambda: sqlite.end_filling(database))
+    if located.kind == POSTGRES:
+        from mam.stores.postgres import filling as postgres
+
+        server = postgres.begin_filling(located.address)
+        return Destination(store=server, finish=lambda: postgres.end_filling(server))
+    from mam.stores.files import filling as files
+
+    directory = files.begin_filling(located.path)
+    return Destination(store=directory, finish=lambda: files.end_filling(directory))

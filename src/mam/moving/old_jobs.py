@@ -1,0 +1,105 @@
+"""Records that other programs have written and mam has not taken over: `.hermes/jobs`, an early `.mam/jobs`."""
+
+from __future__ import annotations
+
+import os
+
+from mam.clock import Moment, parse_time
+from mam.errors import BadRecord
+from mam.jobs.adopt import adopt_new
+from mam.jobs.rules import is_job_id
+from mam.stores.files.directory import Directory
+from mam.stores.files.event_log import read_events
+from mam.stores.files.records import Records
+from mam.stores.port import Kept, Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mam.jobs.change import Line
+    from mam.jobs.pause import Pause
+    from mam.stores.files.records import Found
+
+
+class OldJobs:
+    """Read without a lock and without an index: not even an empty file is left there."""
+
+    def __init__(self, path: str) -> None:
+        self.address = os.path.realpath(path)
+        self._directory = Directory(self.address)
+        self._records = Records(self._directory)
+        self._problems: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+
+    def ids(self) -> Sequence[str]:
+        found = [one for job_id in self._names() if (one := self._found(job_id)) is not None]
+        found.sort(key=lambda one: (parse_time(one.job.created_at), one.job.number, one.job.job_id))
+        self._numbers = {one.job.job_id: number for number, one in enumerate(found, start=1)}
+        return list(self._numbers)
+
+    def read(self, job_id: str) -> Kept | None:
+        """As the first look of a registry would take it over: with a number, and with a lease if it runs."""
+        found = self._found(job_id)
+        if found is None:
+            return None
+        number = self._numbers.setdefault(job_id, len(self._numbers) + 1)
+        # By the time it was last written, so that a second look says the same as the first.
+        moment = Moment(wall_ms=found.stamp[1] // 1_000_000)
+        job = adopt_new(found.job, number, moment).job
+        return Kept(job=job, events=_complete(read_events(self._directory.descriptor, job_id), job.last_seq))
+
+    def archive(self) -> Iterator[Kept]:
+        return iter(())
+
+    def secrets(self, job_id: str) -> dict[str, str]:
+        found = self._found(job_id)
+        return {} if found is None else {name: str(value) for name, value in found.secrets.items()}
+
+    def pauses(self) -> list[Pause]:
+        return []
+
+    def state(self) -> str:
+        stamps = []
+        for name in sorted(os.listdir(self._directory.descriptor)):
+            found = os.stat(name, dir_fd=self._directory.descriptor, follow_symlinks=False)
+            stamps.append(f"{name}:{found.st_ino}:{found.st_mtime_ns}:{found.st_size}")
+        return "\n".join(stamps)
+
+    def changed_since(self, state: str) -> list[str]:
+        now, before = {*self.state().splitlines()}, {*state.splitlines()}
+        names = {line.partition(":")[0] for line in now ^ before}
+        return sorted({name.partition(".")[0] for name in names if is_job_id(name.partition(".")[0])})
+
+    def problems(self) -> list[Problem]:
+        return [Problem(file=file, problem=problem) for file, problem in sorted(self._problems.items())]
+
+    def _names(self) -> list[str]:
+        names = [name for name in os.listdir(self._directory.descriptor) if name.endswith(".json")]
+        for name in names:
+            if not is_job_id(name[:-5]) and not name.startswith("."):
+                self._problems[name] = "its name is not a job id"
+        return [name[:-5] for name in names if is_job_id(name[:-5])]
+
+    def _found(self, job_id: str) -> Found | None:
+        try:
+            found = self._records.read(job_id)
+        except FileNotFoundError:
+            return None
+        except BadRecord as bad:
+            self._problems[f"{job_id}.json"] = str(bad.facts["problem"])
+            return None
+        self._problems.pop(f"{job_id}.json", None)
+        return found
+
+
+def _complete(events: list[Line], last_seq: int) -> list[Line]:
+    """With a marker for the numbers that were used and of which nothing is known."""
+    told = max(map(_upto, events), default=0)
+    if told >= last_seq:
+        return [event for event in events if _upto(event) <= last_seq]
+    return [*events, {"marker": "imported", "seq": told + 1, "upto": last_seq}]
+
+
+def _upto(event: Line) -> int:
+    return int(event["upto"] if "upto" in event else event["seq"])

@@ -1,0 +1,54 @@
+"""Which ended jobs are old enough for the archive, and how they get there: some at a time, so that claims go on."""
+
+from __future__ import annotations
+
+from mam.frozen import Frozen
+from mam.jobs.status import Status
+from mam.moving.batches import batches
+from mam.stores.port import Query
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+
+ENDED = frozenset(status for status in Status if status.ended)
+
+
+class Retention(Frozen):
+    before: str
+    """Only jobs that ended before this second."""
+    statuses: frozenset[Status] = ENDED
+
+
+class Pruned(Frozen):
+    """How many were moved, by the status in which they ended, and which was the last."""
+
+    counts: dict[Status, int]
+    last: Job | None = None
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def too_old(registry: Registry, retention: Retention) -> Iterator[Job]:
+    """Newest first; `Store.archive` has the last word about each."""
+    for job in registry.select(Query(statuses=retention.statuses)):
+        if (job.ended_at or job.updated_at) < retention.before:
+            yield job
+
+
+def prune(registry: Registry, retention: Retention, moved: Callable[[int], None]) -> Pruned:
+    counts: dict[Status, int] = {}
+    last: Job | None = None
+    for batch in batches(too_old(registry, retention)):
+        gone = set(registry.archive([job.job_id for job in batch]))
+        for job in batch:
+            if job.job_id in gone:
+                counts[job.status] = counts.get(job.status, 0) + 1
+                last = job
+        moved(len(gone))
+    return Pruned(counts=counts, last=last)

@@ -1,0 +1,56 @@
+"""Sleeping until the journal has something new, without asking for the lock while somebody acts."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from mam.stores.files.mark import IN_WORK
+from mam.stores.files.mark import NAME as MARK
+from mam.stores.watch import BELL, UNKNOWN, Watch, closed, records_changed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.stores.files.mark import Mark
+    from mam.stores.watch import Happened
+
+_ACT_SECONDS = 0.02
+"""Longer than most acts: by then whoever was acting is done, and a mark that still says nothing is not believed."""
+
+
+def open_watch(directory: str, home: str) -> Watch:
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    return Watch(directory, records_changed(), (home, closed(MARK)))
+
+
+def await_news(
+    watch: Watch, cursor: str, timeout: float, look: Callable[[], Mark | None], end: Callable[[], str]
+) -> bool:
+    """`look` is the mark, or None in doubt; `end` takes the lock, and sees on the way what others have done."""
+    ends = time.monotonic() + timeout
+    is_certain = False
+    while True:
+        mark = look()
+        if mark is not None and f"{mark.first}:{mark.offset}" != cursor:
+            return True
+        left = max(0.0, ends - time.monotonic())
+        if is_certain or (mark is not None and mark.directory_ns != IN_WORK):
+            happened = watch.happened(left)
+            if not happened or any(map(_is_outside, happened)):
+                return bool(happened)
+            is_certain = False
+        elif not (happened := watch.happened(min(left, _ACT_SECONDS))):
+            if end() != cursor:
+                return True
+            is_certain = True
+        elif any(map(_is_outside, happened)):
+            return True
+
+
+def _is_outside(happened: Happened) -> bool:
+    """What is no act of the journal: a bell, an edit in place (mam renames its records), or nobody knows."""
+    if happened is UNKNOWN or happened.name == os.fsencode(BELL):
+        return True
+    return happened.written and happened.name.endswith(b".json")

@@ -1,0 +1,62 @@
+"""How far the journal is durable, for those who follow it: one line that they can read without the registry's lock.
+
+Whoever writes holds the lock until the last sync of an act, and a follower that asked for the lock would sleep on it,
+and then keep the next writer from it. The line is written after each commit, which wakes the followers, and again when
+the act is carried out. It is never synced: lost, torn or old it is not believed, since then it does not say exactly how
+long the journal is.
+"""
+
+from __future__ import annotations
+
+import os
+from zlib import crc32
+
+from mam.frozen import Frozen
+
+NAME = "journal.end"
+IN_WORK = -1
+"""In the place of the directory's time: an act is committed and not yet carried out, or somebody else was there."""
+
+_SIZE = 96
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class Mark(Frozen):
+    """The segment of the journal that is written to, where it ends, and the time that the directory shows."""
+
+    first: int
+    offset: int
+    directory_ns: int
+
+
+def write_mark(directory: str, mark: Mark) -> None:
+    """What cannot be written is left out: without a mark the lock is asked."""
+    text = b"%d %d %d" % (mark.first, mark.offset, mark.directory_ns)
+    line = b"%s %08x" % (text, crc32(text))
+    try:
+        descriptor = os.open(os.path.join(directory, NAME), _WRITE, 0o600)
+    except OSError:
+        return
+    try:
+        os.pwrite(descriptor, line.ljust(_SIZE - 1) + b"\n", 0)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def read_mark(directory: str) -> Mark | None:
+    try:
+        descriptor = os.open(os.path.join(directory, NAME), _READ)
+        try:
+            line = os.read(descriptor, _SIZE)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None
+    text, _, checksum = line.rstrip().rpartition(b" ")
+    if len(line) != _SIZE or checksum != b"%08x" % crc32(text):
+        return None
+    first, offset, directory_ns = map(int, text.split())
+    return Mark(first=first, offset=offset, directory_ns=directory_ns)

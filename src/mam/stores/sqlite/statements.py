@@ -1,0 +1,41 @@
+"""The named queries as SQLite is asked them: by numbers, which takes a fraction of the time that names take."""
+
+from __future__ import annotations
+
+from _operator import itemgetter
+
+from mam.stores.sql.gate import __file__ as gate_module
+from mam.stores.sql.queries import load_queries
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Bound = Callable[[Any], Any]
+    """From values by name to values in the order of the statement."""
+
+_QUERIES = {**load_queries(__file__), **load_queries(gate_module, "gate.sql")}
+_known: dict[str, tuple[str, Bound]] = {}
+
+
+def statement(query: str) -> tuple[str, Bound]:
+    """Made when it is first asked for: a command needs few of them."""
+    found = _known.get(query)
+    if found is None:
+        found = _known[query] = _numbered(_QUERIES[query])
+    return found
+
+
+def _numbered(query: str) -> tuple[str, Bound]:
+    text, *parts = query.split(":")
+    names: list[str] = []
+    for part in parts:
+        end = next((at for at, letter in enumerate(part) if not (letter.isalnum() or letter == "_")), len(part))
+        name = part[:end]
+        if name not in names:
+            names.append(name)
+        text += f"?{names.index(name) + 1}{part[end:]}"
+    if len(names) > 1:
+        return text, itemgetter(*names)
+    return text, (lambda values: (values[names[0]],)) if names else (lambda _values: None)

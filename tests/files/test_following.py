@@ -1,0 +1,160 @@
+"""Those who follow the journal see what is durable, all of it, and do not wait for whoever is still acting."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.errors import StoreUnavailable
+from mam.stores.files.lock import registry_lock
+from mam.stores.files.mark import NAME, Mark, write_mark
+from mam.stores.files.store import FilesStore
+from tests.files.conftest import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LONG = 60.0
+"""Only so that a broken test ends."""
+
+
+class Follower:
+    """Another process's view: a store of its own that has been looked at once."""
+
+    def __init__(self, place: Place) -> None:
+        self.store = FilesStore(str(place.path), clock=place.clock, lock_wait_seconds=0.05)
+        self.cursor = self.store.end()
+        while self.store.wait(self.cursor, 0):
+            pass
+
+    def numbers(self) -> list[int]:
+        return [entry.number for entry in self.store.entries(self.cursor)]
+
+
+@pytest.fixture
+def follower(place: Place) -> Iterator[Follower]:
+    place.open().register(prompt="x", agent="codex")
+    found = Follower(place)
+    yield found
+    found.store.close()
+
+
+def locked_by_another(place: Place, look: Callable[[], list[int]]) -> list[int]:
+    """What is seen while somebody else holds the registry's lock, and is in no hurry."""
+    found: list[list[int] | StoreUnavailable] = []
+
+    def do() -> None:
+        try:
+            found.append(look())
+        except StoreUnavailable as away:
+            found.append(away)
+
+    with registry_lock(str(place.path)):
+        thread = Thread(target=do)  # the lock is a thread's
+        thread.start()
+        thread.join()
+    if isinstance(found[0], StoreUnavailable):
+        raise found[0]
+    return found[0]
+
+
+def mark_of(place: Place) -> Path:
+    return place.path / ".store" / NAME
+
+
+def test_what_is_committed_is_read_while_somebody_holds_the_lock(place: Place, follower: Follower) -> None:
+    place.open().register(prompt="y", agent="codex")
+
+    assert locked_by_another(place, follower.numbers) == [2]
+
+
+def test_what_is_written_and_not_yet_synced_is_not_read(place: Place, follower: Follower) -> None:
+    journal = place.path / ".store" / "journal.log"
+    frame = journal.read_bytes().splitlines(keepends=True)[-1]
+    with journal.open("ab") as file:
+        file.write(frame)  # a writer between its write and its sync looks so
+
+    with pytest.raises(StoreUnavailable):
+        locked_by_another(place, follower.numbers)
+
+
+def beside(place: Place, first: int, offset: int) -> None:
+    write_mark(str(place.path / ".store"), Mark(first=first, offset=offset, directory_ns=-1))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda place, _end: mark_of(place).unlink(),
+        lambda place, _end: mark_of(place).write_bytes(b""),
+        lambda place, _end: mark_of(place).write_bytes(os.urandom(96)),
+        lambda place, _end: mark_of(place).write_bytes(mark_of(place).read_bytes().replace(b"1", b"7", 1)),
+        lambda place, _end: beside(place, 1, 10),
+        lambda place, end: beside(place, 1, end + 1000),
+        lambda place, end: beside(place, 99, end),
+        lambda place, _end: (mark_of(place).unlink(), mark_of(place).symlink_to("/dev/zero")),
+        lambda place, _end: (mark_of(place).unlink(), os.mkfifo(mark_of(place))),
+        lambda place, _end: (mark_of(place).unlink(), mark_of(place).mkdir()),
+    ],
+    ids=["gone", "empty", "noise", "changed", "old", "ahead", "another's", "a link", "a pipe", "a directory"],
+)
+def test_a_mark_that_is_not_right_is_not_believed(
+    place: Place, follower: Follower, spoil: Callable[[Place, int], object]
+) -> None:
+    registry = place.open()
+    registry.register(prompt="y", agent="codex")
+    spoil(place, os.path.getsize(place.path / ".store" / "journal.log"))
+
+    assert follower.numbers() == [2]
+    registry.register(prompt="z", agent="codex")
+    assert follower.numbers() == [2, 3]
+
+
+def test_an_act_wakes_whoever_follows(place: Place, follower: Follower) -> None:
+    place.open().register(prompt="y", agent="codex")
+
+    assert follower.store.wait(follower.cursor, LONG)
+
+
+def test_nothing_new_is_no_news(follower: Follower) -> None:
+    assert not follower.store.wait(follower.cursor, 0.05)
+
+
+def test_what_was_read_already_wakes_nobody(place: Place, follower: Follower) -> None:
+    place.open().register(prompt="y", agent="codex")
+    *_, last = follower.store.entries(follower.cursor)
+
+    assert not follower.store.wait(last.cursor, 0.2)
+
+
+@pytest.mark.parametrize("others", ["rename", "edit in place", "removal", "pause"])
+def test_what_others_do_wakes_whoever_follows(place: Place, follower: Follower, others: str) -> None:
+    job_id = follower.store.ids_with_prefix("", 1)[0]
+    file = place.file(job_id)
+    match others:
+        case "rename":
+            place.edit(job_id, lambda fields: fields.update(status="cancelled"))
+        case "edit in place":
+            file.write_bytes(file.read_bytes().replace(b"pending", b"cancelled"))
+        case "removal":
+            file.unlink()
+        case "pause":
+            place.open().resume("codex", None)
+
+    assert follower.store.wait(follower.cursor, LONG)
+
+
+def test_what_another_renamed_in_is_in_the_journal_when_a_follower_has_been_woken(
+    place: Place, follower: Follower
+) -> None:
+    job_id = follower.store.ids_with_prefix("", 1)[0]
+    place.edit(job_id, lambda fields: fields.update(status="cancelled"))
+    assert follower.store.wait(follower.cursor, LONG)
+
+    (entry,) = follower.store.entries(follower.cursor)
+    assert entry.fields is not None
+    assert entry.fields["status"] == "cancelled"

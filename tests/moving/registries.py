@@ -1,0 +1,81 @@
+"""Registries to move, and ways to say that two of them are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mam.config import Config
+from mam.jobs.pause import Pause
+from mam.moving.destination import begin_filling
+from mam.moving.migration import Moved, copy
+from mam.moving.source import open_source
+from mam.registry import Registry
+from mam.stores.port import Query
+from mam.workspace import make_store, named, open_store
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+    from mam.workspace import Located
+
+CONFIG = Config()
+
+
+def made(address: str) -> Store:
+    located = named(address, "test")
+    make_store(located)
+    return open_store(located, CONFIG)
+
+
+def opened(address: str) -> Store:
+    return open_store(named(address, "test"), CONFIG)
+
+
+def furnish(store: Store, count: int) -> None:
+    """Something of everything: all statuses, keys, chains of retries, dependencies, events, secrets, archived jobs."""
+    registry = Registry(store)
+    ended = []
+    for number in range(count):
+        job_id = registry.register(
+            prompt=f"job {number}: 한 일을 해라", agent="shell", label=f"label-{number % 3}", priority=number % 4,
+            key=f"key {number}" if number % 5 == 0 else None,
+            exclusive="one at a time" if number % 7 == 0 else None,
+        ).job.job_id  # fmt: skip
+        if number % 2:
+            registry.publish(job_id, event="progress", data={"percent": number})
+        if number % 4 == 1:
+            ended.append(registry.complete(job_id, result=f"result {number}").job_id)
+        elif number % 4 == 3:
+            ended.append(registry.fail(job_id, reason="it broke").job_id)
+        if number % 12 == 3:
+            registry.retry(job_id)
+        if number % 10 == 2:
+            registry.register(prompt="later", agent="shell", after=[job_id])
+        if number % 9 == 0:
+            store.keep_secrets(job_id, {"auth_token": f"token {number}"})
+    registry.pick("label-1", owner="worker", lease_seconds=3600)
+    registry.pause(Pause(agent="codex", label=None, reason="because"))
+    registry.archive(ended[::3])
+
+
+def contents(store: Store) -> dict[str, Any]:
+    jobs = list(store.select(Query()))
+    return {
+        "jobs": [job.to_json() for job in jobs],
+        "events": {job.job_id: store.events(job.job_id) for job in jobs},
+        "secrets": {job.job_id: store.secrets(job.job_id) for job in jobs},
+        "archive": [(kept.job.to_json(), kept.events) for kept in store.archive_contents()],
+        "pauses": [pause.as_dict() for pause in store.pauses()],
+    }
+
+
+def migrate(origin: str, target: str, advance: Callable[[int], None] = lambda _count: None) -> Moved:
+    source = open_source(named(origin, "test"), lambda located: open_store(located, CONFIG))
+    destination = begin_filling(named(target, "test"))
+    moved = copy(source, destination.store, advance)
+    destination.finish()
+    return moved
+
+
+def located(address: str) -> Located:
+    return named(address, "test")

@@ -1,0 +1,201 @@
+"""A job's beginning is told once, before anything its agent says, and in one act with its end if that comes at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.machine.processes import identify, is_alive
+from mam.stores.memory import MemoryStore
+from mam.stores.port import Request
+from mam.work.beginning import Beginning, leave_trace
+from mam.work.holding import Holding, Spoken
+from tests.work.shop import LABEL, Shop
+from tests.work.support import await_that
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mam.jobs.record import Job
+
+MAM = f"{sys.executable} -m mam"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(MemoryStore(), tmp_path)
+
+
+def told(shop: Shop, job_id: str) -> list[str]:
+    return [event["event"] for event in shop.store.events(job_id)]
+
+
+def acts(shop: Shop, job_id: str) -> list[list[str]]:
+    entries = [entry for entry in shop.store.entries(None) if entry.job_id == job_id]
+    return [[line.get("payload", {}).get("event") or line["event"] for line in entry.lines] for entry in entries]
+
+
+def test_of_a_short_job_beginning_and_end_are_one_act(shop: Shop) -> None:
+    job = shop.ended("true")
+
+    assert acts(shop, job.job_id)[-2:] == [["status_changed"], ["started", "status_changed", "completed"]]
+    assert told(shop, job.job_id) == ["started", "completed"]
+    assert job.run is not None
+    assert (job.run["exit_code"], "process" in job.run) == (0, True)
+
+
+def test_of_a_long_job_the_beginning_is_told_while_it_runs(shop: Shop) -> None:
+    job_id = shop.job("while [ ! -e go ]; do sleep 0.05; done")
+    with shop.at_work():
+        await_that(lambda: told(shop, job_id) == ["started"], "it was not told that it runs")
+        assert "process" in (shop.get(job_id).run or {})
+        (shop.place / "go").touch()
+        shop.until(job_id)
+    assert told(shop, job_id) == ["started", "completed"]
+
+
+def test_nothing_that_an_agent_says_comes_before_its_beginning(shop: Shop) -> None:
+    job = shop.ended(f"{MAM} publish progress --detail here")
+
+    assert told(shop, job.job_id) == ["started", "progress", "completed"]
+
+
+def test_a_short_job_that_failed_was_told_to_have_begun(shop: Shop) -> None:
+    job = shop.ended("exit 3")
+
+    assert told(shop, job.job_id) == ["started", "error"]
+    assert job.reason == "exit code 3"
+
+
+def test_what_never_ran_has_not_begun(shop: Shop) -> None:
+    job = shop.ended("true", workdir=str(shop.place), validation={"script": "/x", "sha256": "y"}, artifacts=["no"])
+
+    assert told(shop, job.job_id) == ["started", "error"]
+    missing = shop.ended("x", agent="command-that-is-not-there")
+    assert told(shop, missing.job_id) == ["error"]
+
+
+# -- the agent's word past its door ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def held(shop: Shop) -> tuple[Job, Holding]:
+    shop.job("x")
+    job = shop.registry.claim(Request(label=LABEL, owner="me", lease_seconds=60.0, supervised=True))
+    assert job is not None
+    return job, Holding(shop.registry, job)
+
+
+def test_an_end_that_nobody_has_spoken_of_is_written_at_once(shop: Shop, held: tuple[Job, Holding]) -> None:
+    from mam.jobs.supervised import Ending
+
+    job, holding = held
+    assert holding.finish(Ending(run={}), unsaid=True).status == "completed"
+    assert shop.get(job.job_id).status == "completed"
+
+
+def test_an_end_is_not_written_over_a_word_that_nobody_heard(shop: Shop, held: tuple[Job, Holding]) -> None:
+    from mam.jobs.supervised import Ending
+
+    job, holding = held
+    shop.registry.fail(job.job_id, reason="it is hopeless", attempt=1)
+    with pytest.raises(Spoken) as spoken:
+        holding.finish(Ending(run={}), unsaid=True)
+    assert spoken.value.said["reason"] == "it is hopeless"
+    assert shop.get(job.job_id).status == "running"
+
+
+def test_a_word_past_the_door_still_counts(tmp_path: Path) -> None:
+    """Said by another process, with the store itself: nothing that the worker can hear tells it so in time."""
+    from mam.stores.files.store import FilesStore, create_files_store
+
+    create_files_store(str(tmp_path / "jobs"))
+    store = FilesStore(str(tmp_path / "jobs"))
+    shop = Shop(store, tmp_path)
+    say = f"env -u MAM_SOCKET {MAM} --store {tmp_path / 'jobs'}"
+    done = shop.ended(f'{say} complete "$MAM_JOB_ID" --attempt 1 --result "by hand"; echo other words')
+    failed = shop.ended(f'{say} fail "$MAM_JOB_ID" --attempt 1 --reason "no way"; true')
+    store.close()
+    assert (done.status, done.result) == ("completed", "by hand")
+    assert (failed.status, failed.reason) == ("error", "no way")
+
+
+# -- who it was --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stray() -> Iterator[subprocess.Popen[bytes]]:
+    """What a worker, a keeper and a guardian that were killed together have left."""
+    process = subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def lost_once(shop: Shop, prompt: str) -> str:
+    """A job whose first attempt is known to no record but its owner's."""
+    job_id = shop.job(prompt)
+    job = shop.registry.claim(Request(label=LABEL, owner="gone", lease_seconds=60.0, supervised=True))
+    assert job is not None
+    shop.registry.release(job_id, attempt=1)
+    return job_id
+
+
+def trace(shop: Shop, job_id: str, process: subprocess.Popen[bytes]) -> Path:
+    private = shop.folder / "work" / job_id / "1"
+    private.mkdir(parents=True)
+    found = identify(process.pid)
+    assert found is not None
+    leave_trace(str(private), {"host": "here", "process": {"agent": found.to_json(), "keeper": None}})
+    return private / "process.json"
+
+
+def test_an_attempt_that_no_record_knows_is_ended_before_the_next(shop: Shop, stray: subprocess.Popen[bytes]) -> None:
+    job_id = lost_once(shop, "true")
+    trace(shop, job_id, stray)
+    identity = identify(stray.pid)
+    assert identity is not None
+    shop.drain()
+
+    assert not is_alive(identity)
+    job = shop.get(job_id)
+    assert (job.status, job.attempt, "earlier" in (job.run or {})) == ("completed", 2, False)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"x"', b'{"agent": 7}', b"\xff" * 100, b"[" * 100_000])
+def test_a_trace_that_somebody_spoilt_stops_nobody(shop: Shop, content: bytes) -> None:
+    job_id = lost_once(shop, "true")
+    private = shop.folder / "work" / job_id / "1"
+    private.mkdir(parents=True)
+    (private / "process.json").write_bytes(content)
+    shop.drain()
+
+    assert shop.get(job_id).status == "completed"
+
+
+def test_it_is_told_once_by_whoever_comes_first() -> None:
+    class Slow:
+        count = 0
+
+        def started(self, _run: object) -> None:
+            time.sleep(0.01)
+            self.count += 1
+
+    from threading import Thread
+
+    slow = Slow()
+    beginning = Beginning(slow)  # type: ignore[arg-type]
+    beginning.tell()
+    assert slow.count == 0, "there is nothing to tell yet"
+    beginning.happened({})
+    threads = [Thread(target=beginning.tell) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (slow.count, beginning.untold()) == (1, None)
