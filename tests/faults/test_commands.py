@@ -11,6 +11,8 @@ from tests.faults.dose import DOSE
 from tests.faults.homes import HOMES, Home
 from tests.faults.tracing import COMMANDS, Stage, failing, killed
 
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
 MOMENTS = 4 * DOSE
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EMFILE")
 on_every_home = pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))

@@ -20,6 +20,8 @@ from tests.faults.homes import HOMES, copied
 if TYPE_CHECKING:
     from mam.stores.port import Store
 
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
 FILES, SQLITE = HOMES["files"], HOMES["sqlite"]
 Damage = Callable[[bytes, int], bytes]
 DAMAGES: dict[str, Damage] = {

@@ -22,6 +22,8 @@ from tests.faults.homes import HOMES, Home, copied
 from tests.faults.judging import check_store, check_story, looked_at
 from tests.stories import WRITERS, Cast
 
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
 WAYS: dict[str, Callable[[Once], AbstractContextManager[None]]] = {"files": calls_fail, "sqlite": writes_fail}
 on_every_home = pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
 

@@ -13,6 +13,8 @@ from tests.faults.dose import DOSE
 from tests.faults.histories import Plan, judged
 from tests.faults.homes import HOMES, Home
 
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
 SEEDS = range(1, 2 + 2 * DOSE)
 
 

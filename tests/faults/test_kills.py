@@ -22,6 +22,8 @@ from tests.stories import WRITERS, Cast
 if TYPE_CHECKING:
     from mam.stores.port import Store
 
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
 SEAMS = [(home, seam) for home in HOMES.values() for seam in home.seams]
 LEAST_STEPS = {"call": 15, "statement": 4, "write": 5}
 at_every_seam = pytest.mark.parametrize(("home", "seam"), SEAMS, ids=[f"{home.name}-{seam}" for home, seam in SEAMS])

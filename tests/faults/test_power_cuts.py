@@ -17,6 +17,8 @@ from tests.faults.keeping import kept
 from tests.faults.power import power_cuts, written
 from tests.faults.recording import ROOT, Made, Renamed, Said, Step, Synced, Wrote, recorded
 
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
 ACTS = 8
 
 
