@@ -80,8 +80,8 @@ MUTANTS = [
         new="", caught_by="tests/unit/test_model.py::TestMemory",
     ),
     Mutant(
-        name="a job that was lost too often tells nobody", file="src/mam/jobs/sweep.py",
-        old="if losses >= job.max_losses:", new="if losses > job.max_losses:", caught_by="tests/unit/test_model.py::TestMemory",
+        name="a job that was lost too often is tried again", file="src/mam/jobs/sweep.py",
+        old="if losses >= job.max_losses:", new="if losses > job.max_losses:", caught_by="tests/unit/test_sweep.py",
     ),
     Mutant(
         name="the number is read outside the act", file=f"{FILES}/store.py",

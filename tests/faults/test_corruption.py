@@ -109,16 +109,21 @@ def test_the_journal(origin: Path, damage: str, index: str) -> None:
             _works_on(store)
         except MamError as error:
             told = [str(error)]
-        assert any("journal" in name for name in told) or _is_torn(spoilt, place, index), f"byte {at}: {told}"
+        assert any("journal" in name for name in told) or _is_beyond_knowing(spoilt, place, damage, index), (
+            f"byte {at}: {told}"
+        )
         assert _kept(place, spoilt), f"byte {at}: something was thrown away"
         store.close()
 
 
-def _is_torn(spoilt: bytes, place: Path, index: str) -> bool:
-    """Without an index nobody can know what was there: a last line without its end looks like one that was never
-    acknowledged, and a journal without any line like a new one."""
-    torn = not spoilt or any((place / "jobs/.store/quarantine").glob("*"))
-    return index == "gone" and not spoilt.endswith(b"\n") and torn
+def _is_beyond_knowing(spoilt: bytes, place: Path, damage: str, index: str) -> bool:
+    """Without an index nobody can know what was there: a journal that ends with a whole line, or has none, looks like
+    one that was never longer, and a last line without its end like one that was never acknowledged."""
+    if index == "there":
+        return False
+    if damage == "cut off" and (not spoilt or spoilt.endswith(b"\n")):
+        return True
+    return not spoilt.endswith(b"\n") and any((place / "jobs/.store/quarantine").glob("*"))
 
 
 def _kept(place: Path, spoilt: bytes) -> bool:
