@@ -65,11 +65,13 @@ def _run(ends: float, jobs: int) -> None:
 
 
 def _shard(shard: int, jobs: int, ends: float) -> int:
-    """Always the unit that has had the least time so far; the seeds of one shard are never another's."""
+    """Always the unit that has had the least time so far; the seeds of one shard are never another's, and neither do all
+    of them begin with the same unit."""
     state = _State(STATE / f"shard-{shard}.json")
     postgres = PostgresHistories()
     try:
         everything = units(postgres)
+        everything = everything[shard * len(everything) // jobs :] + everything[: shard * len(everything) // jobs]
         while time.monotonic() < ends:
             unit = min(everything, key=lambda unit: state.of(unit)["seconds"])
             _strike(unit, state, shard, jobs)

@@ -84,7 +84,7 @@ def _lived(home: Home, place: Path, seed: int, acts: int) -> int:
 
 
 def disks(home: Home, seed: int, folder: Path) -> int:
-    return cut_everywhere(home, folder, seed, 8)
+    return cut_everywhere(home, folder, seed, 3 + seed % 4)
 
 
 def cuts(home: Home, kind: str, seed: int, folder: Path) -> int:
