@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -65,8 +66,9 @@ def _run(ends: float, jobs: int) -> None:
 
 
 def _shard(shard: int, jobs: int, ends: float) -> int:
-    """Always the unit that has had the least time so far; the seeds of one shard are never another's, and neither do all
-    of them begin with the same unit."""
+    """Always the unit that has had the least time so far. The seeds of one shard are never another's, and they do not
+    begin with the same unit."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is mounted or started has to be put away
     state = _State(STATE / f"shard-{shard}.json")
     postgres = PostgresHistories()
     try:

@@ -104,10 +104,10 @@ MUTANTS = [
         caught_by="tests/bus/test_relay.py",
     ),
     Mutant(
-        name="the lock file is deleted", file=f"{FILES}/lock.py",
-        old="        fcntl.flock(held[0], fcntl.LOCK_UN)\n",
-        new="        os.unlink(os.path.join(self._directory, LOCK_FILE))\n        fcntl.flock(held[0], fcntl.LOCK_UN)\n",
-        caught_by="tests/files/test_lock.py",
+        name="the lock file is deleted while it is held", file=f"{FILES}/lock.py",
+        old="            _held[key] = [_acquire(self._directory, self._wait_seconds), 1]\n",
+        new="            _held[key] = [_acquire(self._directory, self._wait_seconds), 1]\n            os.unlink(os.path.join(self._directory, LOCK_FILE))\n",
+        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
     ),
     Mutant(
         name="a lock file that was replaced is believed", file=f"{FILES}/lock.py",
