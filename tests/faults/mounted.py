@@ -81,6 +81,7 @@ def cut_while_it_works(home: Home, disk: Disk, seed: int) -> int:
     reader, writer = os.pipe()
     child = forked()
     if child == 0:
+        os.close(reader)  # else it would not notice that nobody listens any more
         _work_until_dark(home, place, seed, writer)
     os.close(writer)
     heard = 0
