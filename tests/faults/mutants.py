@@ -27,20 +27,26 @@ KEPT = ROOT / ".faults" / "mutants.json"
 
 def main() -> None:
     words = sys.argv[1:]
-    known: dict[str, str | None] = json.loads(KEPT.read_bytes()) if words and KEPT.exists() else {}
+    known = _kept() if words else {}
     chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
     for place, mutant in enumerate(chosen, start=1):
         began = time.monotonic()
-        known[mutant.name] = found = caught(mutant)
+        found = caught(mutant)
         seconds = time.monotonic() - began
         told = f"caught by {found}" if found else f"SURVIVED {mutant.caught_by}"
         print(f"{place:3}/{len(chosen)} {mutant.name}: {told} ({seconds:.0f} s)", flush=True)
         KEPT.parent.mkdir(exist_ok=True)
+        known = {**(_kept() if words else known), mutant.name: found}  # another run by words may have added to it
         KEPT.write_text(json.dumps(known), encoding="utf-8")
     tried = [mutant for mutant in MUTANTS if mutant.name in known]
     if len(tried) == len(MUTANTS):
         write_between("mutants", _table(known))
     sys.exit(1 if any(known[mutant.name] is None for mutant in tried) else 0)
+
+
+def _kept() -> dict[str, str | None]:
+    found: dict[str, str | None] = json.loads(KEPT.read_bytes()) if KEPT.exists() else {}
+    return found
 
 
 def _table(known: dict[str, str | None]) -> str:
