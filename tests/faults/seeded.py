@@ -120,7 +120,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a tmux session is found by the beginning of its name", file="src/mam/agents/tmux.py",
-        old="if found.session == session]", new="if found.session.startswith(session)]", caught_by="tests/agents",
+        old="if found.session == session]", new="if found.session.startswith(session)]", caught_by="tests/agents/test_sessions.py::test_a_session_whose_name_begins_like_another_s_is_another_one",
     ),
     Mutant(
         name="a process is known by its pid alone", file="src/mam/machine/processes.py",
