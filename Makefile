@@ -5,12 +5,14 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 AGENTS  = .agents
 
-.PHONY: help demo test test-agents record-agents lint format docs bench bench-long clean
+.PHONY: help demo test test-agents record-agents faults faults-long mutants lint format docs bench bench-long clean
 
 help:
 	@echo "make demo    see jobs run, fail, wait, be lost and taken over, on your terminal"
 	@echo "make test    install what the tests need and run them"
 	@echo "make test-agents   install the real coding agents into .agents, and run them against a scripted model"
+	@echo "make faults  kill it, cut its power, fill its disk: a larger dose than the tests have (faults-long: for hours)"
+	@echo "make mutants put known faults into a copy and see that a test catches each"
 	@echo "make lint    ruff, mypy, import contracts"
 	@echo "make docs    write the generated parts of README.md and docs/reference.md"
 	@echo "make bench   measure, and write docs/performance.md (bench-long: up to 1,000,000 jobs)"
@@ -48,6 +50,15 @@ test-agents: $(VENV)/.dev $(AGENTS)/.installed
 record-agents: $(VENV)/.dev $(AGENTS)/.installed
 	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m tests.real_agents.record
 
+faults: $(VENV)/.dev
+	MAM_FAULTS=$${MAM_FAULTS:-3} $(VENV)/bin/python -m pytest -n auto tests/faults tests/postgres/test_kills.py tests/unit/test_model.py
+
+faults-long: $(VENV)/.dev
+	$(VENV)/bin/python -m tests.faults.long
+
+mutants: $(VENV)/.dev
+	$(VENV)/bin/python -m tests.faults.mutants
+
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -68,4 +79,4 @@ bench-long: $(VENV)/.dev
 	$(VENV)/bin/python -m tools.bench --long
 
 clean:
-	rm -rf $(VENV) $(AGENTS) .bench .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(AGENTS) .bench .faults .mypy_cache .ruff_cache .pytest_cache

@@ -8,23 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mam.jobs.status import RUNNING
 from mam.registry import Registry
 from mam.stores.port import Query
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
 
-Story = list[tuple[object, ...]]
-"""Line by line what the journal says: whose line, which event, from where to where, which number."""
+Story = list[tuple[tuple[object, ...], ...]]
+"""Act by act, and line by line, what the journal says: whose line, which event, from where to where, which number."""
 
 
 class Cast:
     """The jobs of one run, under a label of their own: one is held by a session and has spoken, one is pending, one's
-    lease is over."""
+    lease is over, one has ended."""
 
     def __init__(self, registry: Registry, label: str) -> None:
         self.label = label
         self.agent = label.replace(" ", "-")
+        self.ended = self._job(registry)
+        registry.cancel(self.ended)
         self.running = self._job(registry)
         registry.pick(label, owner="me", session=(self.agent, "first"))
         registry.publish(self.running, event="started", attempt=1)
@@ -32,7 +35,7 @@ class Cast:
         registry.pick(label, owner="me")
         self.pending = self._job(registry)
         registry.heartbeat(self.lost, attempt=1, lease_seconds=0)
-        self._roles = {self.running: "running", self.lost: "lost", self.pending: "pending"}
+        self._roles = {self.running: "running", self.lost: "lost", self.pending: "pending", self.ended: "ended"}
         self._cursor = registry.store.end()
 
     def story(self, store: Store) -> Story:
@@ -40,10 +43,12 @@ class Cast:
         mine = {job.job_id for job in store.select(Query(label=self.label))}
         assert mine >= self._roles.keys(), "a job was lost"
         return [
-            (self._roles.get(entry.job_id, "new"), line["event"], line.get("from"), line.get("to"), line.get("seq"))
+            tuple(
+                (self._roles.get(entry.job_id, "new"), line["event"], line.get("from"), line.get("to"), line.get("seq"))
+                for line in entry.lines
+            )
             for entry in store.entries(self._cursor)
             if entry.job_id in mine
-            for line in entry.lines
         ]
 
     def _job(self, registry: Registry) -> str:
@@ -72,6 +77,12 @@ WRITERS: dict[str, Verb] = {
     "fail retryably": lambda registry, cast: registry.fail(cast.running, reason="r", attempt=1, retryable=True),
     "release": lambda registry, cast: registry.release(cast.running, attempt=1),
     "cancel": lambda registry, cast: registry.cancel(cast.pending),
+    "cancel a running job": lambda registry, cast: registry.cancel(cast.running),
+    "retry": lambda registry, cast: registry.retry(cast.ended),
+    "set a status": lambda registry, cast: registry.set_status(cast.pending, RUNNING),
+    "register after another": lambda registry, cast: registry.register(
+        prompt="new", agent="codex", label=cast.label, after=[cast.running], exclusive=f"e of {cast.label}"
+    ),
 }
 
 READERS: dict[str, Verb] = {

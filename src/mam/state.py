@@ -45,7 +45,7 @@ def forget_store(address: str) -> None:
 
 def make_private(directory: str) -> str:
     """The directory, made if need be, and nobody's but the user's. Its real path, so that no link is met below it."""
-    from mam.stores.files.directory import make_directories
+    from mam.stores.beside import make_directories
 
     make_directories(directory)
     directory = os.path.realpath(directory)

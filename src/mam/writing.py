@@ -34,3 +34,12 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def close_quietly(descriptor: int) -> None:
+    """For what has been synced, or need not be: an error tells nothing then, and a store may be dropped where nobody
+    could hear of it."""
+    try:
+        os.close(descriptor)
+    except OSError:
+        pass

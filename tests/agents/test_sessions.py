@@ -123,6 +123,15 @@ def test_a_lost_companion_is_a_drift_and_adopting_resumes_the_generation(session
     assert sessions.record("gpu")["lifecycle"]["relaunchable"]
 
 
+def test_a_session_whose_name_begins_like_another_s_is_another_one(sessions: Sessions) -> None:
+    """tmux itself takes the beginning of a name for the name."""
+    for name in ("claude-2", "claude"):
+        sessions.start(name, "cat")
+
+    assert sessions.names() == {"claude", "claude-2"}
+    assert sessions.process("claude", "process") != sessions.process("claude-2", "process")
+
+
 def test_stop_ends_exactly_this_one(sessions: Sessions) -> None:
     for name in ("claude", "claude-2"):
         sessions.start(name, "cat")

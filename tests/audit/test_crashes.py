@@ -22,7 +22,7 @@ from tests.audit.support import (
     raw_lines,
     status_json,
 )
-from tests.files.killing import kill_points
+from tests.faults.killing import at_calls, kill_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_killed_before_any_step(tmp_path: Path, act: str, writes: str, monkeypat
         AuditLog(str(logs_dir)).follow(store)
 
     steps = 0
-    for _step, _acknowledged, _killed in kill_points(work):
+    for _step, _acknowledged in kill_points(at_calls, work):
         steps += 1
         AuditLog(str(logs_dir)).follow(store)
         assert history_in_log(logs_dir) == history_in(store), f"killed before step {steps}"

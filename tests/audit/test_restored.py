@@ -18,7 +18,7 @@ from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tests.audit.support import Memory, history_in, history_in_log, lines_of
-from tests.files.killing import kill_points
+from tests.faults.killing import at_calls, kill_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -237,7 +237,7 @@ def test_killed_while_it_reads_again(logs_dir: Path, store: Memory, registry: Re
         AuditLog(str(logs_dir)).follow(restored)
 
     steps = 0
-    for _step, _acknowledged, _killed in kill_points(work):
+    for _step, _acknowledged in kill_points(at_calls, work):
         steps += 1
         AuditLog(str(logs_dir)).follow(restored)
         assert details_in(logs_dir, job) == ["1", "2", "a", "b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,15 @@ def old_record(job_id: str, **changes: Any) -> dict[str, Any]:
         "auth_token": None,
         **changes,
     }
+
+
+def copied(origin: Place, path: Path) -> Place:
+    """The same registry in another directory, whatever was there before."""
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(origin.path, path)
+    place = Place(path)
+    place.clock = origin.clock
+    return place
 
 
 @pytest.fixture

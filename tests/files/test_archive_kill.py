@@ -9,10 +9,9 @@ import pytest
 
 from mam.errors import StoreUnavailable
 from mam.stores.port import Query
-from tests.files.conftest import Place
+from tests.faults.killing import at_calls, kill_points
+from tests.files.conftest import Place, copied
 from tests.files.invariants import check
-from tests.files.killing import kill_points
-from tests.files.test_kill import copied
 
 
 def prepared(place: Place) -> list[str]:
@@ -37,7 +36,7 @@ def test_killed_before_any_step_of_a_move(tmp_path: Path) -> None:
         acknowledge("done")
 
     steps = 0
-    for _step, acknowledged, _killed in kill_points(work):
+    for _step, acknowledged in kill_points(at_calls, work):
         registry = wreck.open()
         check(wreck, registry)
         live = {job.job_id for job in registry.select(Query())} & {*ended}

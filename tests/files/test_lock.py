@@ -124,6 +124,30 @@ def test_a_forked_child_does_not_keep_the_lock(place: Place) -> None:
         os.waitpid(child, 0)
 
 
+def test_a_child_of_a_holder_that_was_killed_does_not_keep_the_lock(place: Place) -> None:
+    """The holder cannot unlock any more, and its child has a copy of the descriptor."""
+    to_child, from_test = os.pipe()
+    to_test, from_child = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        registry_lock(str(place.path)).__enter__()
+        if os.fork() == 0:
+            os.close(from_test)
+            os.write(from_child, b".")
+            os.read(to_child, 1)  # lives until the test is over
+            os._exit(0)
+        signal.pause()
+    assert os.read(to_test, 1) == b"."
+    os.kill(holder, signal.SIGKILL)
+    os.waitpid(holder, 0)
+    try:
+        registry = Registry(FilesStore(str(place.path), lock_wait_seconds=1))
+        assert registry.register(prompt="p", agent="codex").created
+    finally:
+        for descriptor in (to_child, from_test, to_test, from_child):
+            os.close(descriptor)
+
+
 def test_a_store_opened_before_a_fork_works_in_both(place: Place) -> None:
     registry = Registry(FilesStore(str(place.path)))
     registry.register(prompt="before", agent="codex")

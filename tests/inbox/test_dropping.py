@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from multiprocessing import get_context
@@ -14,12 +15,12 @@ import pytest
 from mam.errors import StoreUnavailable
 from mam.inbox.settling import Settling
 from mam.inbox.tree import Tree
-from tests.files.test_power_cut import Disk
-from tests.files.test_power_cut import disk as disk
+from tests.faults.mounted import Disk, disk_of, why_not
 from tests.inbox.world import WHERE, World, fork
 from tests.work.support import await_that
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -136,6 +137,16 @@ def test_thousands_at_once(quick_path: Path) -> None:
     world.close()
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    missing = why_not("ext4")
+    if missing and not os.environ.get("CI"):
+        pytest.skip(missing)
+    assert missing is None, missing
+    with disk_of(tmp_path, "ext4") as made:
+        yield made
+
+
 def test_without_power_a_file_is_still_one_job(disk: Disk) -> None:
     """The power fails somewhere in a turn; what was synced comes back, and the next turn makes it whole."""
     import random
@@ -152,8 +163,10 @@ def test_without_power_a_file_is_still_one_job(disk: Disk) -> None:
             time.sleep(60)
             os._exit(0)
         time.sleep(chance.random() * 0.12)
+        os.kill(child, signal.SIGSTOP)  # a machine without power does nothing more
+        os.waitpid(child, os.WUNTRACED)
         disk.cut_power()
-        os.kill(child, 9)
+        os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         disk.unmount()
         disk.mount()

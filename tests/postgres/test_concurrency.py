@@ -201,7 +201,8 @@ def test_a_claim_skips_what_another_has_in_its_hands_and_waits_for_nobody(
 
 NEWS = {"register": 1, "register with a key": 1, "pick": 1, "sweep": 1, "release": 1, "complete": 1, "fail": 1,
         "complete a pending job": 1, "cancel": 1, "heartbeat": 0, "publish": 0, "next_seq": 0,
-        "fail retryably": 0, "announce": 1, "pick in a new session": 2}  # fmt: skip
+        "fail retryably": 0, "announce": 1, "pick in a new session": 2, "cancel a running job": 1, "retry": 1,
+        "set a status": 0, "register after another": 0}  # fmt: skip
 """How often each verb rings. `pick` and `sweep` do so for the lost job that they make claimable again, a new
 session for the job that it takes from the last one."""
 

@@ -166,7 +166,7 @@ def test_a_directory_is_no_database(mam: Mam, tmp_path: Path) -> None:
 
 def test_below_a_file_there_is_no_room(mam: Mam, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    mam("init", "--store", f"sqlite://{tmp_path}/file/jobs.db").failed(9, "cannot be made")
+    mam("init", "--store", f"sqlite://{tmp_path}/file/jobs.db").failed(9, "not a directory")
 
 
 @pytest.mark.parametrize("device", ["/dev/null", "/dev/zero"])

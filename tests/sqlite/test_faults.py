@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import threading
 import warnings
@@ -15,7 +14,6 @@ import pytest
 
 from mam.errors import StoreMissing, StoreUnavailable
 from mam.jobs.status import Status
-from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.conformance.base import check_journal, registered
@@ -23,71 +21,8 @@ from mam.testing.races import Crew
 from mam.testing.tasks import LABEL, claim_all, wait_for_news
 from tests.disks import fill
 from tests.sqlite.conftest import Place
-from tests.sqlite.killing import Seam, at_statements, at_writes, kill_points
-from tests.stories import WRITERS, Cast
-
-SEAMS: dict[str, Seam] = {"statement": at_statements, "write": at_writes}
-LEAST_STEPS = {"statement": 4, "write": 5}
-
 
 # -- kills -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("verb", WRITERS)
-@pytest.mark.parametrize("seam", SEAMS)
-def test_killed_before_any_step(tmp_path: Path, verb: str, seam: str) -> None:
-    origin = Place(tmp_path / "origin.db")
-    cast = Cast(origin.open(), "run")
-    origin.close()
-    wreck = tmp_path / "wreck.db"
-
-    def work(acknowledge: Callable[[str], None]) -> None:
-        WRITERS[verb](Registry(SqliteStore(str(wreck))), cast)
-        acknowledge("done")
-
-    stories = []
-    copied(origin.path, wreck)
-    for _step, acknowledged in kill_points(SEAMS[seam], work):
-        store = SqliteStore(str(wreck))
-        check_journal(store)
-        stories.append((acknowledged, cast.story(store)))
-        store.close()
-        copied(origin.path, wreck)
-    assert len(stories) > LEAST_STEPS[seam], "the seam no longer reaches the steps"
-    expected = stories[-1][1]
-    assert stories[-1][0] == ["done"]
-    assert expected != []
-    # A pick that finds something due settles it in an act of its own, before the claim; a new session takes what its
-    # predecessor held in an act before that.
-    acts = {"pick": 2, "pick in a new session": 3}.get(verb, 1)
-    halves = [*(expected[:done] for done in range(acts)), expected]
-    for acknowledged, story in stories:
-        assert story == expected if acknowledged else story in halves
-
-
-def copied(origin: Path, wreck: Path) -> None:
-    """The same database under another name, without the logs that a dead process left there."""
-    for suffix in ("", "-wal", "-shm", "-bell"):
-        Path(f"{wreck}{suffix}").unlink(missing_ok=True)
-    shutil.copy(origin, wreck)
-
-
-def test_killed_while_the_store_is_made(tmp_path: Path) -> None:
-    path = tmp_path / "new.db"
-
-    def work(acknowledge: Callable[[str], None]) -> None:
-        create_sqlite_store(str(path))
-        acknowledge(Registry(SqliteStore(str(path))).register(prompt="first", agent="codex").job.job_id)
-
-    for _step, acknowledged in kill_points(at_writes, work):
-        create_sqlite_store(str(path))
-        store = SqliteStore(str(path))
-        check_journal(store)
-        assert {*acknowledged} <= {job.job_id for job in store.select(Query())}
-        assert Registry(store).register(prompt="next", agent="codex").created
-        store.close()
-        for left in tmp_path.glob("new.db*"):
-            left.unlink()
 
 
 def test_killed_while_it_holds_the_lock_nobody_waits(place: Place) -> None:

@@ -11,7 +11,7 @@ import pytest
 from mam.stores.sqlite import database as databases
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tests.cli.command import Mam
-from tests.sqlite.killing import at_writes, kill_points
+from tests.faults.killing import at_writes, kill_points
 from tests.upgrades import check_everything_is_there, check_work_goes_on, data_of
 
 HERE = Path(__file__).parent

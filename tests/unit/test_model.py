@@ -16,6 +16,7 @@ from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.memory import MemoryStore
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
 from mam.testing.conformance.base import check_journal, terminal_events
 from tests.unit.model import Clocks, Lost, ModelJob, No
@@ -203,7 +204,7 @@ class StoreBesideModel(RuleBasedStateMachine):
             model(expected, attempt)
         except (Lost, No) as no:
             self._is_refused(lambda: act(job_id, attempt), code=4 if isinstance(no, Lost) else 1)
-            assert (self.store.get(job_id), self.store.end()) == (before, end)
+            assert (self.store.get(job_id), list(self.store.entries(end))) == (before, [])
             return None
         return act(job_id, attempt)
 
@@ -245,7 +246,25 @@ class FilesBesideModel(StoreBesideModel):
         shutil.rmtree(self.place)
 
 
+class SqliteBesideModel(StoreBesideModel):
+    def open_store(self) -> Store:
+        self.place = tempfile.mkdtemp(prefix="mam-model-")
+        create_sqlite_store(f"{self.place}/jobs.db")
+        return SqliteStore(f"{self.place}/jobs.db", self.clock)
+
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = SqliteStore(f"{self.place}/jobs.db", self.clock)
+        self.registry = Registry(self.store)
+
+    def teardown(self) -> None:
+        super().teardown()
+        shutil.rmtree(self.place)
+
+
 TestMemory = MemoryBesideModel.TestCase
 TestMemory.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
 TestFiles = FilesBesideModel.TestCase
 TestFiles.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestSqlite = SqliteBesideModel.TestCase
+TestSqlite.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

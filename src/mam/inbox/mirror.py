@@ -14,7 +14,7 @@ from mam.frozen import Frozen
 from mam.inbox.names import INBOX, RUNNING, beside
 from mam.inbox.tree import replace, write_new
 from mam.jobs.status import Status
-from mam.stores.files.directory import make_directories
+from mam.stores.beside import make_directories
 from mam.work.home import remove_tree
 from mam.writing import to_bytes
 

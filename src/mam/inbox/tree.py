@@ -14,7 +14,7 @@ import stat
 from mam.errors import BadInput
 from mam.frozen import Frozen
 from mam.inbox.names import INBOX, is_prompt, is_running
-from mam.stores.files.directory import make_directories
+from mam.stores.beside import make_directories
 from mam.writing import write_all
 
 TYPE_CHECKING = False

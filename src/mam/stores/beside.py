@@ -1,10 +1,11 @@
-"""Small files beside the data that are read and replaced as a whole: secrets, pauses."""
+"""Directories of the stores, and small files in them that are read and replaced as a whole: secrets, pauses."""
 
 from __future__ import annotations
 
 import json
 import os
 
+from mam.errors import StoreUnavailable
 from mam.writing import to_bytes, write_all
 
 TYPE_CHECKING = False
@@ -47,3 +48,21 @@ def sync_directory(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_directories(path: str) -> bool:
+    """The directory and what is missing above it, private to the user. Whether anything was made."""
+    if os.path.isdir(path):
+        return False
+    parent = os.path.dirname(os.path.abspath(path))
+    make_directories(parent)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if os.path.isdir(path):
+            return False
+        raise StoreUnavailable(store=path, problem="something that is not a directory is in its place") from None
+    except OSError as error:
+        raise StoreUnavailable(store=path, problem=f"cannot be made: {error.strerror}") from None
+    sync_directory(parent)  # else a power cut takes the directory, and all that was durable in it
+    return True

@@ -20,8 +20,9 @@ from mam.jobs.change import Change
 from mam.jobs.record import parse_job
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, settle
+from mam.stores.beside import make_directories
 from mam.stores.common import changed_fields, event_of
-from mam.stores.files.directory import Directory, make_directories
+from mam.stores.files.directory import Directory
 from mam.stores.files.index import NO_STAMP, Applied, DatabaseError, Index, digest
 from mam.stores.files.journal import Journal
 from mam.stores.files.records import Records
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.clock import Clock, Moment
+    from mam.errors import StoreDamaged
     from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
     from mam.stores.files.archive import Archive
@@ -155,6 +157,12 @@ class Book:
 
     def note_problem(self, file: str, problem: str, stamp: Stamp) -> None:
         self.quietly(lambda: self.index.note_problem(file, problem, stamp))
+
+    def note_damage(self, damage: StoreDamaged) -> None:
+        """Of the journal, by name and byte."""
+        file, offset, problem = (str(damage.facts[name]) for name in ("file", "offset", "problem"))
+        said = f"byte {offset}: {problem}; the records are whole, some history is not"
+        self.note_problem(os.path.basename(file), said, NO_STAMP)
 
     def problems_told(self) -> list[Problem]:
         """All of them; those that are mended already are told once."""

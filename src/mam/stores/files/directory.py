@@ -11,6 +11,7 @@ import stat
 import time
 
 from mam.errors import StoreMissing, StoreUnavailable
+from mam.writing import close_quietly
 
 UNKNOWN = -1
 """A time that no directory shows: the next look at it will be a thorough one."""
@@ -25,9 +26,9 @@ class Directory:
         self._disturbed = False
 
     def close(self) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            close_quietly(descriptor)
 
     __del__ = close  # a store that is simply dropped keeps nothing open
 
@@ -72,26 +73,6 @@ class Directory:
 
     def expected(self) -> int:
         return UNKNOWN if self._disturbed or self.modified_ns() != self._expected else self._expected
-
-
-def make_directories(path: str) -> bool:
-    """The directory and what is missing above it, private to the user. Whether anything was made."""
-    if os.path.isdir(path):
-        return False
-    parent = os.path.dirname(os.path.abspath(path))
-    make_directories(parent)
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        if os.path.isdir(path):
-            return False
-        raise StoreUnavailable(store=path, problem="something that is not a directory is in its place") from None
-    except OSError as error:
-        raise StoreUnavailable(store=path, problem=f"cannot be made: {error.strerror}") from None
-    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    os.fsync(descriptor)
-    os.close(descriptor)
-    return True
 
 
 def _open(path: str) -> int:

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_STAMP", "Applied", "DatabaseError", "Index", "Row", "digest"]
 
-_DAMAGE = (1, 11, 26)
-"""SQLITE_ERROR (a table is missing), SQLITE_CORRUPT, SQLITE_NOTADB."""
+_DAMAGE = (1, 8, 11, 26)
+"""SQLITE_ERROR (a table is missing), SQLITE_READONLY (its header says so, though the store can be written: the lock was
+taken), SQLITE_CORRUPT, SQLITE_NOTADB."""
 
 VERSION = 5
 NO_STAMP = (-1, -1, -1)

@@ -13,7 +13,7 @@ from mam.frozen import Frozen
 from mam.stores.beside import sync_directory
 from mam.stores.files.frames import frame, unframe
 from mam.stores.files.mark import IN_WORK, Mark, read_mark, write_mark
-from mam.writing import write_all
+from mam.writing import close_quietly, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Journal:
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            close_quietly(descriptor)
 
     __del__ = close  # a store that is simply dropped keeps nothing open
 
@@ -131,6 +131,12 @@ class Journal:
             )
         self._cut(place.offset, tail)
 
+    def cut_unfinished_line(self) -> None:
+        """A frame is written with its newline: what has none at the end was never acknowledged, and is no damage."""
+        content = self._tail(0)
+        whole = content.rfind(b"\n") + 1
+        self._cut(whole, content[whole:])
+
     def go_on_after_loss(self, next_entry: int) -> None:
         """Somebody has cut acknowledged frames off. What is left of the last one is put aside; a new segment begins.
 
@@ -149,18 +155,23 @@ class Journal:
         return os.pread(self._descriptor, max(0, size - offset), offset)
 
     def _cut(self, offset: int, tail: bytes) -> None:
-        if not tail:
+        if tail:
+            self._put_aside(f"journal-{self.first}-{offset}.torn", tail)
+            os.ftruncate(self._descriptor, offset)
+            os.fdatasync(self._descriptor)
+
+    def _put_aside(self, name: str, content: bytes) -> None:
+        """Nothing is thrown away: somebody may want to know what was there."""
+        if not content:
             return
         aside = self._path(QUARANTINE)
         os.makedirs(aside, mode=0o700, exist_ok=True)
-        name = os.path.join(aside, f"journal-{self.first}-{offset}.torn")
+        name = os.path.join(aside, name)
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            write_all(descriptor, tail)
+            write_all(descriptor, content)
         finally:
             os.close(descriptor)
-        os.ftruncate(self._descriptor, offset)
-        os.fdatasync(self._descriptor)
 
     def _read_segment(
         self, first: int, name: str, begin: int, stop: int | None, damaged: Callable[[StoreDamaged], None]
@@ -217,6 +228,7 @@ class Journal:
         os.close(descriptor)
         if content.count(b"\n") > 1:
             raise StoreDamaged(file=self._path(ACTIVE), offset=0, problem="its first line is not whole")
+        self._put_aside("journal-headless.torn", content)
         return self._begin(new_id, 1)
 
     def _begin(self, new_id: str, first: int) -> int:

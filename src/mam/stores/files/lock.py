@@ -13,6 +13,7 @@ import time
 from _thread import get_ident
 
 from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
+from mam.writing import close_quietly
 
 LOCK_FILE = ".lock"
 WAIT_SECONDS = 10.0
@@ -52,7 +53,7 @@ class registry_lock:  # noqa: N801 - the seed's name, used as a function
         # Unlocked by word, not only by closing: a child forked meanwhile may have a copy of the descriptor.
         fcntl.flock(held[0], fcntl.LOCK_UN)
         del _held[key]
-        os.close(held[0])
+        close_quietly(held[0])
 
 
 def _acquire(directory: str, wait_seconds: float) -> int:

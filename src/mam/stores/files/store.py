@@ -10,11 +10,12 @@ from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable
 from mam.jobs import acts
 from mam.jobs.pause import seconds_until_lifted
+from mam.stores.beside import make_directories
 from mam.stores.common import check_exclusive, checked_needed, matches, soonest
 from mam.stores.files.book import ARCHIVE, INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
 from mam.stores.files.claims import claim
-from mam.stores.files.directory import Directory, make_directories
+from mam.stores.files.directory import Directory
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
 from mam.stores.files.journal import Place, as_told, parse_place
@@ -222,7 +223,7 @@ class FilesStore:
         end = parse_place(self.end()) if mark is None else Place(first=mark.first, offset=mark.offset)
         begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
-        for frame, behind in self._opened().journal.read(place, end, _go_on):
+        for frame, behind in self._opened().journal.read(place, end, self._note_damage):
             for rank, entry in enumerate(frame, start=1):
                 if rank > skip:
                     yield Entry(cursor=str(behind) if rank == len(frame) else f"{place}+{rank}", **as_told(entry))
@@ -272,7 +273,10 @@ class FilesStore:
                     raise _unavailable(self.address, error) from None
                 # The index is only a cache; nothing was committed by whoever could not read it.
                 self._close_book()
-                put_aside(os.path.join(self.home, INDEX))
+                try:
+                    put_aside(os.path.join(self.home, INDEX))
+                except OSError as problem:
+                    raise _unavailable(self.address, problem) from None
             try:
                 return self._try(do, thoroughly)
             except DatabaseError as error:
@@ -284,11 +288,13 @@ class FilesStore:
             catch_up(book, thoroughly=thoroughly)
             return do(book)
         except OSError as error:
-            self._close_book()  # what is open may be part of the trouble
+            self._distrust()
             raise _unavailable(self.address, error) from None
         finally:
             if self._book is not None:
                 self._book.index.roll_back()
+                if self._book.behind:
+                    self._distrust()
 
     def _opened(self) -> Book:
         if not self._directory.is_still():
@@ -302,6 +308,12 @@ class FilesStore:
         if self._book is not None:
             self._book.close()
             self._book = None
+
+    def _distrust(self) -> None:
+        """What is open may be part of the trouble, and what could not be synced is not synced again on the same
+        descriptor: the kernel may have called it clean."""
+        self._close_book()
+        self._directory.close()
 
     def _notice_fork(self) -> None:
         """A child must not use its parent's connection, nor wait for a thread that only its parent has."""
@@ -328,8 +340,19 @@ class FilesStore:
         except StoreUnavailable:
             pass
 
+    def _note_damage(self, damage: StoreDamaged) -> None:
+        """A follower wants what can still be read; `problems` tells of the rest."""
+        try:
+            self._alone(lambda book: book.note_damage(damage))
+        except StoreUnavailable:
+            pass
+
     def _records(self) -> Records:
-        return self._book.records if self._book is not None else Records(self._directory)
+        if self._book is not None:
+            return self._book.records
+        if not self._directory.is_still():
+            self._directory = Directory(self.address)
+        return Records(self._directory)
 
 
 def _register(book: Book, draft: Job) -> Registration:
@@ -373,7 +396,3 @@ def _unavailable(address: str, error: OSError | DatabaseError) -> StoreUnavailab
     full = error.errno in (ENOSPC, EDQUOT, EROFS) if isinstance(error, OSError) else "full" in problem
     # What cannot be written can still be read.
     return (StoreReadOnly if full else StoreUnavailable)(store=address, problem=problem)
-
-
-def _go_on(_damage: StoreDamaged) -> None:
-    """A follower wants what can still be read; `problems` tells of the rest."""

@@ -8,6 +8,7 @@ import time
 import apsw
 
 from mam.errors import StoreMissing, StoreUnavailable
+from mam.stores.beside import make_directories
 from mam.stores.sqlite.place import network_file_system
 
 TYPE_CHECKING = False
@@ -29,8 +30,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 def open_database(path: str, wait_seconds: float) -> apsw.Connection:
     """An existing database of mam's, of this version's schema."""
-    if not os.path.exists(path):
-        raise StoreMissing(store=address_of(path))
     _check_place(path)
     _check_file(path)
     try:
@@ -47,7 +46,7 @@ def create_database(path: str, journal_id: str, wait_seconds: float = 10.0) -> b
     made = not os.path.exists(path)
     _check_place(path)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_directories(os.path.dirname(path))
         if made:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except OSError as error:
@@ -136,7 +135,12 @@ def _check_place(path: str) -> None:
 
 
 def _check_file(path: str) -> None:
-    found = os.stat(path)
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise StoreMissing(store=address_of(path)) from None
+    except OSError as error:  # the disk is at fault, and to make a new store would be no help
+        raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
     if found.st_uid != os.geteuid():
         raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
 

@@ -19,6 +19,7 @@ from mam.stores.sql.rows import changing_values, told
 from mam.stores.sql.store import PAGE, SqlStore
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
 from mam.stores.sqlite.statements import statement
+from mam.writing import close_quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,6 +155,11 @@ class SqliteStore(SqlStore):
                 return Look(moment, [], False, self._row(*found[0][:3]))
         return self._look_by(moment, request, limit)
 
+    def due_in(self) -> float | None:
+        if self.clock.now().boot_id != self._boot_id:
+            self._act(lambda: self._look(None, 0))  # leases of another boot are kept by a clock that is gone
+        return super().due_in()
+
     def _to_change(self, job_id: str) -> tuple[Row, Moment]:
         rows = self._ask("job to change", {"job_id": job_id})
         if not rows:
@@ -217,7 +223,7 @@ class SqliteStore(SqlStore):
                 self._tell("commit")
             except BaseException:
                 self._boot_id = None  # what was not committed has to be done again
-                if database.in_transaction:
+                if self._database is not None and database.in_transaction:
                     self._tell("roll back")
                 raise
             if database.total_changes() != before:
@@ -242,9 +248,9 @@ class SqliteStore(SqlStore):
             self._bell_descriptor = os.open(self._bell, flags, 0o600)
 
     def _muffle(self) -> None:
-        if self._bell_descriptor >= 0:
-            os.close(self._bell_descriptor)
-            self._bell_descriptor = -1
+        descriptor, self._bell_descriptor = self._bell_descriptor, -1
+        if descriptor >= 0:
+            close_quietly(descriptor)
 
     def _connection(self) -> apsw.Connection:
         if self._database is None:
@@ -258,6 +264,13 @@ class SqliteStore(SqlStore):
             if self._database is not None:
                 self._database.close()
                 self._database = None
+
+    def _distrust(self) -> None:
+        """After an error of the disk. The log may hold a commit whose sync failed: in memory it looks whole, and who
+        opens the log next would build on it. To close carries over what is durable and puts an end to the rest."""
+        if self._database is not None:
+            self._database.close(True)
+            self._database = None
 
     def _begin_anew(self) -> None:
         """In a forked child: no thread of the parent's is here, and what it watched is not ours."""
@@ -280,7 +293,7 @@ class SqliteStore(SqlStore):
         try:
             return self._tell(query, values).fetchall()
         except apsw.Error as error:
-            raise unavailable(self._path, error, self._wait_seconds) from None
+            raise self._told(error) from None
 
     def _tell(self, query: str, values: dict[str, Any] | None = None) -> apsw.Cursor:
         """Every statement goes through here; one that answers nothing is done when this returns."""
@@ -288,4 +301,9 @@ class SqliteStore(SqlStore):
         try:
             return (self._database or self._connection()).execute(text, bound(values))
         except apsw.Error as error:
-            raise unavailable(self._path, error, self._wait_seconds) from None
+            raise self._told(error) from None
+
+    def _told(self, error: apsw.Error) -> StoreUnavailable:
+        if isinstance(error, apsw.IOError):
+            self._distrust()
+        return unavailable(self._path, error, self._wait_seconds)

@@ -1,4 +1,8 @@
-"""Kills a process before its Nth step, for every N: a statement of the store, or a write that SQLite does for it."""
+"""Kills a process before its Nth step, for every N, and hands the wreck to whoever wants to judge it.
+
+A seam says what a step is: a call to the system or to the files store's index, a statement of the SQLite store, or a
+write that SQLite does below it.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,48 @@ from typing import Any
 
 import apsw
 
+from mam.stores.files.index import Index
 from mam.stores.sqlite.store import SqliteStore
 
 Count = Callable[[], None]
 Seam = Callable[[Count], object]
 """Arranges that the count is called before each step; what it returns is kept until the end."""
 
+Work = Callable[[Callable[[str], None]], None]
+
+SYSTEM_CALLS = (
+    "open", "write", "pwrite", "fsync", "fdatasync", "rename", "replace", "link", "utime", "ftruncate", "unlink",
+    "mkdir", "close",
+)  # fmt: skip
+INDEX_STEPS = ("begin", "put", "commit", "remove", "clear")
+
+
+def at_calls(count: Count) -> object:
+    """Every call of the files store that reaches the disk, and each step of its index."""
+    for name in SYSTEM_CALLS:
+        setattr(os, name, counted(getattr(os, name), count))
+    for name in INDEX_STEPS:
+        setattr(Index, name, counted(getattr(Index, name), count))
+    return None
+
+
+def counted(function: Callable[..., Any], count: Count) -> Callable[..., Any]:
+    def step(*arguments: Any, **options: Any) -> Any:
+        count()
+        return function(*arguments, **options)
+
+    return step
+
 
 def at_statements(count: Count) -> object:
     tell = SqliteStore._tell
 
-    def counted(self: SqliteStore, query: str, values: dict[str, Any] | None = None) -> apsw.Cursor:
+    def told(self: SqliteStore, query: str, values: dict[str, Any] | None = None) -> apsw.Cursor:
         count()
         return tell(self, query, values)
 
-    SqliteStore._tell = counted  # type: ignore[method-assign] # only in the child that is about to die
-    return counted
+    SqliteStore._tell = told  # type: ignore[method-assign] # only in the child that is about to die
+    return told
 
 
 def at_writes(count: Count) -> object:
@@ -55,25 +85,25 @@ def at_writes(count: Count) -> object:
     return Disk()
 
 
-def kill_points(seam: Seam, work: Callable[[Callable[[str], None]], None]) -> Iterator[tuple[int, list[str]]]:
+def kill_points(seam: Seam, work: Work) -> Iterator[tuple[int, list[str]]]:
     """Runs `work(acknowledge)` in a child that dies before step N, for N = 1, 2, … until it lives to the end.
 
-    Yields N and what the child had acknowledged; the judge looks at the disk in between. Nobody may have the database
+    Yields N and what the child had acknowledged; the judge looks at the disk in between. Nobody may have a database
     open meanwhile: a child must not inherit it.
     """
     step, killed = 0, True
     while killed:
         step += 1
-        acknowledged, killed = _run(seam, work, step)
+        acknowledged, killed = kill_at(seam, work, step)
         yield step, acknowledged
 
 
-def _run(seam: Seam, work: Callable[[Callable[[str], None]], None], last_step: int) -> tuple[list[str], bool]:
+def kill_at(seam: Seam, work: Work, last_step: int) -> tuple[list[str], bool]:
+    """What the child had acknowledged before it died, and whether it did."""
     reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the test runner has threads; the child uses none of them
-        child = os.fork()
+    child = forked()
     if child == 0:
+        os.close(reader)
         _be_killed(seam, work, last_step, writer)
     os.close(writer)
     with open(reader, encoding="utf-8") as pipe:
@@ -83,8 +113,15 @@ def _run(seam: Seam, work: Callable[[Callable[[str], None]], None], last_step: i
     return acknowledged, os.WIFSIGNALED(status)
 
 
-def _be_killed(seam: Seam, work: Callable[[Callable[[str], None]], None], last_step: int, writer: int) -> None:
+def forked() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the test runner has threads; the child uses none of them
+        return os.fork()
+
+
+def _be_killed(seam: Seam, work: Work, last_step: int, writer: int) -> None:
     left = [last_step]
+    write = os.write
 
     def count() -> None:
         left[0] -= 1
@@ -93,7 +130,7 @@ def _be_killed(seam: Seam, work: Callable[[Callable[[str], None]], None], last_s
 
     try:
         kept = seam(count)
-        work(lambda word: (os.write(writer, f"{word}\n".encode()), None)[1])
+        work(lambda word: (write(writer, f"{word}\n".encode()), None)[1])
         del kept
     except BaseException as error:
         print(f"step {last_step}: {error!r}", file=sys.__stderr__)

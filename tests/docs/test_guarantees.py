@@ -1,0 +1,54 @@
+"""Each promise names tests that exist, and the seeded faults still have their place in the source."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.faults.counting import DOCUMENT, markers
+from tests.faults.mutants import applied
+from tests.faults.seeded import MUTANTS, Mutant
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMISES = re.findall(r"^\| (P\d+) \| (.+?) \|.*\| (.+?) \|$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_every_promise_is_there_once_and_in_order() -> None:
+    assert [name for name, _sentence, _tests in PROMISES] == [f"P{number}" for number in range(1, len(PROMISES) + 1)]
+    assert len(PROMISES) >= 15
+
+
+@pytest.mark.parametrize("name", [promise[0] for promise in PROMISES])
+def test_a_promise_names_tests_that_exist(name: str) -> None:
+    (tests,) = [tests for promise, _sentence, tests in PROMISES if promise == name]
+    named = re.findall(r"`([^`]+)`", tests)
+    assert named, f"{name} is promised, and nobody looks"
+    for test in named:
+        if "/" in test:
+            written = (ROOT / test).read_text(encoding="utf-8")
+            assert re.search(r"^ *def test_|^Test\w+ = ", written, re.MULTILINE), test
+        else:
+            assert any(f"def {test}(" in file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")), (
+                test
+            )
+
+
+@pytest.mark.parametrize("part", ["long run", "mutants"])
+def test_there_is_a_place_for_what_a_run_counts(part: str) -> None:
+    begin, end = markers(part)
+    before, _, after = DOCUMENT.read_text(encoding="utf-8").partition(begin)
+    assert before
+    assert end in after
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_seeded_fault_has_its_place_and_its_test(mutant: Mutant) -> None:
+    source = (ROOT / mutant.file).read_text(encoding="utf-8")
+    assert applied(mutant, source) != source
+    assert (ROOT / mutant.caught_by.partition("::")[0]).exists()
+
+
+def test_there_are_enough_of_them_and_none_twice() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 20

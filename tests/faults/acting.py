@@ -1,0 +1,134 @@
+"""A life of a registry, drawn from a seed: every verb, in an order that makes sense often enough.
+
+`python -m tests.faults.acting KIND PLACE SEED ACTS` lives one in a process of its own, which a test watches or ends,
+and says after each act how many entries the journal has now.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mam.errors import MamError, StoreUnavailable
+from mam.jobs.pause import Pause
+from mam.registry import Registry
+from mam.stores.port import Query
+
+LABELS = ("one", "two")
+
+
+class Life:
+    """One registry, and the acts that chance picks for it."""
+
+    def __init__(self, registry: Registry, seed: int) -> None:
+        self._registry = registry
+        self._chance = random.Random(seed)
+        self._held: dict[str, int] = {job.job_id: job.attempt for job in registry.select(Query()) if job.lease}
+        self._known = [job.job_id for job in registry.select(Query())]
+        self._cursor: str | None = None
+        self._entries = 0
+
+    def act(self) -> None:
+        """One verb; a refusal is an answer like any other, a store that is gone is not."""
+        verbs: list[Callable[[], Any]] = [
+            self._register, self._register, self._pick, self._pick, self._speak, self._speak, self._end, self._end,
+            self._heartbeat, self._number, self._release, self._cancel, self._sweep, self._aside,
+        ]  # fmt: skip
+        try:
+            self._chance.choice(verbs)()
+        except StoreUnavailable:
+            raise
+        except MamError:
+            pass
+
+    def entries(self) -> int:
+        """How many the journal has: what was acknowledged so far."""
+        for entry in self._registry.store.entries(self._cursor):
+            self._entries, self._cursor = entry.number, entry.cursor
+        return self._entries
+
+    def _register(self) -> None:
+        chance = self._chance
+        choices: dict[str, Any] = {"priority": chance.randint(-1, 1), "label": chance.choice(LABELS)}
+        if chance.random() < 0.3:
+            choices["key"] = f"key {chance.randint(1, 5)}"
+        if chance.random() < 0.2:
+            choices["exclusive"] = "alone"
+        if self._known and chance.random() < 0.2:
+            choices["after"] = [chance.choice(self._known)]
+        prompt = "x" * chance.choice((1, 100, 5000))
+        self._known.append(self._registry.register(prompt=prompt, agent="codex", **choices).job.job_id)
+
+    def _pick(self) -> None:
+        lease = self._chance.choice((0.0, 3600.0, 3600.0))
+        job = self._registry.pick(self._chance.choice(LABELS), owner="me", lease_seconds=lease)
+        if job is not None:
+            self._held[job.job_id] = job.attempt
+
+    def _holding(self) -> tuple[str, int]:
+        return self._chance.choice(sorted(self._held.items())) if self._held else ("nobody", 1)
+
+    def _any(self) -> str:
+        return self._chance.choice(self._known) if self._known else "nobody"
+
+    def _speak(self) -> None:
+        job_id, attempt = self._holding()
+        self._registry.publish(job_id, event="progress", detail="on it", attempt=attempt)
+
+    def _end(self) -> None:
+        job_id, attempt = self._holding()
+        self._held.pop(job_id, None)
+        enders: list[Callable[[], Any]] = [
+            lambda: self._registry.complete(job_id, attempt=attempt, result="done"),
+            lambda: self._registry.fail(job_id, reason="broken", attempt=attempt),
+            lambda: self._registry.fail(job_id, reason="later", attempt=attempt, retryable=True),
+        ]
+        self._chance.choice(enders)()
+
+    def _heartbeat(self) -> None:
+        job_id, attempt = self._holding()
+        self._registry.heartbeat(job_id, attempt=attempt)
+
+    def _number(self) -> None:
+        self._registry.next_seq(self._any())
+
+    def _release(self) -> None:
+        job_id, attempt = self._holding()
+        self._registry.release(job_id, attempt=attempt)
+
+    def _cancel(self) -> None:
+        job_id = self._any()
+        if self._chance.random() < 0.5:
+            self._registry.cancel(job_id)
+        else:
+            self._registry.retry(job_id)
+
+    def _sweep(self) -> None:
+        self._registry.sweep()
+
+    def _aside(self) -> None:
+        store = self._registry.store
+        if self._chance.random() < 0.5:
+            store.pause(Pause(agent="somebody", label=None, until=None, reason="r", made_at="now"))
+        else:
+            store.keep_secrets(self._any(), {"auth_token": "t"})
+
+
+def main() -> None:
+    from tests.faults.homes import HOMES
+
+    kind, place, seed, acts = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    home = HOMES[kind]
+    home.make(place)
+    life = Life(Registry(home.open(place)), seed)
+    for _ in range(acts):
+        life.act()
+        os.write(1, b"%d\n" % life.entries())
+
+
+if __name__ == "__main__":
+    main()

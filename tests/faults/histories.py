@@ -1,0 +1,285 @@
+"""Many processes at a few jobs, killed, stopped and lied to by the clock; what each asked and was told is kept.
+
+Each process writes down what it asks before it asks, and what it was told afterwards, with the time of a clock that
+does not jump. `linear.py` judges what comes out.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mam.clock import SystemClock
+from mam.errors import AlreadyRegistered, ClaimLost, MamError, StoreUnavailable, UnknownJob
+from mam.registry import Registry
+from mam.stores.port import Query, Request
+from mam.testing.conformance.base import check_journal
+from tests.faults.killing import forked
+from tests.faults.linear import EXISTS, LOST, REFUSED, UNKNOWN, Call, linearizable
+
+if TYPE_CHECKING:
+    from mam.clock import Clock, Moment
+    from mam.jobs.record import Job
+    from mam.stores.port import Store
+
+LEASE = 0.12
+SLACK = 0.005
+"""Leases are kept in whole milliseconds."""
+LABEL = "crowd"
+JOBS = tuple(f"job-{number}" for number in range(6))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that chance decides about a history comes from its seed; what the machine adds is its own."""
+
+    seed: int
+    processes: int
+    asks: int = 12
+    faults: int = 6
+
+
+class JumpingClock:
+    """The system's clock, with a wall clock that somebody sets while everybody works."""
+
+    def __init__(self, jump: mmap.mmap) -> None:
+        self._jump = jump
+        self._real = SystemClock()
+
+    def now(self) -> Moment:
+        moment = self._real.now()
+        return moment.replace(wall_ms=moment.wall_ms + 1000 * int.from_bytes(self._jump[:4], "little", signed=True))
+
+    def new_id(self) -> str:
+        return self._real.new_id()
+
+    def chance(self) -> float:
+        return self._real.chance()
+
+
+class Asker:
+    """One process of the crowd."""
+
+    def __init__(self, store: Store, chance: random.Random, notes: int) -> None:
+        self._registry = Registry(store)
+        self._chance = chance
+        self._notes = notes
+        self._held: dict[str, int] = {}
+        self._seen: dict[str, int] = {}
+
+    def ask(self) -> None:
+        job_id = self._chance.choice(JOBS)
+        asks: list[tuple[str, Callable[[], Job | None]]] = [
+            ("register", lambda: self._registry.register(prompt="p", agent="a", label=LABEL, job_id=job_id).job),
+            ("claim", lambda: self._registry.store.claim(_request(job_id))),
+            ("get", lambda: self._registry.store.get(job_id)),
+            ("next_seq", lambda: self._numbered(job_id)),
+        ]
+        if self._chance.random() < 0.1:
+            asks.append(("cancel", lambda: self._registry.store.change(job_id, _cancelled)))
+        verb, do = self._chance.choice(asks)
+        if self._seen and self._chance.random() < 0.55:
+            job_id = self._chance.choice(sorted(self._held or self._seen))
+            attempt = self._held.get(job_id, self._seen[job_id])
+            self._ask(*self._of_holder(job_id, attempt), job_id, attempt)
+        else:
+            self._ask(verb, do, job_id, None)
+
+    def _of_holder(self, job_id: str, attempt: int) -> tuple[str, Callable[[], Job | None]]:
+        registry = self._registry
+        asks: list[tuple[str, Callable[[], Job | None]]] = [
+            ("publish", lambda: registry.publish(job_id, event="progress", attempt=attempt)),
+            ("publish", lambda: registry.publish(job_id, event="progress", attempt=attempt)),
+            ("heartbeat", lambda: registry.heartbeat(job_id, attempt=attempt, lease_seconds=LEASE)),
+            ("release", lambda: registry.release(job_id, attempt=attempt)),
+            ("complete", lambda: registry.complete(job_id, attempt=attempt)),
+            ("fail", lambda: registry.fail(job_id, attempt=attempt, reason="r")),
+        ]
+        return self._chance.choice(asks)
+
+    def _numbered(self, job_id: str) -> Job:
+        from mam.jobs import acts
+
+        return self._registry.store.change(job_id, acts.reserve_seq)
+
+    def _ask(self, verb: str, do: Callable[[], Job | None], job_id: str, attempt: int | None) -> None:
+        self._note(["asked", verb, job_id, attempt, time.monotonic()])
+        try:
+            job = do()
+        except StoreUnavailable:
+            return  # whether it happened, nobody knows
+        except MamError as refused:
+            answer: Any = _word(refused)
+        else:
+            answer = REFUSED if job is None else [str(job.status), job.attempt, job.last_seq]
+            if job is not None:
+                self._seen[job_id] = job.attempt
+                if verb == "claim":
+                    self._held[job_id] = job.attempt
+        self._note(["told", answer, time.monotonic()])
+
+    def _note(self, what: list[Any]) -> None:
+        os.write(self._notes, json.dumps(what).encode() + b"\n")
+
+
+def _request(job_id: str) -> Request:
+    return Request(label=LABEL, owner="somebody", lease_seconds=LEASE, job_id=job_id)
+
+
+def _cancelled(job: Job, moment: Moment) -> Any:
+    from mam.jobs import acts
+
+    return acts.cancel(job, moment, attempt=None, reason=None)
+
+
+def _word(refused: MamError) -> str:
+    if isinstance(refused, ClaimLost):
+        return LOST
+    if isinstance(refused, AlreadyRegistered):
+        return EXISTS
+    return UNKNOWN if isinstance(refused, UnknownJob) else REFUSED
+
+
+class Crowd:
+    """The processes of one history, and what is done to them."""
+
+    def __init__(self, open_store: Callable[[Clock], Store], folder: Path, plan: Plan) -> None:
+        self._open_store = open_store
+        self._folder = folder
+        self._plan = plan
+        self._chance = random.Random(plan.seed)
+        self._jump = mmap.mmap(-1, 4)
+        self._clock: Clock = JumpingClock(self._jump)
+        self._alive: list[int] = []
+        self._born = 0
+
+    def live(self) -> None:
+        """Until the last one has asked its last."""
+        try:
+            for _ in range(self._plan.processes):
+                self._hire()
+            for _ in range(self._plan.faults):
+                time.sleep(self._chance.uniform(0, LEASE / 3))
+                self._chance.choice((self._kill, self._kill, self._stop, self._set_clock))()
+        finally:
+            failed = [status for process in self._alive if (status := os.waitpid(process, 0)[1]) != 0]
+        assert not failed, f"{len(failed)} of the crowd failed"
+
+    def calls(self) -> dict[str, list[Call]]:
+        told: dict[str, list[Call]] = {job_id: [] for job_id in JOBS}
+        for notes in sorted(self._folder.glob("notes-*")):
+            for job_id, call in _calls(notes):
+                told[job_id].append(call)
+        return told
+
+    def _hire(self) -> None:
+        self._born += 1
+        chance = random.Random(f"{self._plan.seed} {self._born}")
+        process = forked()
+        if process == 0:
+            self._work(chance)
+        self._alive.append(process)
+
+    def _work(self, chance: random.Random) -> None:
+        try:
+            notes = os.open(self._folder / f"notes-{self._born}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            asker = Asker(self._open_store(self._clock), chance, notes)
+            for _ in range(self._plan.asks):
+                asker.ask()
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+            os._exit(1)
+        os._exit(0)
+
+    def _kill(self) -> None:
+        victim = self._alive.pop(self._chance.randrange(len(self._alive)))
+        os.kill(victim, signal.SIGKILL)
+        os.waitpid(victim, 0)
+        self._hire()
+
+    def _stop(self) -> None:
+        """For longer than its lease, and then on as if nothing had been."""
+        victim = self._chance.choice(self._alive)
+        os.kill(victim, signal.SIGSTOP)
+        time.sleep(LEASE * 1.2)
+        os.kill(victim, signal.SIGCONT)
+
+    def _set_clock(self) -> None:
+        self._jump[:4] = self._chance.choice((-86400, -3600, 0, 3600, 86400)).to_bytes(4, "little", signed=True)
+
+
+def _calls(notes: Path) -> list[tuple[str, Call]]:
+    """Asked and told come in turn; the last may have been cut off in the middle."""
+    lines = [json.loads(line) for line in notes.read_bytes().split(b"\n")[:-1]]
+    calls = []
+    for place, line in enumerate(lines):
+        if line[0] != "asked":
+            continue
+        _, verb, job_id, attempt, asked = line
+        told: list[Any] = (
+            lines[place + 1] if place + 1 < len(lines) and lines[place + 1][0] == "told" else ["told", None, inf]
+        )
+        answer = tuple(told[1]) if isinstance(told[1], list) else told[1]
+        call = Call(
+            verb=verb, asked=asked, answered=told[2], attempt=attempt, lease=LEASE - SLACK, answer=answer
+        )  # fmt: skip
+        calls.append((job_id, call))
+    return calls
+
+
+def judged(open_store: Callable[[Clock], Store], folder: Path, plan: Plan, *, skips_locked: bool = False) -> int:
+    """Lives a history and judges it; how many calls it had.
+
+    With `skips_locked` a claim may come back empty because another act held the job for a moment, as on PostgreSQL.
+    """
+    crowd = Crowd(open_store, folder, plan)
+    crowd.live()
+    store = open_store(SystemClock())
+    try:
+        calls = crowd.calls()
+        for job_id, asked in calls.items():
+            asked.append(_last_look(store, job_id))
+            if skips_locked:
+                asked = [call for call in asked if (call.verb, call.answer) != ("claim", REFUSED)]
+            assert linearizable(asked), _told(plan, job_id, asked)
+        check_journal(store)
+        _check_that_it_goes_on(store)
+        return sum(map(len, calls.values()))
+    finally:
+        store.close()
+
+
+def _told(plan: Plan, job_id: str, calls: list[Call]) -> str:
+    """In the order in which they were asked, for a person to find the one that cannot be."""
+    lines = [str(call) for call in sorted(calls, key=lambda call: call.asked)]
+    return "\n".join((f"no order explains {job_id}, seed {plan.seed}, {plan.processes} processes:", *lines))
+
+
+def _last_look(store: Store, job_id: str) -> Call:
+    asked = time.monotonic()
+    try:
+        job = store.get(job_id)
+        answer: Any = (str(job.status), job.attempt, job.last_seq)
+    except UnknownJob:
+        answer = UNKNOWN
+    return Call(verb="get", asked=asked, answered=time.monotonic(), answer=answer)
+
+
+def _check_that_it_goes_on(store: Store) -> None:
+    """When the faults have stopped and the last lease is over, every job has ended or can be claimed and ended."""
+    time.sleep(LEASE)
+    registry = Registry(store)
+    while (job := registry.pick(LABEL, owner="last")) is not None:
+        registry.complete(job.job_id, attempt=job.attempt)
+    assert all(job.status.ended for job in store.select(Query(label=LABEL)))

@@ -1,0 +1,183 @@
+"""Faults that somebody might put into the product, and the test that must go red for each of them.
+
+A fault is a piece of the source and what stands in its place. `make mutants` puts one after the other into a copy.
+"""
+
+# ruff: noqa: E501 - pieces of the source are given as they stand there
+
+from __future__ import annotations
+
+from mam.frozen import Frozen
+
+FAULTS, WORK = "tests/faults", "/".join(("tests", "work"))
+CUTS = f"{FAULTS}/test_power_cuts.py::test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave"
+FILES, SQLITE = "src/mam/stores/files", "src/mam/stores/sqlite"
+
+
+class Mutant(Frozen):
+    name: str
+    file: str
+    old: str
+    new: str
+    caught_by: str
+
+
+MUTANTS = [
+    Mutant(
+        name="no sync of the directory after a rename", file=f"{FILES}/directory.py",
+        old="        os.fsync(self.descriptor)\n        return self.expected()", new="        return self.expected()",
+        caught_by=f"{CUTS}[files-1]",
+    ),
+    Mutant(
+        name="no sync of a new directory's name", file="src/mam/stores/beside.py",
+        old="    sync_directory(parent)  #", new="    pass  #", caught_by=f"{CUTS}[sqlite-1]",
+    ),
+    Mutant(
+        name="no sync of the journal", file=f"{FILES}/journal.py",
+        old="            os.fdatasync(self._descriptor)\n        except OSError", new="        except OSError",
+        caught_by=f"{CUTS}[files-1]",
+    ),
+    Mutant(
+        name="a record is renamed before it is synced", file=f"{FILES}/records.py",
+        old="            os.fsync(descriptor)\n", new="            pass\n", caught_by=f"{CUTS}[files-1]",
+    ),
+    Mutant(
+        name="a new segment is not synced before it has its name", file=f"{FILES}/journal.py",
+        old="            os.fsync(descriptor)\n            os.rename(fresh", new="            os.rename(fresh",
+        caught_by=f"{CUTS}[files-1]",
+    ),
+    Mutant(
+        name="secrets and pauses are not synced", file="src/mam/stores/beside.py",
+        old="        os.fsync(descriptor)\n        os.rename(temporary, path)", new="        os.rename(temporary, path)",
+        caught_by=f"{FAULTS}/test_power_cuts.py::test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut",
+    ),
+    Mutant(
+        name="NORMAL for FULL", file=f"{SQLITE}/database.py", old='"synchronous = FULL"', new='"synchronous = NORMAL"',
+        caught_by=f"{CUTS}[sqlite-1]",
+    ),
+    Mutant(
+        name="the record is written before the journal", file=f"{FILES}/book.py",
+        old="        drafts = self._prepare(steps)\n        try:\n            self._keep_secrets(steps)",
+        new="        drafts = self._prepare(steps)\n        try:\n"
+        "            [self.records.put(draft.prepared) for draft in drafts if draft.prepared]\n"
+        "            drafts = [draft.replace(prepared=None, step=draft.step.replace(stamp=draft.stamp)) for draft in drafts]\n"
+        "            self._keep_secrets(steps)",
+        caught_by=f"{FAULTS}/test_kills.py::test_killed_before_any_step[files-call-complete]",
+    ),
+    Mutant(
+        name="the attempt is not compared", file="src/mam/jobs/acts.py",
+        old="(job.status is RUNNING and job.attempt == attempt)", new="job.status is RUNNING",
+        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
+    ),
+    Mutant(
+        name="an expired lease is not looked at", file="src/mam/jobs/sweep.py",
+        old="left is not None and left <= 0", new="left is not None and left <= -86_400_000",
+        caught_by="tests/unit/test_sweep.py",
+    ),
+    Mutant(
+        name="the lease is on the wall clock", file="src/mam/jobs/lease.py",
+        old="        if self.boot_id and self.boot_id == moment.boot_id:\n            return self.boot_ms - moment.boot_ms\n",
+        new="", caught_by="tests/unit/test_model.py::TestMemory",
+    ),
+    Mutant(
+        name="a job that was lost too often is tried again", file="src/mam/jobs/sweep.py",
+        old="if losses >= job.max_losses:", new="if losses > job.max_losses:", caught_by="tests/unit/test_sweep.py",
+    ),
+    Mutant(
+        name="the number is read outside the act", file=f"{FILES}/store.py",
+        old="        def do(book: Book) -> Job:\n            job = book.load(job_id)\n",
+        new="        job = self.get(job_id)\n\n        def do(book: Book) -> Job:\n",
+        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
+    ),
+    Mutant(
+        name="SQLite's writers do not queue before they read", file=f"{SQLITE}/queries.sql",
+        old="BEGIN IMMEDIATE", new="BEGIN DEFERRED", caught_by="tests/conformance/test_sqlite.py",
+    ),
+    Mutant(
+        name="PostgreSQL's row is not held while it is decided", file="src/mam/stores/postgres/queries.sql",
+        old="    FOR UPDATE\n) AS held\n\n-- name: jobs to change", new=") AS held\n\n-- name: jobs to change",
+        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_postgresql_is_as_one_after_the_other",
+    ),
+    Mutant(
+        name="the mark moves before the broker has answered", file="src/mam/bus/relay.py",
+        old="while on_their_way and open_numbers.isdisjoint(on_their_way[0][1]):", new="while on_their_way:",
+        caught_by="tests/bus/test_relay.py",
+    ),
+    Mutant(
+        name="the lock file is deleted while it is held", file=f"{FILES}/lock.py",
+        old="            _held[key] = [_acquire(self._directory, self._wait_seconds), 1]\n",
+        new="            _held[key] = [_acquire(self._directory, self._wait_seconds), 1]\n            os.unlink(os.path.join(self._directory, LOCK_FILE))\n",
+        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
+    ),
+    Mutant(
+        name="a lock file that was replaced is believed", file=f"{FILES}/lock.py",
+        old="    return (mine.st_dev, mine.st_ino) == (theirs.st_dev, theirs.st_ino)", new="    return bool(mine and theirs)",
+        caught_by="tests/files/test_lock.py",
+    ),
+    Mutant(
+        name="a child keeps its parent's lock", file=f"{FILES}/lock.py",
+        old="os.register_at_fork(after_in_child=_forget_in_child)", new="", caught_by="tests/files/test_lock.py",
+    ),
+    Mutant(
+        name="a tmux session is found by the beginning of its name", file="src/mam/agents/tmux.py",
+        old="if found.session == session]", new="if found.session.startswith(session)]", caught_by="tests/agents/test_sessions.py::test_a_session_whose_name_begins_like_another_s_is_another_one",
+    ),
+    Mutant(
+        name="a process is known by its pid alone", file="src/mam/machine/processes.py",
+        old="and named(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
+    ),
+    Mutant(
+        name="a short write is not finished", file="src/mam/writing.py",
+        old="    view = memoryview(data)\n    while view:\n        view = view[os.write(descriptor, view) :]",
+        new="    os.write(descriptor, data)", caught_by=f"{FAULTS}/test_errors.py::test_short_writes_are_finished",
+    ),
+    Mutant(
+        name="a frame's checksum is not looked at", file=f"{FILES}/frames.py",
+        old="        if int(line[:8], 16) != crc32(body):\n            return None\n", new="",
+        caught_by=f"{FAULTS}/test_corruption.py::test_the_journal",
+    ),
+    Mutant(
+        name="a torn tail is thrown away", file=f"{FILES}/journal.py",
+        old='            self._put_aside(f"journal-{self.first}-{offset}.torn", tail)\n', new="",
+        caught_by=f"{FAULTS}/test_corruption.py::test_the_journal",
+    ),
+    Mutant(
+        name="a failed sync is tried again", file=f"{FILES}/journal.py",
+        old="            pass  # the torn tail stays for the next holder to put aside\n        self.close()",
+        new="            pass  # the torn tail stays for the next holder to put aside\n        os.fdatasync(self._descriptor)",
+        caught_by=f"{FAULTS}/test_errors.py::test_a_failed_sync_is_never_tried_again_on_the_same_descriptor",
+    ),
+    Mutant(
+        name="an act that could not be carried out is called done", file=f"{FILES}/book.py",
+        old="            self.index.roll_back()\n            self.behind = True\n\n    def gone",
+        new="            self.index.commit(self.applied)\n\n    def gone",
+        caught_by=f"{FAULTS}/test_errors.py::test_an_error_at_any_call_leaves_the_act_done_or_not_done",
+    ),
+    Mutant(
+        name="events are written again after a kill", file=f"{FILES}/event_log.py",
+        old='if int(event["seq"]) > last]', new="if last >= 0]",
+        caught_by=f"{FAULTS}/test_kills.py::test_killed_before_any_step[files-call-publish]",
+    ),
+    Mutant(
+        name="leftovers of killed writers stay", file=f"{FILES}/foreign.py",
+        old="        book.records.discard(name)\n", new="        pass\n",
+        caught_by=f"{FAULTS}/test_kills.py::test_killed_before_any_step[files-call-complete]",
+    ),
+    Mutant(
+        name="an id that is taken is overwritten", file=f"{FILES}/store.py",
+        old="    if book.records.exists(draft.job_id):\n        raise AlreadyRegistered(job=draft.job_id)\n", new="",
+        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
+    ),
+    Mutant(
+        name="the audit log's place moves before its lines", file="src/mam/audit/copying.py",
+        old="        at = cursor.at\n        for step in batch.steps:",
+        new="        at = cursor.at\n        if batch.steps:\n            cursor.save(batch.steps[-1].at, caught_up=True)\n"
+        "        for step in batch.steps:",
+        caught_by="tests/audit/test_crashes.py",
+    ),
+    Mutant(
+        name="a journal that was cut takes records back", file=f"{FILES}/rebuild.py",
+        old="        if not self.damages and all(", new="        if not self.damages or all(",
+        caught_by=f"{FAULTS}/test_corruption.py::test_a_journal_cut_between_two_frames_takes_no_record_back",
+    ),
+]  # fmt: skip

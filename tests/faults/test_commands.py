@@ -1,0 +1,41 @@
+"""The real command, killed at or given errors by the calls that touch its store. `make faults-long` tries them all."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.faults.dose import DOSE
+from tests.faults.homes import HOMES, Home
+from tests.faults.tracing import COMMANDS, Stage, failing, killed
+
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
+MOMENTS = 4 * DOSE
+ERRORS = ("EIO", "ENOSPC", "EROFS", "EMFILE")
+on_every_home = pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+
+
+@pytest.fixture
+def stage(home: Home, folder: Path) -> Stage:
+    return Stage(home, folder)
+
+
+@on_every_home
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_killed_at_some_of_its_calls(stage: Stage, verb: str) -> None:
+    moments, expected = stage.moments(verb), stage.undisturbed(verb)
+    some = random.Random(verb).sample(moments, MOMENTS) if len(moments) > MOMENTS else moments
+    assert sum([killed(stage, verb, moment, expected) for moment in some]) > len(some) / 2
+
+
+@on_every_home
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_an_error_at_some_of_its_calls(stage: Stage, verb: str) -> None:
+    chance = random.Random(f"error {verb}")
+    moments, expected = stage.moments(verb), stage.undisturbed(verb)
+    moments = [moment for moment in moments if moment.call != "fcntl"]  # a lock that is refused is one that others hold
+    for moment in chance.sample(moments, min(MOMENTS, len(moments))):
+        failing(stage, verb, moment, chance.choice(ERRORS), expected)

@@ -1,0 +1,161 @@
+"""Killed before any step of any verb: what was acknowledged is there, what was not is whole or absent."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.errors import GenerationLost
+from mam.jobs.pause import Pause
+from mam.registry import Registry
+from mam.stores.files.store import FilesStore
+from mam.stores.port import Query
+from tests.faults.homes import HOMES, Home, copied
+from tests.faults.judging import check_store, check_story, looked_at
+from tests.faults.killing import kill_points
+from tests.stories import WRITERS, Cast
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
+SEAMS = [(home, seam) for home in HOMES.values() for seam in home.seams]
+LEAST_STEPS = {"call": 15, "statement": 4, "write": 5}
+at_every_seam = pytest.mark.parametrize(("home", "seam"), SEAMS, ids=[f"{home.name}-{seam}" for home, seam in SEAMS])
+
+
+@pytest.mark.parametrize("verb", WRITERS)
+@at_every_seam
+def test_killed_before_any_step(folder: Path, home: Home, seam: str, verb: str) -> None:
+    origin, wreck = folder / "origin", folder / "wreck"
+    cast = prepared(home, origin)
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        WRITERS[verb](Registry(home.open(wreck)), cast)
+        acknowledge("done")
+
+    stories = []
+    copied(origin, wreck)
+    for _step, acknowledged in kill_points(home.seams[seam], work):
+        stories.append((acknowledged, looked_at(home, wreck, cast)))
+        copied(origin, wreck)
+    assert len(stories) > LEAST_STEPS[seam], "the seam no longer reaches the steps"
+    (done, expected) = stories[-1]
+    assert (done, expected == []) == (["done"], False)
+    for acknowledged, story in stories:
+        check_story(expected, story, acknowledged=bool(acknowledged))
+
+
+def prepared(home: Home, place: Path) -> Cast:
+    home.make(place)
+    store = home.open(place)
+    cast = Cast(Registry(store), "run")
+    store.close()
+    return cast
+
+
+Aside = tuple[Callable[["Store"], object], Callable[["Store"], object]]
+"""What is kept beside the journal: how it is written, and how it is read."""
+
+ASIDE: dict[str, Aside] = {
+    "pause": (
+        lambda store: store.pause(Pause(agent="codex", label=None, until=None, reason="r", made_at="now")),
+        lambda store: [pause.as_dict() for pause in store.pauses()],
+    ),
+    "resume": (lambda store: store.resume("old", None), lambda store: [pause.as_dict() for pause in store.pauses()]),
+    "keep secrets": (
+        lambda store: store.keep_secrets("job", {"auth_token": "new"}),
+        lambda store: (store.secrets("job"), store.secrets("other")),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ASIDE)
+@at_every_seam
+def test_what_is_kept_beside_the_journal_is_old_or_new(folder: Path, home: Home, seam: str, what: str) -> None:
+    origin, wreck = folder / "origin", folder / "wreck"
+    write, read = ASIDE[what]
+    prepared(home, origin)
+    store = home.open(origin)
+    store.pause(Pause(agent="old", label=None, until=None, reason="r", made_at="before"))
+    store.keep_secrets("other", {"auth_token": "old"})
+    before = read(store)
+    store.close()
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        write(home.open(wreck))
+        acknowledge("done")
+
+    found = []
+    copied(origin, wreck)
+    for _step, acknowledged in kill_points(home.seams[seam], work):
+        store = home.open(wreck)
+        found.append((acknowledged, read(store)))
+        check_store(home, wreck, store)
+        store.close()
+        copied(origin, wreck)
+    after = found[-1][1]
+    assert after != before
+    assert all(seen in ((after,) if acknowledged else (before, after)) for acknowledged, seen in found)
+
+
+@at_every_seam
+def test_killed_while_the_store_is_made(folder: Path, home: Home, seam: str) -> None:
+    place = folder / "new"
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        home.make(place)
+        acknowledge(Registry(home.open(place)).register(prompt="first", agent="codex").job.job_id)
+
+    for _step, acknowledged in kill_points(home.seams[seam], work):
+        home.make(place)
+        store = home.open(place)
+        check_store(home, place, store)
+        assert {*acknowledged} <= {job.job_id for job in store.select(Query())}
+        assert Registry(store).register(prompt="next", agent="codex").created
+        store.close()
+        shutil.rmtree(place)
+
+
+def test_killed_while_an_index_is_made_anew(folder: Path) -> None:
+    home, origin, wreck = HOMES["files"], folder / "origin", folder / "wreck"
+    cast = prepared(home, origin)
+    for path in (origin / "jobs" / ".store").glob("index.sqlite*"):
+        path.unlink()
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        FilesStore(str(home.path(wreck))).end()
+        acknowledge("done")
+
+    copied(origin, wreck)
+    for _step, _acknowledged in kill_points(home.seams["call"], work):
+        assert looked_at(home, wreck, cast) == []
+        copied(origin, wreck)
+
+
+@at_every_seam
+def test_killed_while_a_generation_takes_over_it_is_done_by_its_next_word(folder: Path, home: Home, seam: str) -> None:
+    origin, wreck = folder / "origin", folder / "wreck"
+    cast = prepared(home, origin)
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        Registry(home.open(wreck)).announce(cast.agent, "second")
+        acknowledge("done")
+
+    copied(origin, wreck)
+    for _step, acknowledged in kill_points(home.seams[seam], work):
+        store = home.open(wreck)
+        assert not acknowledged or store.get(cast.running).claimant is None
+        registry = Registry(store)
+        registry.announce(cast.agent, "second")
+        assert registry.get(cast.running).status == "pending"
+        with pytest.raises(GenerationLost):
+            registry.announce(cast.agent, "first")
+        check_store(home, wreck, store)
+        store.close()
+        copied(origin, wreck)

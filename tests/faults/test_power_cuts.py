@@ -1,0 +1,96 @@
+"""The power fails at any step of a recorded life: what was acknowledged is on every disk that could be left."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mam.registry import Registry
+from tests.faults.cutting import cut_everywhere
+from tests.faults.dose import DOSE
+from tests.faults.homes import HOMES, Home
+from tests.faults.judging import check_store
+from tests.faults.keeping import kept
+from tests.faults.power import power_cuts, written
+from tests.faults.recording import ROOT, Made, Renamed, Said, Step, Synced, Wrote, recorded
+
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
+ACTS = 8
+
+
+@pytest.mark.parametrize("seed", range(1, DOSE + 1))
+@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+def test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave(folder: Path, home: Home, seed: int) -> None:
+    assert cut_everywhere(home, folder, seed, ACTS) > 500, "the recorder no longer sees the store"
+
+
+def test_a_torn_tail_without_an_index_is_no_damage(folder: Path) -> None:
+    """Nobody had heard of it; to tell of lost history would be a false alarm."""
+    home = HOMES["files"]
+    home.make(folder)
+    store = home.open(folder)
+    Registry(store).register(prompt="kept", agent="codex", job_id="kept")
+    store.close()
+    hidden = folder / "jobs" / ".store"
+    for file in hidden.glob("index.sqlite*"):
+        file.unlink()
+    with open(hidden / "journal.log", "ab") as journal:
+        journal.write(b'12345678 [{"number":2,"job_')
+    store = home.open(folder)
+    check_store(home, folder, store)
+    store.close()
+    assert [file.read_bytes() for file in (hidden / "quarantine").iterdir()] == [b'12345678 [{"number":2,"job_']
+
+
+@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+def test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut(folder: Path, home: Home) -> None:
+    """Secrets and pauses: each is acknowledged by its own name, and is there on every disk from then on."""
+    root, after = folder / "root", folder / "after"
+    root.mkdir()
+    steps = recorded(["tests.faults.keeping", home.name, str(root / "place")], root)
+    for cutting in power_cuts(steps, random.Random(1), mixes=1):
+        if not cutting.heard:
+            continue
+        written(cutting.disk, after)
+        store = home.open(after / "place")
+        assert set(cutting.heard) <= {f"{name}\n" for name in kept(store)}, cutting.told
+        store.close()
+        shutil.rmtree(after)
+
+
+# -- the judge of disks, judged ----------------------------------------------------------------------------------------
+
+
+def disks(*steps: Step) -> list[dict[str, bytes | None]]:
+    return [cutting.disk for cutting in power_cuts(list(steps), random.Random(1)) if cutting.before == len(steps)]
+
+
+NEW = Made(directory=ROOT, name="new", number=1, is_directory=False)
+DATA = Wrote(number=1, offset=0, data=b"abcd")
+RENAME = Renamed(directory=ROOT, name="new", to="old")
+
+
+def test_a_file_that_was_synced_without_its_directory_may_be_gone() -> None:
+    assert {} in disks(NEW, DATA, Synced(number=1), Said(text="done"))
+
+
+def test_a_directory_that_was_synced_may_name_a_file_without_its_bytes() -> None:
+    left = disks(NEW, DATA, Synced(number=ROOT), Said(text="done"))
+    assert {"new": b""} in left
+    assert {"new": b"ab"} in left
+    assert {"new": bytes(4)} in left
+    assert {} not in left
+
+
+def test_what_was_synced_is_there_and_nothing_else_is_possible() -> None:
+    assert disks(NEW, DATA, Synced(number=1), Synced(number=ROOT), Said(text="done")) == [{"new": b"abcd"}]
+
+
+def test_a_rename_is_old_or_new_until_its_directory_is_synced() -> None:
+    before = (NEW, DATA, Synced(number=1), Synced(number=ROOT), RENAME)
+    assert sorted(map(list, disks(*before, Said(text="done")))) == [["new"], ["old"]]
+    assert disks(*before, Synced(number=ROOT), Said(text="done")) == [{"old": b"abcd"}]

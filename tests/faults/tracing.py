@@ -1,0 +1,143 @@
+"""The real command under strace: killed before, or given an error by, any call with which it touches a store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from mam.audit.mirror import AuditLog
+from mam.frozen import Frozen
+from mam.registry import Registry
+from tests.audit.support import history_in, history_in_log
+from tests.faults.homes import Home, copied
+from tests.faults.judging import check_store, check_story
+from tests.stories import Cast, Story
+
+CALLS = (
+    "openat", "mkdir", "flock", "fcntl", "pread64", "write", "pwrite64", "ftruncate", "utimensat", "fsync", "fdatasync",
+    "rename", "renameat", "unlink", "unlinkat", "close",
+)  # fmt: skip
+LONGEST = 120.0
+
+COMMANDS = {
+    "register": "register work --agent codex --agent-session {cast.label}",
+    "pick": "pick --agent-session {cast.label}",
+    "publish": "publish {cast.running} progress --attempt 1",
+    "heartbeat": "heartbeat {cast.running} --attempt 1",
+    "complete": "complete {cast.running} --attempt 1 --result r",
+    "fail": "fail {cast.running} --attempt 1 --reason r",
+    "fail retryably": "fail {cast.running} --attempt 1 --reason r --retryable",
+    "release": "release {cast.running} --attempt 1",
+    "cancel": "cancel {cast.pending}",
+    "retry": "retry {cast.ended}",
+    "set a status": "status {cast.pending} --set completed",
+}
+
+
+class Moment(Frozen):
+    """The Nth time that the command makes this call."""
+
+    call: str
+    nth: int
+
+    def __str__(self) -> str:
+        return f"{self.call}:{self.nth}"
+
+
+class Ran(Frozen):
+    code: int
+    said: str
+    story: Story
+
+
+class Stage:
+    """A prepared store that every run finds as it was."""
+
+    def __init__(self, home: Home, folder: Path) -> None:
+        strace = shutil.which("strace")
+        assert strace, "strace is missing: apt-get install strace"
+        self._strace = strace
+        self._home = home
+        self._origin, self.place = folder / "origin", folder / "place"
+        home.make(self._origin)
+        store = home.open(self._origin)
+        self.cast = Cast(Registry(store), "run")
+        store.close()
+        self._environment = {
+            **{name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ},
+            "HOME": str(folder), "MAM_STORE": home.address(self.place), "PYTHONHASHSEED": "0",
+            "DELEGATE_JOB_LOGS_DIR": str(self.place / "logs"), "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+
+    def moments(self, verb: str) -> list[Moment]:
+        """Each call that the command makes below its place."""
+        copied(self._origin, self.place)
+        trace = self.place.parent / "trace"
+        self._run(verb, "-y", "-e", f"trace={','.join(CALLS)}", "-o", str(trace))
+        counts = dict.fromkeys(CALLS, 0)
+        found = []
+        for line in trace.read_text(encoding="utf-8", errors="replace").splitlines():
+            call = line.split(maxsplit=1)[1].partition("(")[0]
+            if call in counts:
+                counts[call] += 1
+                if str(self.place) in line:
+                    found.append(Moment(call=call, nth=counts[call]))
+        assert len(found) > 30, "strace no longer sees the store"
+        return found
+
+    def undisturbed(self, verb: str) -> Story:
+        copied(self._origin, self.place)
+        code, said = self._run(verb)
+        assert code == 0, said
+        return self._judged(self.place)
+
+    def disturbed(self, verb: str, moment: Moment, fault: str) -> Ran:
+        """`fault` in strace's words: signal=SIGKILL, error=EIO, …"""
+        copied(self._origin, self.place)
+        inject = f"inject={moment.call}:{fault}:when={moment.nth}"
+        quick = [] if fault.startswith("signal") else ["--seccomp-bpf"]  # with which strace 6.1 sends no signal
+        code, said = self._run(verb, *quick, "-e", f"trace={moment.call}", "-e", inject, "-o", "/dev/null")
+        return Ran(code=code, said=said, story=self._judged(self.place))
+
+    def _run(self, verb: str, *tracing: str) -> tuple[int, str]:
+        words = COMMANDS[verb].format(cast=self.cast).split()
+        command = [sys.executable, "-m", "mam", *words]
+        if tracing:
+            command = [self._strace, "-f", "-qq", *tracing, *command]
+        ran = subprocess.run(
+            command, env=self._environment, cwd=self.place.parent, capture_output=True, timeout=LONGEST, check=False
+        )
+        return ran.returncode, ran.stderr.decode()
+
+    def _judged(self, place: Path) -> Story:
+        """What the next process finds: a sound store, an audit log that can be caught up, and this story."""
+        store = self._home.open(place)
+        try:
+            check_store(self._home, place, store)
+            logs = place / "logs"
+            AuditLog(str(logs)).follow(store)
+            assert history_in_log(logs) == history_in(store)
+            return self.cast.story(store)
+        finally:
+            store.close()
+
+
+def killed(stage: Stage, verb: str, moment: Moment, expected: Story) -> bool:
+    """Whether it was: all is well after it, or this raises."""
+    ran = stage.disturbed(verb, moment, "signal=SIGKILL")
+    check_story(expected, ran.story, acknowledged=ran.code == 0)
+    return ran.code != 0
+
+
+def failing(stage: Stage, verb: str, moment: Moment, error: str, expected: Story) -> None:
+    """The act is done, or it is refused in one line with exit code 9; whether it happened is told by the next look."""
+    ran = stage.disturbed(verb, moment, f"error={error}")
+    where = f"{verb}, {error} at {moment}: {ran.said}"
+    check_story(expected, ran.story, acknowledged=ran.code == 0)
+    assert ran.code in (0, 9), where
+    assert "Traceback" not in ran.said, where
+    assert "bug in mam" not in ran.said, where
+    assert ran.code == 0 or len(ran.said.splitlines()) == 1, where
