@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mam.config import Values
+    from mam.config import Setting, Values
 
 
 def read_values(cache: str, key: list[object], file: str, content: Callable[[], bytes]) -> Values:
@@ -64,6 +64,18 @@ def checked(values: Values, file: str) -> Values:
         check_queue(values.get("queue", {}), file)
         check_repos(values.get("repos", {}), file)
     return values
+
+
+def check_table(name: str, settings: tuple[Setting, ...], table: Values, file: str) -> None:
+    """A table of fixed names: only those, and values of their kinds."""
+    from mam.config import problem_with
+
+    known = {setting.name: setting for setting in settings}
+    check_names(table, known, f"a setting of {name}", file)
+    for key, value in table.items():
+        problem = problem_with(known[key], value)
+        if problem is not None:
+            raise BadConfig(file=file, problem=f"{name}: {key} {problem}")
 
 
 def check_names(values: Iterable[str], known: Iterable[str], what: str, file: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.config import Setting, problem_with
-from mam.config_file import check_names
+from mam.config import Setting
+from mam.config_file import check_names, check_table
 from mam.errors import BadConfig
 
 TYPE_CHECKING = False
@@ -73,18 +73,8 @@ def check_workdirs(table: dict[str, object], file: str) -> None:
             raise BadConfig(file=file, problem=f"workdirs: the place of {there!a} must be an absolute path")
 
 
-def check_table(name: str, table: dict[str, object], file: str) -> None:
-    """One of TABLES: only names that it has, and values of their kinds."""
-    known = {setting.name: setting for setting in TABLES[name]}
-    check_names(table, known, f"a setting of {name}", file)
-    for key, value in table.items():
-        problem = problem_with(known[key], value)
-        if problem is not None:
-            raise BadConfig(file=file, problem=f"{name}: {key} {problem}")
-
-
 def check_broker(table: dict[str, object], file: str) -> None:
-    check_table("broker", table, file)
+    check_table("broker", BROKER, table, file)
     for name in ("password_file", "ca_certs", "certfile", "keyfile"):
         if not str(table.get(name, "/")).startswith(("/", "~")):
             raise BadConfig(file=file, problem=f"broker: {name} must be an absolute path")
