@@ -111,6 +111,11 @@ class MemoryStore:
         with self._changed:
             return sorted(job_id for job_id in self._jobs if job_id.startswith(prefix))[:limit]
 
+    def children(self, job_id: str) -> list[str]:
+        with self._changed:
+            found = [job for job in self._jobs.values() if job.parent_id == job_id]
+        return [job.job_id for job in sorted(found, key=lambda job: job.number)]
+
     def select(self, query: Query) -> Iterator[Job]:
         with self._changed:
             matching = [job for job in self._jobs.values() if matches(query, job)]

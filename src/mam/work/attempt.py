@@ -109,9 +109,9 @@ class Attempt:
             run.wait()
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
-                leave_trace(self._private, self._begun)
+                can_wait = leave_trace(self._private, self._begun)
                 self._beginning.happened(self._begun)
-                if not self.watching.ends_within(run, MOMENT_SECONDS):
+                if not (can_wait and self.watching.ends_within(run, MOMENT_SECONDS)):
                     self._insist(self._beginning.tell)
             return self.watching.until_ended(run)
 

@@ -18,9 +18,8 @@ from mam.stores.files.catch_up import catch_up
 from mam.stores.files.directory import Directory
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
-from mam.stores.files.journal import Place, parse_place
+from mam.stores.files.journal import Place, as_told, parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
-from mam.stores.files.mark import IN_WORK
 from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.records import Records
 from mam.stores.port import Entry, Problem, Registration
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from mam.clock import Clock
     from mam.jobs.change import Line
     from mam.jobs.pause import Pause
-    from mam.jobs.record import Job, Json
+    from mam.jobs.record import Job
     from mam.stores.files.archive import Archive
     from mam.stores.files.mark import Mark
     from mam.stores.files.read_only import ReadOnlyView
@@ -110,6 +109,9 @@ class FilesStore:
             lambda book: book.index.with_prefix(prefix, limit), lambda view: view.ids_with_prefix(prefix, limit)
         )
 
+    def children(self, job_id: str) -> list[str]:
+        return self._read(lambda book: book.index.children(job_id), lambda view: view.children(job_id))
+
     def select(self, query: Query) -> Iterator[Job]:
         """The ids are those of one moment; each record is read when its turn comes."""
         chosen = self._read(lambda book: book.index.select(query), lambda view: view.chosen(query), thoroughly=True)
@@ -170,6 +172,12 @@ class FilesStore:
     def problems(self) -> list[Problem]:
         return self._read(lambda book: book.problems_told(), lambda view: view.problems())
 
+    def compare_index(self, after: str, limit: int) -> tuple[list[str], str | None]:
+        """Where index and records differ, for a page of jobs; and where the next page begins, None at the end."""
+        from mam.stores.files.comparing import compared
+
+        return self._alone(lambda book: compared(book, after, limit))
+
     def events(self, job_id: str) -> list[Line]:
         return self._read(lambda book: read_events(book.directory.descriptor, job_id), lambda view: view.events(job_id))
 
@@ -213,29 +221,26 @@ class FilesStore:
         for frame, behind in self._opened().journal.read(place, end, self._note_damage):
             for rank, entry in enumerate(frame, start=1):
                 if rank > skip:
-                    yield _entry(entry, str(behind) if rank == len(frame) else f"{place}+{rank}")
+                    yield Entry(cursor=str(behind) if rank == len(frame) else f"{place}+{rank}", **as_told(entry))
             place, skip = behind, 0
 
     def wait(self, cursor: str, timeout: float) -> bool:
         self._notice_fork()
+        from mam.stores.files.following import await_news, open_watch
+
         watch = self._watches.get(get_ident())
         if watch is None:
-            from mam.stores.files.following import open_watch
-
             self._watches[get_ident()] = open_watch(self.address, self.home)
             return True  # something may have happened before the watch began: look once more
-        from mam.stores.files.following import await_news
-
         return await_news(watch, cursor, timeout, self._mark, self.end)
 
     def _mark(self) -> Mark | None:
         """Where the journal ends, if that can be told without the lock, and nobody but mam has been here since."""
         self._notice_fork()
-        book = self._book
-        mark = None if book is None or not self._directory.is_still() else book.journal.marked()
-        if mark is None or mark.directory_ns in (IN_WORK, self._directory.modified_ns()):
-            return mark
-        return None
+        if self._book is None or not self._directory.is_still():
+            return None
+        mark = self._book.journal.marked()
+        return mark if mark is not None and mark.is_of(self._directory.modified_ns()) else None
 
     def due_in(self) -> float | None:
         moment = self.clock.now()
@@ -406,16 +411,6 @@ def _candidate(book: Book, request: Request, skipped: frozenset[str]) -> str | N
     if request.job_id is None:
         return book.index.first_pending(request.label, skipped)
     return request.job_id if book.index.is_free(request.job_id) else None
-
-
-def _entry(entry: Json, cursor: str) -> Entry:
-    return Entry(
-        cursor=cursor,
-        number=entry["number"],
-        job_id=entry["job_id"],
-        fields=entry["fields"],
-        lines=tuple(entry["lines"]),
-    )
 
 
 def _unavailable(address: str, error: OSError | DatabaseError) -> StoreUnavailable:
