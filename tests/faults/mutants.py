@@ -50,7 +50,7 @@ def _kept() -> dict[str, str | None]:
 
 
 def _table(known: dict[str, str | None]) -> str:
-    rows = [f"| {mutant.name} | `{known[mutant.name] or 'nobody'}` |" for mutant in MUTANTS]
+    rows = [f"| {mutant.name} | `{os.path.basename(known[mutant.name] or 'nobody')}` |" for mutant in MUTANTS]
     caught_ones = sum(known[mutant.name] is not None for mutant in MUTANTS)
     return "\n".join((f"{caught_ones} of {len(MUTANTS)} are caught.", "", "| fault | caught by |", "|---|---|", *rows))
 
