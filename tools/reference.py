@@ -57,6 +57,7 @@ ENVIRONMENT = {
     "EDITOR": "What `mam config edit` opens.",
     "VISUAL": "Wins over EDITOR.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
+    "CODEX_HOME": "Where Codex keeps its sessions, which are looked at for refused commands; `~/.codex` if unset.",
     "PATH": "Where agents, git and tmux are found; places in it that are not absolute are passed over.",
     "TMUX": "Whether `mam agents attach` is typed inside tmux already.",
     "TMUX_TMPDIR": "Where tmux keeps its sockets.",

@@ -27,6 +27,7 @@ class Config(Frozen):
     lock_wait_seconds: float = 10.0
     max_depth: int = 3
     on_idle: str = "show"
+    on_limit: str = "wait"
     agent_prefix: str = "MAM"
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
     commands: dict[str, Values] = {}  # noqa: RUF012
@@ -71,6 +72,10 @@ SETTINGS = (
     Setting(
         name="on_idle", kind=str, variable="MAM_ON_IDLE", choices=("show", "stop"), harmless=True,
         meaning="What a worker does about a silent agent: `show` it, or `stop` it.",
+    ),
+    Setting(
+        name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "fail"), harmless=True,
+        meaning="What a worker does at an agent's usage limit: `wait` for its end and go on, or `fail` the job.",
     ),
     Setting(
         name="agent_prefix", kind=str, variable="MAM_AGENT_PREFIX", choices=("MAM", "HOUMAO", ""),

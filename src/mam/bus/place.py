@@ -51,8 +51,17 @@ def place_of(store: Store, broker: Broker) -> Place | PostgresPlace:
 
 
 def relay_directory(store: Store) -> str:
-    """Beside the data of a store on this host."""
-    return store.home if store.home is not None else f"{store.address.removeprefix('sqlite://')}-relay"
+    """Beside the data of a store on this host; for one that has none there, among what mam keeps for the user."""
+    if store.home is not None:
+        return store.home
+    if store.address.startswith("sqlite://"):
+        return f"{store.address.removeprefix('sqlite://')}-relay"
+    import hashlib
+
+    from mam.state import state_directory
+
+    name = hashlib.sha256(store.address.encode(errors="surrogateescape")).hexdigest()[:16]
+    return os.path.join(state_directory(), "relay", name)
 
 
 def file_stem(broker: Broker) -> str:

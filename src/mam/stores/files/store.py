@@ -7,14 +7,14 @@ from _thread import RLock, get_ident
 from errno import EDQUOT, ENOSPC, EROFS
 
 from mam.clock import SystemClock
-from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable, UnknownJob
+from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable
 from mam.jobs import acts
-from mam.jobs.claiming import claimable
-from mam.jobs.pause import passed_over, seconds_until_lifted
+from mam.jobs.pause import seconds_until_lifted
 from mam.stores.beside import make_directories
-from mam.stores.common import check_exclusive, checked_needed, claimed, matches, soonest
+from mam.stores.common import check_exclusive, checked_needed, matches, soonest
 from mam.stores.files.book import ARCHIVE, INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
+from mam.stores.files.claims import claim
 from mam.stores.files.directory import Directory
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
@@ -91,7 +91,12 @@ class FilesStore:
         return self._alone(do)
 
     def claim(self, request: Request) -> Job | None:
-        return self._alone(lambda book: _claim(book, request))
+        def do(book: Book) -> Job | None:
+            if request.agent_id is not None and request.generation_id is not None:
+                _announce(book, request.agent_id, request.generation_id)
+            return claim(book, request)
+
+        return self._alone(do)
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         return self._alone(lambda book: _announce(book, agent_id, generation_id))
@@ -384,33 +389,6 @@ def _archived_before(book: Book, draft: Job) -> Job | None:
         if kept is None and draft.retry_of is not None:
             kept = archive.retry_of(draft.retry_of)
     return None if kept is None else kept.job
-
-
-def _claim(book: Book, request: Request) -> Job | None:
-    if request.agent_id is not None and request.generation_id is not None:
-        _announce(book, request.agent_id, request.generation_id)
-    moment = book.clock.now()
-    book.settle(moment)
-    skipped = passed_over(read_pauses(book.home), request.label, moment)
-    if skipped is None:
-        return None
-    while (job_id := _candidate(book, request, skipped)) is not None:
-        try:
-            job = book.load(job_id)
-        except (BadRecord, UnknownJob):
-            continue  # noted by load, so it is not the first any more
-        if not claimable(job, request.label) or job.agent in skipped:
-            continue  # somebody else's edit, which load has taken over
-        change = claimed(job, request, moment)
-        book.commit([Step(before=job, change=change)])
-        return change.job
-    return None
-
-
-def _candidate(book: Book, request: Request, skipped: frozenset[str]) -> str | None:
-    if request.job_id is None:
-        return book.index.first_pending(request.label, skipped)
-    return request.job_id if book.index.is_free(request.job_id) else None
 
 
 def _unavailable(address: str, error: OSError | DatabaseError) -> StoreUnavailable:

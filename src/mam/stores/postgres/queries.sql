@@ -301,14 +301,15 @@ ORDER BY journal.xact, journal.number LIMIT %(limit)s
 SELECT pg_advisory_lock_shared(7168365, 1), pg_advisory_lock(7168365, 2), pg_advisory_unlock(7168365, 2)
 
 -- name: pauses
-SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label
+SELECT agent, label, until, reason, made_at, probe FROM pause ORDER BY agent, label
 
 -- name: pause
 WITH news AS (SELECT pg_notify('mam_news', ''))
-INSERT INTO pause (agent, label, until, reason, made_at)
-SELECT %(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s FROM news
+INSERT INTO pause (agent, label, until, reason, made_at, probe)
+SELECT %(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s, %(probe)s FROM news
 ON CONFLICT (agent, label)
-DO UPDATE SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at
+DO UPDATE SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at,
+    probe = excluded.probe
 
 -- name: resume
 DELETE FROM pause WHERE agent = %(agent)s AND label = %(label)s RETURNING pg_notify('mam_news', '')

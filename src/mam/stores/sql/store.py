@@ -238,19 +238,29 @@ class SqlStore(SqlArchive, SqlDamage):
     def _first(self, request: Request, pauses: list[Pause], moment: Moment) -> Row | None:
         """The one that a request gets, unless a pause holds all of them."""
         skipped: frozenset[str] | None = frozenset()
+        wanted = [] if request.job_id is None else [request.job_id]
         if pauses:
-            from mam.jobs.pause import passed_over
+            from mam.jobs.pause import passed_over, tried_first
 
             skipped = passed_over(pauses, request.label, moment)
-        if skipped is None:
+            wanted = wanted or tried_first(pauses, request.label, moment)
+        for job_id in wanted:
+            held = passed_over(pauses, request.label, moment, job_id) if pauses else skipped
+            if (row := self._this(request.label, job_id, held)) is not None:
+                return row
+        if request.job_id is not None or skipped is None:
             return None
-        if request.job_id is not None:
-            names = json.dumps(sorted(skipped))
-            rows = self._rows("this pending", label=request.label, job_id=request.job_id, skipped=names)
-        elif skipped:
+        if skipped:
             rows = self._rows("first of others", label=request.label, skipped=json.dumps(sorted(skipped)))
         else:
             rows = self._rows("first pending", label=request.label)
+        return self._row(*rows[0]) if rows else None
+
+    def _this(self, label: str, job_id: str, skipped: frozenset[str] | None) -> Row | None:
+        """Exactly this one, if it may be claimed and its agent is not passed over."""
+        if skipped is None:
+            return None
+        rows = self._rows("this pending", label=label, job_id=job_id, skipped=json.dumps(sorted(skipped)))
         return self._row(*rows[0]) if rows else None
 
     # -- pauses ----------------------------------------------------------------------------------------------------
@@ -369,8 +379,8 @@ def pauses_in(rows: list[Any]) -> list[Pause]:
     from mam.jobs.pause import Pause
 
     return [
-        Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at)
-        for agent, label, until, reason, made_at in rows
+        Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at, probe=probe)
+        for agent, label, until, reason, made_at, probe in rows
     ]
 
 

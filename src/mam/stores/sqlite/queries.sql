@@ -179,10 +179,11 @@ SELECT coalesce(max(number), 0) FROM journal
 SELECT number, job_id, fields, lines FROM journal WHERE number > :after AND number <= :upto ORDER BY number LIMIT :limit
 
 -- name: pauses
-SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label
+SELECT agent, label, until, reason, made_at, probe FROM pause ORDER BY agent, label
 
 -- name: pause
-INSERT OR REPLACE INTO pause (agent, label, until, reason, made_at) VALUES (:agent, :label, :until, :reason, :made_at)
+INSERT OR REPLACE INTO pause (agent, label, until, reason, made_at, probe)
+VALUES (:agent, :label, :until, :reason, :made_at, :probe)
 
 -- name: resume
 DELETE FROM pause WHERE agent = :agent AND label = :label RETURNING 1
