@@ -3,13 +3,16 @@ VENV   ?= .venv
 PYTHON ?= python3
 PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test faults faults-long mutants lint format docs bench bench-long clean
+AGENTS  = .agents
+
+.PHONY: help demo test faults faults-long mutants test-agents record-agents lint format docs bench bench-long clean
 
 help:
 	@echo "make demo    see jobs run, fail, wait, be lost and taken over, on your terminal"
 	@echo "make test    install what the tests need and run them"
 	@echo "make faults  kill it, cut its power, fill its disk: a larger dose than the tests have (faults-long: for hours)"
 	@echo "make mutants put known faults into a copy and see that a test catches each"
+	@echo "make test-agents   install the real coding agents into .agents, and run them against a scripted model"
 	@echo "make lint    ruff, mypy, import contracts"
 	@echo "make docs    write the generated parts of README.md and docs/reference.md"
 	@echo "make bench   measure, and write docs/performance.md (bench-long: up to 1,000,000 jobs)"
@@ -42,6 +45,20 @@ faults-long: $(VENV)/.dev
 mutants: $(VENV)/.dev
 	$(VENV)/bin/python -m tests.faults.mutants
 
+$(AGENTS)/.installed: tests/real_agents/package.json
+	@command -v npm >/dev/null || { echo "the coding agents come from npm: apt-get install npm, or install Node.js" >&2; exit 1; }
+	@echo "installing the coding agents into $(AGENTS) (1.2 GB) …"
+	@mkdir -p $(AGENTS) && cp tests/real_agents/package.json $(AGENTS)/
+	@npm install --prefix $(AGENTS) --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# The agents can reach nothing but loopback, whatever they try: no account, no update, no report.
+test-agents: $(VENV)/.dev $(AGENTS)/.installed
+	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m pytest tests/real_agents $(ARGS)
+
+record-agents: $(VENV)/.dev $(AGENTS)/.installed
+	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m tests.real_agents.record
+
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -62,4 +79,4 @@ bench-long: $(VENV)/.dev
 	$(VENV)/bin/python -m tools.bench --long
 
 clean:
-	rm -rf $(VENV) .bench .faults .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(AGENTS) .bench .faults .mypy_cache .ruff_cache .pytest_cache

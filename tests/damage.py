@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mam.errors import BadRecord
+from mam.jobs.sweep import is_due
 from mam.registry import Registry
-from mam.stores.port import Query
+from mam.stores.port import Query, Request
+from mam.stores.sql.rows import new_row
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
@@ -32,10 +35,10 @@ SPOILT = {
 }
 
 Verb = Callable[[Registry], object]
+Check = Callable[["Store", Callable[[str], None], str], None]
 
 VERBS: dict[str, Verb] = {
     "get": lambda registry: registry.get("bad"),
-    "list": lambda registry: list(registry.select(Query())),
     "complete": lambda registry: registry.complete("bad", attempt=1),
     "publish": lambda registry: registry.publish("bad", event="progress", attempt=1),
     "next_seq": lambda registry: registry.next_seq("bad"),
@@ -64,3 +67,41 @@ def check_others_go_on(store: Store) -> None:
     job = registry.pick("b", owner="me")
     assert job is not None
     assert registry.complete(job.job_id, attempt=job.attempt).status == "completed"
+
+
+def check_passed_over(store: Store, write: Callable[[str], None], damage: str) -> None:
+    """In the way of others it would stop them all; so it is set aside, named, and comes back when it is mended."""
+    registry = Registry(store)
+    registry.register(prompt="p", agent="a", priority=1, job_id="bad")
+    registry.register(prompt="p", agent="a", job_id="good")
+    whole = new_row(store.get("bad"), None).record
+    write(SPOILT[damage])
+    job = registry.pick("a", owner="me")
+    assert job is not None
+    assert job.job_id == "good"
+    assert registry.pick("a", owner="me") is None
+    assert [job.job_id for job in registry.select(Query())] == ["good"]
+    (problem,) = store.problems()
+    assert "bad" in problem.file
+    write(whole)
+    assert [job.job_id for job in registry.select(Query())] == ["good", "bad"]
+    assert store.problems() == []
+    job = registry.pick("a", owner="me")
+    assert job is not None
+    assert job.job_id == "bad"
+
+
+def check_lease_passed_over(store: Store, write: Callable[[str], None], damage: str) -> None:
+    """Nobody can tell what becomes of it; what time has decided about others is done all the same."""
+    registry = Registry(store)
+    for job_id in ("bad", "lost"):
+        registry.register(prompt="p", agent="a", job_id=job_id)
+        assert store.claim(Request(label="a", owner="me", lease_seconds=1, job_id=job_id)) is not None
+    while not is_due(store.get("lost"), store.clock.now()):
+        time.sleep(0.05)
+    write(SPOILT[damage])
+    job = registry.pick("a", owner="me")
+    assert job is not None
+    assert (job.job_id, job.losses) == ("lost", 1)
+    assert store.due_in() != 0
+    assert len(store.problems()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,8 @@ from mam.stores.port import Query
 from mam.testing.conformance.base import registered
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mam.stores.port import Store
 
 STATUSES = {
@@ -27,6 +30,12 @@ SINCE_2 = {"holder00": "running", "behind00": "pending", "after000": "waiting"}
 
 SINCE_3 = {"session0": "running"}
 """What only version 3 could write: a job that the second generation of `tpu` holds."""
+
+
+def data_of(version: int, folder: Path) -> tuple[int, Path]:
+    """What an older version wrote: of this one or, where it was only passed through, of the last before it."""
+    written = max(known for known in range(1, version + 1) if (folder / f"version_{known}.sql").exists())
+    return written, folder / f"version_{written}.sql"
 
 
 def jobs_of(version: int) -> dict[str, str]:

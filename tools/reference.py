@@ -17,14 +17,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mam import config, errors
-from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS
+from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS, load
 from mam.agents import errors as agent_errors
-from mam.cli.agents import SUBVERBS
+from mam.cli.parser import Parser
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
-from mam.config_tables import COMMAND_KEYS
+from mam.config_tables import COMMAND, TABLES
 from mam.events.event import EVENTS
 from mam.jobs import status
-from mam.project import HARMLESS
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 98
@@ -46,23 +45,19 @@ ENVIRONMENT = {
     "MAM_ATTEMPT": "Its attempt. Stands in for `--attempt` where the job is the one of MAM_JOB_ID, and counts nowhere "
     "else.",
     "MAM_SOCKET": "The door of the worker that runs this process: its own job's verbs go through it, without a store.",
-    "MAM_DEFAULT_AGENT": "Wins over `default_agent`.",
-    "MAM_REQUIRE_ATTEMPT": "Wins over `require_attempt`; 1 or 0.",
-    "MAM_LOCK_WAIT_SECONDS": "Wins over `lock_wait_seconds`.",
-    "MAM_ON_IDLE": "Wins over `on_idle`; show or stop.",
     "MAM_AGENTS_DIR": "Where the directory of live sessions is, absolute; else `mam/agents` in XDG_STATE_HOME.",
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it. Stands in for "
     "AGENT, and with MAM_GENERATION for the session that `mam pick` claims for.",
-    "MAM_AGENT_PREFIX": "What is written before the names of sessions: `MAM` or `HOUMAO`.",
     "MAM_GENERATION": "The life of that session.",
-    "MQTT_BROKER": "The broker, host or host:port; MQTT_PORT, MQTT_TLS, MQTT_USERNAME, MQTT_CA_CERTS, MQTT_CERTFILE, "
-    "MQTT_KEYFILE and MQTT_CLIENT_ID_PREFIX say more about it. They win over `[broker]` of the settings.",
-    "MQTT_PASSWORD": "Its password; never printed, stored in a record or handed to an agent.",
+    "MQTT_PASSWORD": "The broker's password; never printed, stored in a record or handed to an agent.",
     "MAM_CONFIG": "The user's file. It must be there when it is named.",
     "PGHOST": "As for every PostgreSQL program: the server, when the address names none; PGPASSWORD likewise.",
     "PGHOSTADDR": "The same, by number.",
     "MAM_DEBUG": "1 shows the traceback of a bug in mam.",
+    "EDITOR": "What `mam config edit` opens.",
+    "VISUAL": "Wins over EDITOR.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
+    "CODEX_HOME": "Where Codex keeps its sessions, which are looked at for refused commands; `~/.codex` if unset.",
     "PATH": "Where agents, git and tmux are found; places in it that are not absolute are passed over.",
     "TMUX": "Whether `mam agents attach` is typed inside tmux already.",
     "TMUX_TMPDIR": "Where tmux keeps its sockets.",
@@ -71,18 +66,6 @@ ENVIRONMENT = {
     "XDG_RUNTIME_DIR": "The sockets of a worker's doors are in `mam` in it; a private temporary directory if unset.",
     "XDG_STATE_HOME": "`mam/trusted.json` in it says which project files are trusted, `mam/work` is where jobs have "
     "their fresh directories and worktrees; `~/.local/state` if unset.",
-}
-
-COMMAND_SENTENCES = {
-    "argv": "The program and its arguments. `{prompt}` is the job's prompt; `{brief}` is what the agent is told (`mam "
-    'brief`): the text, or with `prompt = "file"` the path of a file that holds it; `{job_id}` and `{workdir}` are '
-    "what they say.",
-    "prompt": "How the agent is told: by `argument` (the default; the last one, if `argv` has no place for it), by "
-    "`stdin`, or by a `file`.",
-    "success": "What counts as done, before artifacts and validation are looked at: `exit` code 0 (the default), only "
-    "what the agent `said` with `mam complete`, or the `artifacts` alone.",
-    "env": "Variables that are added to its environment.",
-    "retry_codes": "Exit codes after which it is tried again.",
 }
 
 EVENT_SENTENCES = {
@@ -142,9 +125,16 @@ def _verbs() -> str:
         parts.append(f"{title}: {links}\n")
     for verb in FIRST_VERBS + MORE_VERBS:
         parts.append(f"### mam {verb}\n\n```text\n{_help(verb)}```\n")
-        if verb == "agents":
-            parts.extend(f"#### mam agents {one}\n\n```text\n{_help(verb, one)}```\n" for one in SUBVERBS)
+        if verb != "admin":  # another name of a verb that is there already
+            parts.extend(f"#### mam {verb} {one}\n\n```text\n{_help(verb, one)}```\n" for one in second_words(verb))
     return "\n".join(parts)
+
+
+def second_words(verb: str) -> list[str]:
+    """What may stand behind a verb that has verbs of its own."""
+    parser = Parser(verb, "")
+    load(verb).add_arguments(parser)
+    return list(parser.subverbs)
 
 
 def _help(*verb: str) -> str:
@@ -200,36 +190,53 @@ def _exits() -> str:
 
 
 def _settings() -> str:
-    rows = ["| setting | default | meaning |", "|---|---|---|"]
-    for name, sentence in docstrings_of(config.Config).items():
-        default = getattr(config.Config(), name)
-        words: dict[object, str] = {None: "none", True: "`true`", False: "`false`"}
-        shown = "none" if default == {} else words.get(default, f"`{default}`")
-        rows.append(f"| `{name}` | {shown} | {sentence} |")
+    harmless = ", ".join(f"`{setting.name}`" for setting in config.SETTINGS if setting.harmless)
     return (
         "## Settings\n\nA flag wins over the environment, which wins over the user's file, which wins over the\n"
         "project's file, which wins over the default. The user's file is `~/.config/mam/config.toml`, the project's\n"
-        "the nearest `.mam/config.toml` upward. An unknown name is an error, so that a typo is never silent.\n\n"
+        "the nearest `.mam/config.toml` upward. An unknown name is an error, so that a typo is never silent.\n"
+        "`mam config list` shows every value and where it comes from.\n\n"
         "```toml\n"
         'default_agent = "claude-code"\nrequire_attempt = true\n\n'
         '[workdirs]\n"/home/me/src" = "~/work"\n\n'
         '[commands.my-agent]\nargv = ["my-agent", "--task-file", "{brief}"]\nprompt = "file"\n'
-        "```\n\n" + "\n".join(rows) + "\n\n" + _commands()
+        "```\n\n" + _keys("", config.SETTINGS) + f"\nOf a project's file that is not trusted only {harmless} count. "
+        "`mam trust` lets the\nrest count too, for as long as the file says the same.\n\n"
+        "An agent of your own is a table `[commands.NAME]`:\n\n"
+        + _keys("commands.NAME.", COMMAND)
+        + "".join(f"\nIn the table `[{name}]`:\n\n" + _keys(f"{name}.", table) for name, table in TABLES.items())
     )
 
 
-def _commands() -> str:
-    _same_names("commands", set(COMMAND_SENTENCES), set(COMMAND_KEYS))
-    harmless = ", ".join(f"`{name}`" for name in HARMLESS)
-    return (
-        f"Of a project's file that is not trusted only {harmless} count. `mam trust` lets the\n"
-        "rest count too, for as long as the file says the same.\n\n"
-        "An agent of your own is a table `[commands.NAME]`:\n\n" + _table("key", COMMAND_SENTENCES)
-    )
+def _keys(table: str, settings: tuple[config.Setting, ...]) -> str:
+    rows = ["| setting | default | variable | meaning |", "|---|---|---|---|"]
+    for setting in settings:
+        default = config.Config.field_defaults.get(setting.name) if not table else None
+        variable = f"`{setting.variable}`" if setting.variable else ""
+        rows.append(f"| `{table}{setting.name}` | {_shown(default)} | {variable} | {setting.meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _shown(default: object) -> str:
+    words: dict[object, str] = {None: "none", True: "`true`", False: "`false`"}
+    return "none" if default == {} else words.get(default, f"`{default}`")
+
+
+def key_names() -> list[str]:
+    """Every setting by the name that `mam config` knows it by."""
+    return [
+        f"{table}{setting.name}"
+        for table, settings in (*_all_settings(), ("commands.NAME.", COMMAND))
+        for setting in settings
+    ]
+
+
+def _all_settings() -> list[tuple[str, tuple[config.Setting, ...]]]:
+    return [("", config.SETTINGS), *((f"{name}.", table) for name, table in TABLES.items())]
 
 
 def docstrings_of(kind: type) -> dict[str, str]:
-    """The sentence under each field of a class, by the field's name or, in an enumeration, its value."""
+    """The sentence under each member of an enumeration, by its value."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
     found = {}
@@ -242,21 +249,26 @@ def docstrings_of(kind: type) -> dict[str, str]:
 
 
 def _field_name(field: ast.stmt) -> str | None:
-    if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-        return field.target.id
     if isinstance(field, ast.Assign) and isinstance(field.value, ast.Constant):
         return str(field.value.value)
     return None
 
 
 def _environment() -> str:
-    _same_names("the environment", set(ENVIRONMENT), environment_names())
-    return "## Environment\n\nAn empty variable counts as unset.\n\n" + _table("variable", ENVIRONMENT)
+    settings = {
+        str(setting.variable): f"Wins over the setting `{table}{setting.name}`."
+        for table, settings in _all_settings()
+        for setting in settings
+        if setting.variable and setting.variable not in ENVIRONMENT
+    }
+    _same_names("the environment", set(ENVIRONMENT) | set(settings), environment_names())
+    sentences = {**ENVIRONMENT, **settings}
+    return "## Environment\n\nAn empty variable counts as unset.\n\n" + _table("variable", sentences)
 
 
 def environment_names() -> set[str]:
-    """Every variable that the code reads."""
-    names: set[str] = set()
+    """Every variable that the code reads, by its name or by the tables of settings."""
+    names = {setting.variable for _, settings in _all_settings() for setting in settings if setting.variable}
     for text in _sources():
         names.update(re.findall(r"os\.environ(?:\.get\(|\[)\"(\w+)\"", text))
     return names

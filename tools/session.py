@@ -186,7 +186,7 @@ class Shell:
             f'(exit {self._code})\n{self.examples.real(line)}\ncode=$?\nprintf "%s\\n" '
             f'"$code" "${{MAM_JOB_ID-}}" "${{MAM_ATTEMPT-}}" >"{state}"'
         )
-        shown = _in_terminal(["sh", "-c", script], self._here, self._env)
+        shown = in_terminal(["sh", "-c", script], self._here, self._env)
         code, job, attempt = state.read_text().splitlines()
         self._code = int(code)
         if job:
@@ -195,7 +195,7 @@ class Shell:
         return self.examples.shown(plain)
 
 
-def _in_terminal(argv: list[str], here: Path, env: dict[str, str]) -> str:
+def in_terminal(argv: list[str], here: Path, env: dict[str, str]) -> str:
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
     shown = b""

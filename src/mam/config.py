@@ -12,33 +12,93 @@ from mam.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     Values = dict[str, Any]
 
 
 class Config(Frozen):
+    """The settings that count, by name; SETTINGS says what each of them means."""
+
     store: str | None = None
-    """Where the jobs are when neither a flag nor MAM_STORE says so; absolute, or beginning with ~."""
     default_agent: str | None = None
-    """Who gets a job registered without --agent."""
     require_attempt: bool = False
-    """Whether a write to a running job must name its attempt."""
     lock_wait_seconds: float = 10.0
-    """How long to wait for a store that somebody else has locked."""
     max_depth: int = 3
-    """How deep jobs may register jobs below them; 0 is not at all."""
     on_idle: str = "show"
-    """What a worker does about a silent agent: `show` it, or `stop` it."""
+    on_limit: str = "wait"
+    agent_prefix: str = "MAM"
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
-    """Where the directories of other hosts are on this one: the beginning of a path there, and its place here."""
     commands: dict[str, Values] = {}  # noqa: RUF012
-    """The user's own agents by name: `argv`, `prompt`, `success`, `env`, `retry_codes`."""
     broker: Values = {}  # noqa: RUF012
-    """Where events are sent: `host`, `port`, `tls`, `username`, `password_file`, `ca_certs`, `certfile`, `keyfile`,
-    `client_id_prefix`, `insecure`. Taken whole from one file, so that no password goes to another file's host."""
 
 
+class Setting(Frozen):
+    """One line of the table of settings, for whoever reads, writes, checks or explains them."""
+
+    name: str
+    kind: type
+    meaning: str
+    variable: str | None = None
+    """The environment variable that wins over every file."""
+    choices: tuple[str, ...] = ()
+    limits: tuple[float, float] | None = None
+    harmless: bool = False
+    """Whether a project's file may say it without being trusted."""
+
+
+SETTINGS = (
+    Setting(
+        name="store", kind=str, variable="MAM_STORE",
+        meaning="Where the jobs are when neither a flag nor MAM_STORE says so; absolute, or beginning with ~.",
+    ),
+    Setting(
+        name="default_agent", kind=str, variable="MAM_DEFAULT_AGENT",
+        meaning="Who gets a job registered without --agent.",
+    ),
+    Setting(
+        name="require_attempt", kind=bool, variable="MAM_REQUIRE_ATTEMPT", harmless=True,
+        meaning="Whether a write to a running job must name its attempt.",
+    ),
+    Setting(
+        name="lock_wait_seconds", kind=float, variable="MAM_LOCK_WAIT_SECONDS", limits=(0, 3600), harmless=True,
+        meaning="How long to wait for a store that somebody else has locked.",
+    ),
+    Setting(
+        name="max_depth", kind=int, limits=(0, 100),
+        meaning="How deep jobs may register jobs below them; 0 is not at all.",
+    ),
+    Setting(
+        name="on_idle", kind=str, variable="MAM_ON_IDLE", choices=("show", "stop"), harmless=True,
+        meaning="What a worker does about a silent agent: `show` it, or `stop` it.",
+    ),
+    Setting(
+        name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "fail"), harmless=True,
+        meaning="What a worker does at an agent's usage limit: `wait` for its end and go on, or `fail` the job.",
+    ),
+    Setting(
+        name="agent_prefix", kind=str, variable="MAM_AGENT_PREFIX", choices=("MAM", "HOUMAO", ""),
+        meaning="What is written before the names of live sessions.",
+    ),
+    Setting(
+        name="workdirs", kind=dict,
+        meaning="Where the directories of other hosts are on this one: the beginning of a path there, and its place "
+        "here.",
+    ),
+    Setting(
+        name="commands", kind=dict,
+        meaning="Your own agents, a table `[commands.NAME]` for each.",
+    ),
+    Setting(
+        name="broker", kind=dict,
+        meaning="Where events are sent. Taken whole from one file, so that no password goes to another file's host.",
+    ),
+)  # fmt: skip
+"""Every key. What stands in the tables `commands` and `broker` is in config_tables.py."""
+
+KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
+         list: "a list"}  # fmt: skip
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _TABLES = ("workdirs", "commands")
 
@@ -47,7 +107,7 @@ def load_config() -> Config:
     """The settings that count here. MAM_STORE stays out: the workspace says why it won."""
     from mam.project import project_values
 
-    user, project = _from_user(), project_values()
+    user, project = user_values(), project_values()
     merged = {**project, **user, **_from_environment()}
     for table in _TABLES:
         if table in project and table in user:
@@ -63,7 +123,8 @@ def config_file() -> str:
     return os.path.join(base, "mam", "config.toml")
 
 
-def _from_user() -> Values:
+def user_values() -> Values:
+    """What the user's own file says."""
     file = config_file()
     try:
         found = os.stat(file)
@@ -89,30 +150,52 @@ def _content(file: str) -> bytes:
 
 def _from_environment() -> Values:
     values: Values = {}
-    agent = os.environ.get("MAM_DEFAULT_AGENT")
-    if agent:
-        values["default_agent"] = agent
-    attempt = os.environ.get("MAM_REQUIRE_ATTEMPT")
-    if attempt:
-        if attempt.lower() not in _WORDS:
-            raise BadInput(why="MAM_REQUIRE_ATTEMPT must be 1 or 0")
-        values["require_attempt"] = _WORDS[attempt.lower()]
-    wait = os.environ.get("MAM_LOCK_WAIT_SECONDS")
-    if wait:
-        values["lock_wait_seconds"] = _wait_seconds(wait)
-    idle = os.environ.get("MAM_ON_IDLE")
-    if idle:
-        if idle not in ("show", "stop"):
-            raise BadInput(why="MAM_ON_IDLE must be show or stop")
-        values["on_idle"] = idle
+    for setting in SETTINGS:
+        text = said_by_environment(setting)
+        if text is not None and setting.name != "store":
+            values[setting.name] = value_from_text(setting, text, str(setting.variable))
     return values
 
 
-def _wait_seconds(text: str) -> float:
+def said_by_environment(setting: Setting) -> str | None:
+    """An empty variable counts as unset, except where nothing is one of the choices."""
+    text = None if setting.variable is None else os.environ.get(setting.variable)
+    return text if text or (text is not None and "" in setting.choices) else None
+
+
+def value_from_text(setting: Setting, text: str, by: str) -> Any:
+    """What somebody wrote outside of a file, as a file would hold it; `by` is who is named when it is wrong."""
+    parse: dict[type, Callable[[str], Any]] = {bool: _as_flag, float: _as_number, int: int}
     try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 3600:
-        raise BadInput(why="MAM_LOCK_WAIT_SECONDS must be a number of seconds between 0 and 3600")
-    return seconds
+        value = parse.get(setting.kind, str)(text)
+    except (ValueError, KeyError):
+        value = None
+    problem = problem_with(setting, value)
+    if problem is not None:
+        raise BadInput(why=f"{by} {problem}")
+    return value
+
+
+def problem_with(setting: Setting, value: object) -> str | None:
+    """`must be …`, when the value is not one that the setting may have."""
+    kinds = (int, float) if setting.kind is float else (setting.kind,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and setting.kind is not bool):
+        return f"must be {KINDS[setting.kind]}{_between(setting)}"
+    if setting.limits is not None and not setting.limits[0] <= value <= setting.limits[1]:  # type: ignore[operator]
+        return f"must be {KINDS[setting.kind]}{_between(setting)}"
+    if setting.choices and value not in setting.choices:
+        return "must be " + " or ".join(f'"{choice}"' for choice in setting.choices)
+    return None
+
+
+def _between(setting: Setting) -> str:
+    return "" if setting.limits is None else f" between {setting.limits[0]:g} and {setting.limits[1]:g}"
+
+
+def _as_flag(text: str) -> bool:
+    return _WORDS[text.lower()]
+
+
+def _as_number(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() and text.strip().isdigit() else number

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
 
     from mam.config import Values
 
-KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "store": ((str,), "a text"),
-    "default_agent": ((str,), "a text"),
-    "require_attempt": ((bool,), "true or false"),
-    "lock_wait_seconds": ((int, float), "a number"),
-    "max_depth": ((int,), "a whole number"),
-    "on_idle": ((str,), "a text"),
-    "workdirs": ((dict,), "a table"),
-    "commands": ((dict,), "a table of tables"),
-    "broker": ((dict,), "a table"),
-}
-
 
 def read_values(cache: str, key: list[object], file: str, content: Callable[[], bytes]) -> Values:
     """What the file says; `key` changes whenever that could change."""
@@ -51,17 +39,14 @@ def parsed(content: bytes, file: str) -> Values:
 
 
 def checked(values: Values, file: str) -> Values:
-    check_names(values, KINDS, "a setting", file)
+    from mam.config import SETTINGS, problem_with
+
+    known = {setting.name: setting for setting in SETTINGS}
+    check_names(values, known, "a setting", file)
     for name, value in values.items():
-        kinds, wanted = KINDS[name]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise BadConfig(file=file, problem=f"{name} must be {wanted}")
-    if not 0 <= values.get("lock_wait_seconds", 0) <= 3600:
-        raise BadConfig(file=file, problem="lock_wait_seconds must be between 0 and 3600")
-    if not 0 <= values.get("max_depth", 0) <= 100:
-        raise BadConfig(file=file, problem="max_depth must be between 0 and 100")
-    if values.get("on_idle", "show") not in ("show", "stop"):
-        raise BadConfig(file=file, problem='on_idle must be "show" or "stop"')
+        problem = problem_with(known[name], value)
+        if problem is not None:
+            raise BadConfig(file=file, problem=f"{name} {problem}")
     store = values.get("store", "/")
     if not (store.startswith(("/", "~")) or "://" in store):
         raise BadConfig(file=file, problem="store must be an absolute path, since this file counts everywhere")
@@ -88,9 +73,13 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {found[0]}?)" if found else f"; there are {', '.join(known)}"
 
 
-def _cache_file(name: str) -> str:
+def cache_directory() -> str:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "mam", name)
+    return os.path.join(base, "mam")
+
+
+def _cache_file(name: str) -> str:
+    return os.path.join(cache_directory(), name)
 
 
 def _read_cache(name: str, key: list[object]) -> Values | None:

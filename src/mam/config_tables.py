@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.config import Setting, problem_with
 from mam.config_file import check_names
 from mam.errors import BadConfig
 
@@ -9,15 +10,55 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMAND_KEYS = ("argv", "prompt", "success", "env", "retry_codes")
 PROMPT_WAYS = ("argument", "stdin", "file")
 SUCCESS_RULES = ("exit", "said", "artifacts")
-BROKER_KEYS = {
-    "host": str, "port": int, "tls": bool, "username": str, "password_file": str, "ca_certs": str, "certfile": str,
-    "keyfile": str, "client_id_prefix": str, "insecure": bool,
-}  # fmt: skip
-"""A password has a file of its own, since settings are copied into a cache."""
-_KIND_NAMES = {str: "a text", int: "a number", bool: "true or false"}
+
+COMMAND = (
+    Setting(
+        name="argv", kind=list,
+        meaning="The program and its arguments. `{prompt}` is the job's prompt; `{brief}` is what the agent is told "
+        '(`mam brief`): the text, or with `prompt = "file"` the path of a file that holds it; `{job_id}` and '
+        "`{workdir}` are what they say.",
+    ),
+    Setting(
+        name="prompt", kind=str, choices=PROMPT_WAYS,
+        meaning="How the agent is told: by `argument` (the default; the last one, if `argv` has no place for it), by "
+        "`stdin`, or by a `file`.",
+    ),
+    Setting(
+        name="success", kind=str, choices=SUCCESS_RULES,
+        meaning="What counts as done, before artifacts and validation are looked at: `exit` code 0 (the default), "
+        "only what the agent `said` with `mam complete`, or the `artifacts` alone.",
+    ),
+    Setting(name="env", kind=dict, meaning="Variables that are added to its environment."),
+    Setting(name="retry_codes", kind=list, meaning="Exit codes after which it is tried again."),
+)  # fmt: skip
+"""What a table `[commands.NAME]` may say."""
+
+BROKER = (
+    Setting(name="host", kind=str, variable="MQTT_BROKER", meaning="Its name or address, also as host:port."),
+    Setting(name="port", kind=int, variable="MQTT_PORT", limits=(1, 65535), meaning="1883, or 8883 with TLS."),
+    Setting(name="tls", kind=bool, variable="MQTT_TLS", meaning="Whether to talk to it over TLS."),
+    Setting(name="username", kind=str, variable="MQTT_USERNAME", meaning="Who logs in there."),
+    Setting(
+        name="password_file", kind=str,
+        meaning="A file of yours alone (0600) that holds the password; MQTT_PASSWORD wins over it.",
+    ),
+    Setting(name="ca_certs", kind=str, variable="MQTT_CA_CERTS", meaning="Whose word about its certificate counts."),
+    Setting(name="certfile", kind=str, variable="MQTT_CERTFILE", meaning="Your own certificate, if it asks for one."),
+    Setting(name="keyfile", kind=str, variable="MQTT_KEYFILE", meaning="The key of that certificate."),
+    Setting(
+        name="client_id_prefix", kind=str, variable="MQTT_CLIENT_ID_PREFIX",
+        meaning="What the names begin with by which mam is known there; `mam` if unset.",
+    ),
+    Setting(
+        name="insecure", kind=bool, variable="MAM_INSECURE_BROKER",
+        meaning="Whether a broker on another host may do without TLS.",
+    ),
+)  # fmt: skip
+"""What the table `[broker]` may say. A password has a file of its own, since settings are copied into a cache."""
+TABLES = {"broker": BROKER}
+"""Tables of fixed names, each with what it may say. `mam config`, the reference and the checks go by this."""
 BUILT_IN = ("shell", "human")
 """Agents whose meaning must be the same for everybody."""
 
@@ -32,11 +73,18 @@ def check_workdirs(table: dict[str, object], file: str) -> None:
             raise BadConfig(file=file, problem=f"workdirs: the place of {there!a} must be an absolute path")
 
 
+def check_table(name: str, table: dict[str, object], file: str) -> None:
+    """One of TABLES: only names that it has, and values of their kinds."""
+    known = {setting.name: setting for setting in TABLES[name]}
+    check_names(table, known, f"a setting of {name}", file)
+    for key, value in table.items():
+        problem = problem_with(known[key], value)
+        if problem is not None:
+            raise BadConfig(file=file, problem=f"{name}: {key} {problem}")
+
+
 def check_broker(table: dict[str, object], file: str) -> None:
-    check_names(table, BROKER_KEYS, "a setting of broker", file)
-    for name, value in table.items():
-        if type(value) is not BROKER_KEYS[name]:
-            raise BadConfig(file=file, problem=f"broker: {name} must be {_KIND_NAMES[BROKER_KEYS[name]]}")
+    check_table("broker", table, file)
     for name in ("password_file", "ca_certs", "certfile", "keyfile"):
         if not str(table.get(name, "/")).startswith(("/", "~")):
             raise BadConfig(file=file, problem=f"broker: {name} must be an absolute path")
@@ -50,7 +98,7 @@ def check_command(name: str, table: object, file: str) -> None:
         raise BadConfig(file=file, problem=f"commands: {name} is built in; choose another name")
     if not isinstance(table, dict):
         raise BadConfig(file=file, problem=f"commands.{name} must be a table")
-    check_names(table, COMMAND_KEYS, f"a setting of commands.{name}", file)
+    check_names(table, [setting.name for setting in COMMAND], f"a setting of commands.{name}", file)
     _Command(name, file).check(table)
 
 

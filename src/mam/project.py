@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 NAME = ".mam/config.toml"
 SIZE_LIMIT = 1 << 20
-HARMLESS = ("require_attempt", "lock_wait_seconds", "on_idle")
 
 _NOT_A_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
 
@@ -51,10 +50,12 @@ def project_values() -> Values:
     found = find_project_file()
     if found is None:
         return {}
+    from mam.config import SETTINGS
     from mam.trust import is_trusted
 
     values = found.values
-    ignored = [] if is_trusted(found.path, found.digest) else [name for name in values if name not in HARMLESS]
+    harmless = {setting.name for setting in SETTINGS if setting.harmless}
+    ignored = [] if is_trusted(found.path, found.digest) else [name for name in values if name not in harmless]
     if ignored:
         names, do = ", ".join(ignored), "does" if len(ignored) == 1 else "do"
         _tell(f"{found.path} is not trusted, so its {names} {do} not count; `mam trust` changes that")

@@ -11,6 +11,7 @@ import stat
 
 from mam.errors import BadInput, StoreMissing, StoreUnavailable
 from mam.frozen import Frozen
+from mam.state import remember_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def open_located(located: Located, config: Config) -> Registry:
     from mam.registry import Registry
 
     store = open_store(located, config)
+    remember_store(store.address)
     return Registry(store, AuditLog(located.logs_dir), require_attempt=config.require_attempt)
 
 

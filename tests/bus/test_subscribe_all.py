@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import select
 import signal
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bus.following import ended, numbers, until_prints
+from tests.bus.following import LONGEST, ended, numbers, until_prints
 
 if TYPE_CHECKING:
     import subprocess
@@ -46,12 +47,22 @@ def end(process: subprocess.Popen[bytes], how: signal.Signals) -> list[tuple[str
     return numbers(out)
 
 
+def until_noted(mam: Mam, job: str) -> None:
+    """A line is printed before it is noted, so that one who is killed between the two tells it once more."""
+    file = mam.here / ".mam" / "delegate_job_logs" / job / "events.ndjson"
+    ends = time.monotonic() + LONGEST
+    while b'"received"' not in file.read_bytes():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_what_came_while_nobody_listened_is_told_by_the_next(either: Mam, how: signal.Signals) -> None:
     job = either.register("x")
     first = listening(either)
     either("publish", job, "progress", "--detail", "one")
     until_prints(first, job)
+    until_noted(either, job)
     end(first, how)
     either("publish", job, "progress", "--detail", "two")
     late = either.register("y")

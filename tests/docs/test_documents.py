@@ -8,11 +8,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.reference import docstrings_of, environment_names, error_classes, line_names, sentence_of
+from tools.reference import (
+    docstrings_of,
+    environment_names,
+    error_classes,
+    key_names,
+    line_names,
+    second_words,
+    sentence_of,
+)
 
 from mam.__main__ import VERBS
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
-from mam.config import Config
+from mam.config import SETTINGS, Config
 from mam.errors import MamError
 from mam.events.event import EVENTS
 from mam.jobs.status import MOVES, Status
@@ -20,7 +28,7 @@ from mam.jobs.status import MOVES, Status
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -68,6 +76,8 @@ def test_the_check_names_what_is_out_of_date(
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_documented(verb: str) -> None:
     assert f"### mam {verb}\n\n```text\nusage: mam {verb} " in _read("docs/reference.md")
+    for word in second_words(verb) if verb != "admin" else ():
+        assert f"#### mam {verb} {word}\n\n```text\nusage: mam {verb} {word} " in _read("docs/reference.md")
 
 
 def test_the_readme_shows_the_verbs_of_every_day() -> None:
@@ -87,7 +97,7 @@ def test_every_error_is_documented(kind: type[MamError]) -> None:
 @pytest.mark.parametrize(
     ("heading", "names"),
     [
-        ("## Settings", Config.field_names),
+        ("## Settings", key_names()),
         ("## Environment", environment_names()),
         ("## Statuses", list(Status)),
         ("## Events", EVENTS),
@@ -95,9 +105,14 @@ def test_every_error_is_documented(kind: type[MamError]) -> None:
     ],
 )
 def test_every_name_is_documented(heading: str, names: list[str]) -> None:
-    documented = {row[0].strip("`") for row in _rows(_read("docs/reference.md"), heading)}
+    section = _read("docs/reference.md").partition(heading)[2].partition("\n## ")[0]
+    documented = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
 
     assert set(names) <= documented
+
+
+def test_the_table_of_settings_has_every_setting() -> None:
+    assert tuple(setting.name for setting in SETTINGS) == Config.field_names
 
 
 def test_every_status_has_its_sentence() -> None:

@@ -82,32 +82,45 @@ def test_what_is_written_and_not_yet_synced_is_not_read(place: Place, follower: 
         locked_by_another(place, follower.numbers)
 
 
-def beside(place: Place, first: int, offset: int) -> None:
-    write_mark(str(place.path / ".store"), Mark(first=first, offset=offset, directory_ns=-1))
+def beside(mark: Path, first: int, offset: int) -> None:
+    write_mark(str(mark.parent), Mark(first=first, offset=offset, directory_ns=-1))
+
+
+def spoil(mark: Path, how: str, end: int) -> None:
+    match how:
+        case "empty":
+            mark.write_bytes(b"")
+        case "noise":
+            mark.write_bytes(os.urandom(96))
+        case "changed":
+            mark.write_bytes(mark.read_bytes().replace(b"1", b"7", 1))
+        case "old":
+            beside(mark, 1, 10)
+        case "ahead":
+            beside(mark, 1, end + 1000)
+        case "another's":
+            beside(mark, 99, end)
+        case _:
+            mark.unlink()
+            replace(mark, how)
+
+
+def replace(mark: Path, how: str) -> None:
+    if how == "a link":
+        mark.symlink_to("/dev/zero")
+    elif how == "a pipe":
+        os.mkfifo(mark)
+    elif how == "a directory":
+        mark.mkdir()
 
 
 @pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda place, _end: mark_of(place).unlink(),
-        lambda place, _end: mark_of(place).write_bytes(b""),
-        lambda place, _end: mark_of(place).write_bytes(os.urandom(96)),
-        lambda place, _end: mark_of(place).write_bytes(mark_of(place).read_bytes().replace(b"1", b"7", 1)),
-        lambda place, _end: beside(place, 1, 10),
-        lambda place, end: beside(place, 1, end + 1000),
-        lambda place, end: beside(place, 99, end),
-        lambda place, _end: (mark_of(place).unlink(), mark_of(place).symlink_to("/dev/zero")),
-        lambda place, _end: (mark_of(place).unlink(), os.mkfifo(mark_of(place))),
-        lambda place, _end: (mark_of(place).unlink(), mark_of(place).mkdir()),
-    ],
-    ids=["gone", "empty", "noise", "changed", "old", "ahead", "another's", "a link", "a pipe", "a directory"],
+    "how", ["gone", "empty", "noise", "changed", "old", "ahead", "another's", "a link", "a pipe", "a directory"]
 )
-def test_a_mark_that_is_not_right_is_not_believed(
-    place: Place, follower: Follower, spoil: Callable[[Place, int], object]
-) -> None:
+def test_a_mark_that_is_not_right_is_not_believed(place: Place, follower: Follower, how: str) -> None:
     registry = place.open()
     registry.register(prompt="y", agent="codex")
-    spoil(place, os.path.getsize(place.path / ".store" / "journal.log"))
+    spoil(mark_of(place), how, os.path.getsize(place.path / ".store" / "journal.log"))
 
     assert follower.numbers() == [2]
     registry.register(prompt="z", agent="codex")

@@ -10,7 +10,7 @@ import pytest
 from mam.stores.postgres import schema as schemas
 from mam.stores.postgres.store import PostgresStore
 from tests.cli.command import Mam
-from tests.upgrades import check_everything_is_there, check_work_goes_on
+from tests.upgrades import check_everything_is_there, check_work_goes_on, data_of
 
 HERE = Path(__file__).parent
 
@@ -26,9 +26,11 @@ def old(database: str, version: int) -> str:
     folder = Path(schemas.__file__).parent
     with psycopg.connect(database, autocommit=True, options="-c search_path=mam") as connection:
         connection.execute("CREATE SCHEMA mam")
-        for name in schemas.SCHEMAS[:version]:
-            connection.execute((folder / name).read_bytes())
-        connection.execute((HERE / f"version_{version}.sql").read_bytes())
+        written, data = data_of(version, HERE)
+        steps = [folder / name for name in schemas.SCHEMAS]
+        for step in (*steps[:written], data, *steps[written:version]):
+            connection.execute(step.read_bytes())
+        connection.execute("UPDATE store SET version = %s", (version,))
     return database
 
 
@@ -48,12 +50,16 @@ def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: str, ver
 
 def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str, version: int) -> None:
     with psycopg.connect(old, autocommit=True) as connection:
-        # Somebody's own, in the way of the last step of all.
-        connection.execute("CREATE TABLE public.x (a text); CREATE INDEX archive_chain ON public.x (a)")
-        connection.execute("ALTER TABLE public.x SET SCHEMA mam")
-        mam("init", "--store", old).failed(9, "archive_chain")
+        # Somebody's own, in the way of the last step of all; version 1 has no such table, and stops one step earlier.
+        way, back = "ADD COLUMN probe text", "DROP COLUMN probe"
+        table, named = "pause", "probe"
+        if version == 1:
+            way, back = "RENAME CONSTRAINT job_status_check TO other", "RENAME CONSTRAINT other TO job_status_check"
+            table, named = "job", "job_status_check"
+        connection.execute(f"ALTER TABLE mam.{table} {way}")
+        mam("init", "--store", old).failed(9, named)
         assert connection.execute("SELECT version FROM mam.store").fetchall() == [(version,)]
-        connection.execute("DROP TABLE mam.x")
+        connection.execute(f"ALTER TABLE mam.{table} {back}")
     assert mam("init", "--store", old).code == 0
     store = PostgresStore(old)
     check_everything_is_there(store, version)

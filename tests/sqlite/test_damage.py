@@ -5,7 +5,15 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from tests.damage import SPOILT, VERBS, check_others_go_on, check_spoilt_record
+from tests.damage import (
+    SPOILT,
+    VERBS,
+    Check,
+    check_lease_passed_over,
+    check_others_go_on,
+    check_passed_over,
+    check_spoilt_record,
+)
 from tests.sqlite.conftest import Place
 
 
@@ -20,3 +28,14 @@ def test_a_record_that_was_spoilt_is_told_in_one_line(place: Place, damage: str,
     database.close()
     check_spoilt_record(registry.store, damage, verb)
     check_others_go_on(registry.store)
+
+
+@pytest.mark.parametrize("check", [check_passed_over, check_lease_passed_over])
+@pytest.mark.parametrize("damage", SPOILT)
+def test_a_row_that_was_spoilt_is_in_nobodys_way(place: Place, damage: str, check: Check) -> None:
+    def write(record: str) -> None:
+        database = apsw.Connection(str(place.path))
+        database.execute("UPDATE job SET record = ? WHERE job_id = 'bad'", (record,))
+        database.close()
+
+    check(place.open().store, write, damage)

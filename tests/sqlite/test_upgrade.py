@@ -12,7 +12,7 @@ from mam.stores.sqlite import database as databases
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tests.cli.command import Mam
 from tests.faults.killing import at_writes, kill_points
-from tests.upgrades import check_everything_is_there, check_work_goes_on
+from tests.upgrades import check_everything_is_there, check_work_goes_on, data_of
 
 HERE = Path(__file__).parent
 
@@ -21,8 +21,13 @@ def old_database(path: Path, version: int) -> None:
     database = apsw.Connection(str(path))
     folder = Path(databases.__file__).parent
     schemas = [(folder / name).read_text(encoding="utf-8") for name in databases.SCHEMAS[:version]]
-    data = (HERE / f"version_{version}.sql").read_text(encoding="utf-8")
-    for script in ("PRAGMA journal_mode = WAL", *schemas, data):
+    written, data = data_of(version, HERE)
+    for script in (
+        "PRAGMA journal_mode = WAL",
+        *schemas[:written],
+        data.read_text(encoding="utf-8"),
+        *schemas[written:],
+    ):
         database.execute(script).fetchall()
     database.execute(f"PRAGMA application_id = {databases.APPLICATION}; PRAGMA user_version = {version}")
     database.close()

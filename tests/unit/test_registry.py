@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -61,7 +61,7 @@ def registry(clock: FakeClock, listener: Listener) -> Registry:
     return Registry(MemoryStore(clock), listener)
 
 
-def _register(registry: Registry, job_id: str | None = None, **choices: object) -> str:
+def _register(registry: Registry, job_id: str | None = None, **choices: Any) -> str:
     return registry.register(prompt="p", agent="codex", label=LABEL, job_id=job_id, **choices).job.job_id
 
 

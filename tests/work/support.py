@@ -9,7 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from mam.machine.processes import ProcessId, identify, is_alive
-from mam.work.messages import Ended
+from mam.work.messages import Ended, Failed
+from mam.work.output import read
 from mam.work.runner import Plan
 
 if TYPE_CHECKING:
@@ -71,6 +72,21 @@ def finish(run: Run) -> Ended:
         last = message
     assert isinstance(last, Ended), last
     return last
+
+
+def text_in(directory: str) -> str:
+    """What an output log holds."""
+    return b"".join(read(directory)).decode()
+
+
+def failure(run: Run) -> str:
+    """Why it did not start, which is all that such a run says."""
+    first, second = run.wait(PATIENCE), run.wait(0)
+    assert isinstance(first, Failed), first
+    assert second is None
+    assert run.ended == first
+    assert "\n" not in first.reason
+    return first.reason
 
 
 def await_gone(processes: Iterable[ProcessId]) -> None:

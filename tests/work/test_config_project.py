@@ -165,7 +165,7 @@ def refused(inside: Mam, text: str) -> str:
         ('[workdirs]\n"/a/../b" = "/x"', "absolute"),
         ('[workdirs]\n"/a" = "relative"', "absolute"),
         ('[workdirs]\n"/a" = 1', "absolute"),
-        ("commands = []", "table of tables"),
+        ("commands = []", "must be a table"),
         ("[commands]\nx = 1", "commands.x must be a table"),
         ('[commands.shell]\nargv = ["x"]', "built in"),
         ('[commands."a b"]\nargv = ["x"]', "not a name"),

@@ -1,11 +1,9 @@
-"""One run: what the agent is given, what comes out, and every way in which it cannot start."""
+"""One run: what the agent is given, how it ends, and what becomes of it when nobody looks after it."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -13,29 +11,26 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.machine.processes import is_alive
-from mam.work.messages import Ended, Failed, Output, Started
+from mam.work.messages import Ended, Output, Started
 from mam.work.output import read
 from mam.work.runner import Guardian, Plan
-from tests.work.support import ENV, PATIENCE, await_gone, await_that, descriptors, finish, python, shell
+from tests.work.support import (
+    ENV,
+    PATIENCE,
+    await_gone,
+    await_that,
+    descriptors,
+    failure,
+    finish,
+    python,
+    shell,
+    text_in,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mam.work.runner import Run
     from tests.work.support import Roll
-
-
-def text_in(directory: str) -> str:
-    return b"".join(read(directory)).decode()
-
-
-def failure(run: Run) -> str:
-    first, second = run.wait(PATIENCE), run.wait(0)
-    assert isinstance(first, Failed), first
-    assert second is None
-    assert run.ended == first
-    assert "\n" not in first.reason
-    return first.reason
 
 
 class TestTheAgentIsGiven:
@@ -188,261 +183,6 @@ class TestItsEnd:
         assert signs[1].stdout - signs[0].stdout >= 1000
         run.stop(0, "seen")
         assert finish(run).tree_ended_because == "seen"
-
-
-class TestOutput:
-    def test_bytes_that_are_no_text(self, guardian: Guardian, log: str) -> None:
-        ended = finish(guardian.start(shell(r"printf '\377\033[2Jx\0\n'"), log))
-        assert ended.stdout_tail == "\ufffd\x1b[2Jx\0\n"
-        assert b"".join(read(log)) == b"\xff\x1b[2Jx\0\n"
-
-    def test_the_tail_is_the_end_and_whole_characters(self, guardian: Guardian, log: str) -> None:
-        script = "import sys; sys.stdout.reconfigure(encoding='utf-8'); print('ä' * 100_000, end='z')"
-        ended = finish(guardian.start(python(script), log))
-        assert ended.stdout_bytes == 200_001
-        assert ended.stdout_tail == "ä" * (((64 << 10) - 1) // 2) + "z"
-
-    def test_much_more_than_the_log_may_hold(self, guardian: Guardian, log: str) -> None:
-        size = 64 << 20
-        run = guardian.start(shell(f"echo first; head -c {size} /dev/zero; echo last", log_limit=1 << 20), log)
-        ended = finish(run)
-        assert (ended.exit_code, ended.stdout_bytes, ended.lost_bytes) == (0, size + 11, 0)
-        kept = b"".join(read(log))
-        assert kept.startswith(b"first\n")
-        assert kept.endswith(b"last\n")
-        assert b"bytes of output were left out here]" in kept
-        assert sum(entry.stat().st_size for entry in os.scandir(log)) <= 1 << 20
-
-    def test_an_agent_that_closes_its_output_goes_on(self, guardian: Guardian, log: str, roll: Roll) -> None:
-        script = "exec >&- 2>&-; echo $$ > $1; exec sleep 1000"
-        run = guardian.start(shell(script, roll.path), log)
-        [agent] = roll.call(1)
-        assert isinstance(run.wait(PATIENCE), Started)
-        assert run.wait(0.1) is None  # the closed pipes are not taken for its end
-        assert is_alive(agent)
-        run.stop(0, "over")
-        assert finish(run).signal == signal.SIGKILL
-
-    def test_a_stranger_that_holds_the_pipe_open_delays_nothing(
-        self, guardian: Guardian, log: str, tmp_path: Path
-    ) -> None:
-        """The agent hands its stdout to this very test, which is not in its tree."""
-        path = str(tmp_path / "s")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
-            receiver.bind(path)
-            script = (
-                "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.connect(sys.argv[1]);"
-                "print('before', flush=True); socket.send_fds(s, [b'x'], [1])"
-            )
-            run = guardian.start(python(script, path), log)
-            _, [held], _, _ = socket.recv_fds(receiver, 1, 1)
-            try:
-                ended = finish(run)
-                assert (ended.exit_code, ended.stdout_tail) == (0, "before\n")
-                with pytest.raises(BrokenPipeError):
-                    os.write(held, b"late")
-            finally:
-                os.close(held)
-
-    def test_a_full_disk_does_not_stop_the_agent(self, guardian: Guardian, small_disk: Path) -> None:
-        plan = shell("head -c 8388608 /dev/zero; echo end", log_limit=64 << 20)
-        ended = finish(guardian.start(plan, str(small_disk / "log")))
-        assert (ended.exit_code, ended.stdout_bytes) == (0, (8 << 20) + 4)
-        assert ended.lost_bytes >= 7 << 20
-        assert ended.log_problem == "No space left on device"
-        assert ended.stdout_tail.endswith("end\n")
-
-    @pytest.mark.parametrize("kind", ["missing", "link", "file"])
-    def test_a_log_that_cannot_be_made_is_a_loss_and_no_obstacle(
-        self, guardian: Guardian, tmp_path: Path, kind: str
-    ) -> None:
-        place = tmp_path / "log"
-        elsewhere = tmp_path / "elsewhere"
-        elsewhere.mkdir()
-        if kind == "missing":
-            place = tmp_path / "not" / "there"
-        elif kind == "link":
-            place.symlink_to(elsewhere)
-        else:
-            place.write_text("mine")
-        ended = finish(guardian.start(shell("echo hello"), str(place)))
-        assert (ended.exit_code, ended.stdout_tail, ended.lost_bytes) == (0, "hello\n", 6)
-        assert ended.log_problem
-        assert list(elsewhere.iterdir()) == []
-
-
-class TestTee:
-    def test_stdout_comes_to_the_worker_byte_for_byte(self, guardian: Guardian, log: str) -> None:
-        data = os.urandom(8 << 20)
-        run = guardian.start(Plan(argv=("cat",), env=ENV, cwd="/", stdin=data, tee=True), log)
-        with run:
-            assert run.tee is not None
-            got = bytearray()
-            while part := os.read(run.tee, 1 << 16):
-                got += part
-            assert bytes(got) == data
-            assert finish(run).stdout_bytes == len(data)
-
-    def test_a_worker_that_does_not_read_is_cut_off_and_the_run_ends(self, guardian: Guardian, log: str) -> None:
-        size = 16 << 20
-        with guardian.start(shell(f"head -c {size} /dev/zero", tee=True, tee_patience=0.2), log) as run:
-            ended = finish(run)
-            assert (ended.exit_code, ended.stdout_bytes) == (0, size)
-            assert run.tee is not None
-            taken = 0
-            while part := os.read(run.tee, 1 << 20):
-                taken += len(part)
-            assert 0 < taken < size
-        assert len(b"".join(read(log))) == size
-
-    def test_a_slow_worker_slows_the_agent_down_and_gets_all(self, guardian: Guardian, log: str, roll: Roll) -> None:
-        size = 16 << 20
-        plan = shell(f"echo $$ > $1; exec head -c {size} /dev/zero", roll.path, tee=True)
-        with guardian.start(plan, log) as run:
-            [agent] = roll.call(1)
-            assert isinstance(run.wait(PATIENCE), Started)
-            sign = run.wait(PATIENCE)
-            assert isinstance(sign, Output)
-            assert sign.stdout < size
-            assert is_alive(agent)
-            assert run.tee is not None
-            taken = 0
-            while part := os.read(run.tee, 1 << 20):
-                taken += len(part)
-            assert taken == size
-            assert finish(run).exit_code == 0
-
-    def test_what_was_not_read_in_time_can_be_read_after_the_end(self, guardian: Guardian, log: str) -> None:
-        with guardian.start(shell("head -c 500000 /dev/zero", tee=True), log) as run:
-            assert finish(run).stdout_bytes == 500_000
-            assert run.tee is not None
-            taken = 0
-            while part := os.read(run.tee, 1 << 20):
-                taken += len(part)
-            assert taken == 500_000
-
-    def test_a_worker_that_closes_its_end_loses_nothing_else(self, guardian: Guardian, log: str) -> None:
-        size = 16 << 20
-        run = guardian.start(shell(f"head -c {size} /dev/zero", tee=True), log)
-        assert run.tee is not None
-        os.close(run.tee)
-        run.tee = None
-        assert finish(run).stdout_bytes == size
-
-
-class TestCannotStart:
-    def test_command_not_found(self, guardian: Guardian, log: str) -> None:
-        plan = Plan(argv=("no-such-agent",), env=ENV, cwd="/")
-        assert failure(guardian.start(plan, log)) == "command not found: 'no-such-agent'"
-        plan = Plan(argv=("/no/such/agent",), env=ENV, cwd="/")
-        assert failure(guardian.start(plan, log)) == "command not found: '/no/such/agent'"
-
-    def test_a_relative_place_in_the_path_is_passed_over(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
-        (tmp_path / "git").write_text("#!/bin/sh\necho stolen\n")
-        (tmp_path / "git").chmod(0o755)
-        for path in ("", ".", ":/nowhere", "bin/..:."):
-            plan = Plan(argv=("git",), env={"PATH": path}, cwd=str(tmp_path))
-            assert failure(guardian.start(plan, log)) == "command not found: 'git'"
-
-    def test_not_executable(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
-        (tmp_path / "agent").write_text("x")
-        for argv, path in (("agent", str(tmp_path)), (str(tmp_path / "agent"), "/bin"), (str(tmp_path), "/bin")):
-            plan = Plan(argv=(argv,), env={"PATH": path}, cwd="/")
-            assert failure(guardian.start(plan, log)).endswith("is not executable")
-
-    def test_not_a_program(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
-        (tmp_path / "agent").write_text("x")
-        (tmp_path / "agent").chmod(0o755)
-        assert "is not a program" in failure(
-            guardian.start(Plan(argv=(str(tmp_path / "agent"),), env=ENV, cwd="/"), log)
-        )
-        (tmp_path / "agent").write_text("#!/no/such/interpreter\n")
-        reason = failure(guardian.start(Plan(argv=(str(tmp_path / "agent"),), env=ENV, cwd="/"), log))
-        assert "first line does not exist" in reason
-
-    def test_directory_gone(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
-        plan = Plan(argv=("true",), env=ENV, cwd=str(tmp_path / "gone"))
-        assert failure(guardian.start(plan, log)).endswith("gone': No such file or directory")
-        (tmp_path / "file").write_text("")
-        plan = Plan(argv=("true",), env=ENV, cwd=str(tmp_path / "file"))
-        assert failure(guardian.start(plan, log)).endswith("Not a directory")
-
-    @pytest.mark.parametrize("argv", [("true", "x" * (1 << 20)), ("true", *["x" * 1000] * 10_000)])
-    def test_command_line_too_long(self, guardian: Guardian, log: str, argv: tuple[str, ...]) -> None:
-        assert "belongs on stdin" in failure(guardian.start(Plan(argv=argv, env=ENV, cwd="/"), log))
-
-    @pytest.mark.parametrize(
-        ("argv", "env"),
-        [
-            (("true", "a\0b"), ENV),
-            (("true", "\ud800"), ENV),
-            (("true",), {"A=B": "c", **ENV}),
-            (("true",), {"A": "\0", **ENV}),
-            ((), ENV),
-            (("",), ENV),
-        ],
-    )
-    def test_what_no_program_can_be_given(
-        self, guardian: Guardian, log: str, argv: tuple[str, ...], env: dict[str, str]
-    ) -> None:
-        assert failure(guardian.start(Plan(argv=argv, env=env, cwd="/"), log))
-
-    @pytest.mark.parametrize("cwd", ["\ud800", "/a\0b"])
-    def test_what_is_no_directory(self, guardian: Guardian, log: str, cwd: str) -> None:
-        assert failure(guardian.start(Plan(argv=("true",), env=ENV, cwd=cwd), log))
-
-    def test_no_more_processes(self, log: str) -> None:
-        """In a process of its own, whose user may have no more of them. The limit is not for root, which therefore
-        becomes somebody else for the count, and gives up the rights to pass over it."""
-        import subprocess
-
-        script = """
-import ctypes, os, resource
-from mam.work.runner import Guardian, Plan
-if os.geteuid() == 0:
-    for capability in (21, 24):  # CAP_SYS_ADMIN, CAP_SYS_RESOURCE, for programs that are started from here
-        assert ctypes.CDLL(None).prctl(24, capability, 0, 0, 0) == 0
-    os.setresuid(65534, 0, 0)
-with Guardian() as guardian:
-    plan = Plan(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd="/")
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
-    *_, last = guardian.start(plan, "/nowhere/log").messages()
-    print(type(last).__name__, last.reason, sep=": ")
-"""
-        asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
-        who = "no keeper for the run" if os.geteuid() == 0 else "the run could not be started"
-        assert asked.stdout == f"Failed: {who}: Resource temporarily unavailable\n", asked.stderr
-
-    def test_no_descriptors_left_in_the_worker(self, log: str) -> None:
-        import subprocess
-
-        script = """
-import os, resource
-from mam.work.runner import Guardian, Plan
-with Guardian() as guardian:
-    plan = Plan(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd="/", stdin=b"x", tee=True)
-    *_, before = guardian.start(plan, "/nowhere/log").messages()
-    taken = []
-    reasons = []
-    for spare in range(8):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-        try:
-            while True:
-                taken.append(os.open("/dev/null", os.O_RDONLY))
-        except OSError:
-            pass
-        for _ in range(spare):
-            os.close(taken.pop())
-        count = len(os.listdir("/proc/self/fd")) if spare else 0
-        run = guardian.start(plan, "/nowhere/log")
-        *_, last = run.messages()
-        reasons.append(getattr(last, "reason", "ran"))
-        run.close()
-        assert not spare or len(os.listdir("/proc/self/fd")) == count, spare
-    print(*sorted(set(reasons)), sep=";")
-"""
-        asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
-        assert asked.stdout == "ran;the run could not be started: Too many open files\n", asked.stderr
 
 
 class TestMany:

@@ -1,78 +1,26 @@
-"""`mam worker` and `mam run` as processes: signals, kills, a store that goes away, a terminal."""
+"""`mam worker` as a process: signals, kills, a store that goes away, people."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sqlite3
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.cli.command import Mam, finish
 from tests.disks import fill
-from tests.work.support import PATIENCE, await_gone, await_that
+from tests.work.support import await_gone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.work.support import Roll
+from tests.work.worker_commands import Working, ended, heard, made, mam_fixture, nobody_is_left, plain_fixture
 
-
-@pytest.fixture(params=["files", "sqlite"])
-def mam(request: pytest.FixtureRequest, tmp_path: Path) -> Mam:
-    return made(tmp_path, request.param)
-
-
-@pytest.fixture
-def plain(tmp_path: Path) -> Mam:
-    return made(tmp_path, "files")
-
-
-def made(folder: Path, kind: str) -> Mam:
-    here, home = folder / "project", folder / "home"
-    here.mkdir()
-    home.mkdir()
-    mam = Mam(here, home)
-    mam.env["PATH"] = f"{os.path.dirname(sys.executable)}:{mam.env['PATH']}"
-    if kind == "sqlite":
-        mam.env["MAM_STORE"] = f"sqlite://{folder}/jobs.db"
-    return mam
-
-
-class Working:
-    """A worker beside the test; ended with -9 if the test has not done so."""
-
-    def __init__(self, mam: Mam, *words: str) -> None:
-        self.process = mam.start("worker", *words)
-
-    def __enter__(self) -> subprocess.Popen[bytes]:
-        return self.process
-
-    def __exit__(self, *_error: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-
-
-def heard(process: subprocess.Popen[bytes], words: bytes) -> None:
-    """Until it has said so."""
-    assert process.stderr is not None
-    seen = b""
-    while words not in seen:
-        part = os.read(process.stderr.fileno(), 4096)
-        assert part, seen
-        seen += part
-
-
-def ended(mam: Mam, job: str) -> dict[str, object]:
-    assert mam("wait", job, "--timeout", str(int(PATIENCE))).code in (0, 7, 8)
-    return mam.record(job)
+__all__ = ["mam_fixture", "nobody_is_left", "plain_fixture"]
 
 
 class TestOrders:
@@ -312,101 +260,3 @@ class TestPeople:
         ran = plain("run", "say hello")
         assert ran.code == 0, ran.stderr
         assert "say hello" in ran.out
-
-
-class TestRun:
-    def test_its_output_and_its_outcome(self, mam: Mam) -> None:
-        ran = mam("run", "--", "sh", "-c", "echo out; exit 0")
-        assert (ran.code, ran.out) == (0, "out\n")
-        ran = mam("run", "--", "sh", "-c", "echo half; exit 3")
-        assert (ran.code, ran.out) == (7, "half\n")
-        assert "exit code 3" in ran.stderr
-
-    def test_detached(self, mam: Mam) -> None:
-        job = mam("run", "-d", "--", "echo", "later").line
-        assert ended(mam, job)["result"] == "later"
-        assert mam("output", job).out == "later\n"
-
-    def test_ctrl_c_detaches_and_a_second_one_cancels(self, mam: Mam, roll: Roll) -> None:
-        for again, code, status in ((False, 130, "running"), (True, 8, "cancelled")):
-            process = mam.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
-            agent = roll.call(1)
-            process.send_signal(signal.SIGINT)
-            if again:
-                heard(process, b"detached")
-                process.send_signal(signal.SIGINT)
-            ran = finish(process)
-            assert ran.code == code, ran.stderr
-            job = mam("list", "--json").json[0]
-            assert job["status"] == status
-            mam("cancel", job["job_id"])
-            await_gone(agent)
-
-    def test_a_worker_that_is_killed_is_replaced(self, plain: Mam, roll: Roll) -> None:
-        """Nobody else would take the job, and whoever typed the command would wait for ever."""
-        process = plain.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
-        agent = roll.call(1)
-        (worker,) = workers_of(process.pid)
-        os.kill(worker, signal.SIGKILL)
-        await_gone(agent)
-        await_that(lambda: workers_of(process.pid) not in ([], [worker]), "no new worker was started")
-        (job,) = plain("list", "--json").json
-        plain("cancel", job["job_id"])
-        assert finish(process).code == 8
-
-    def test_a_cancelled_one(self, mam: Mam, roll: Roll) -> None:
-        process = mam.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
-        agent = roll.call(1)
-        (job,) = mam("list", "--json").json
-        mam("cancel", job["job_id"])
-        assert finish(process).code == 8
-        await_gone(agent)
-
-    def test_a_terminal_is_kept_safe(self, plain: Mam) -> None:
-        nasty = r"\033]0;title\007\033[2J\033[31mred\033[0m\033[>4;2m\033]52;c;aGk=\033\\\\x\200\n"
-        job = plain("run", "-d", "--", "printf", nasty).line
-        ended(plain, job)
-        shown = plain.on_terminal("output", job).stdout
-        assert re.findall(rb"\x1b[^m]*m", shown) == [b"\x1b[31m", b"\x1b[0m"]
-        assert b"title" not in shown
-        assert b"red" in shown
-        assert plain("output", job).stdout.startswith(b"\x1b]0;title\x07\x1b[2J")
-
-    def test_prose_is_never_a_script(self, plain: Mam) -> None:
-        plain.env["PATH"] = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"
-        plain("run", "touch me").failed(2, "--agent")
-        plain("run", "touch", "me").failed(2, '"touch me"', "behind --")
-        assert list(plain.here.iterdir()) == []
-
-
-def workers_of(pid: int) -> list[int]:
-    """The living workers that this process has started."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as words, open(f"/proc/{name}/stat", encoding="ascii") as stat:
-                above = int(stat.read().rpartition(")")[2].split()[1])
-                if above == pid and b"worker" in words.read().split(b"\0"):
-                    found.append(int(name))
-        except OSError:
-            continue
-    return found
-
-
-@pytest.fixture(autouse=True)
-def _nobody_is_left(tmp_path: Path) -> Iterator[None]:
-    """Detached workers end with their jobs; the test waits for them, by the home that only they have."""
-    yield
-    mark = f"HOME={tmp_path / 'home'}".encode()
-
-    def left() -> bool:
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if mark in file.read().split(b"\0"):
-                        return True
-            except OSError:
-                continue
-        return False
-
-    await_that(lambda: not left(), "somebody is left behind")

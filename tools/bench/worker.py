@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mam.audit.mirror import AuditLog
 from mam.config import Config
@@ -72,7 +72,7 @@ class Shop:
         )  # fmt: skip
 
     def register(self, prompt: str, artifacts: tuple[str, ...] = ()) -> str:
-        choices = {"label": LABEL, "workdir": str(self.place), "origin_host": os.uname().nodename}
+        choices: dict[str, Any] = {"label": LABEL, "workdir": str(self.place), "origin_host": os.uname().nodename}
         return self.registry.register(prompt=prompt, agent="shell", artifacts=artifacts, **choices).job.job_id
 
     def worker(self, *, drain: bool) -> Worker:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from mam.agents.names import PREFIXES
-from mam.errors import BadInput, StoreUnavailable
+from mam.errors import StoreUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +29,6 @@ def open_directory(store: str | None = None, registry_dir: str | None = None) ->
 
 def written_prefix() -> str:
     """The mark before names in records: MAM, HOUMAO, or none."""
-    prefix = os.environ.get("MAM_AGENT_PREFIX", PREFIXES[0]).strip().rstrip("-")
-    if prefix not in (*PREFIXES, ""):
-        raise BadInput(why=f"MAM_AGENT_PREFIX must be {' or '.join(PREFIXES)}, or empty")
-    return prefix
+    from mam.config import load_config
+
+    return load_config().agent_prefix

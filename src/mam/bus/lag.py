@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.audit.cursor import BEGINNING, position_behind
-from mam.bus.place import Place, Sent, still_holds
+from mam.bus.place import Sent, place_of, still_holds
 from mam.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -19,11 +19,11 @@ class Lag(Frozen):
     sent: int
     """Events that it has taken, those that were sent twice counted twice."""
     served: bool
-    """Whether a relay runs on this host."""
+    """Whether a relay runs: on this host, or on any that shares the database."""
 
 
 def lag_of(store: Store, broker: Broker) -> Lag:
-    place = Place(store, broker)
+    place = place_of(store, broker)
     sent = place.load()
     begin = sent.at.place if sent is not None and still_holds(store, sent) else None
     waiting = sum(line["event"] == "published" for entry in store.entries(begin) for line in entry.lines)
@@ -32,7 +32,7 @@ def lag_of(store: Store, broker: Broker) -> Lag:
 
 def skip_to_end(store: Store, broker: Broker) -> None:
     """As if everything in the journal had been sent. Only for whoever knows that nobody waits for it."""
-    place = Place(store, broker)
+    place = place_of(store, broker)
     place.make()
     at = BEGINNING
     for entry in store.entries(None):

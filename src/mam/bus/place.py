@@ -20,6 +20,7 @@ from mam.writing import to_bytes, write_all
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.audit.cursor import Position
+    from mam.bus.place_postgres import PostgresPlace
     from mam.bus.settings import Broker
     from mam.stores.port import Store
 
@@ -38,8 +39,19 @@ class Sent(Frozen):
     """Events that were taken since the file was made."""
 
 
+def place_of(store: Store, broker: Broker) -> Place | PostgresPlace:
+    """Where a store and a broker have it: beside the data, or in the database that many hosts share."""
+    if store.address.startswith("postgresql://"):
+        from mam.bus.place_postgres import PostgresPlace
+        from mam.stores.postgres.store import PostgresStore
+
+        assert isinstance(store, PostgresStore)
+        return PostgresPlace(store, broker)
+    return Place(store, broker)
+
+
 def relay_directory(store: Store) -> str:
-    """Beside the data of a store on this host. For a server it is the user's own, so each host sends by itself."""
+    """Beside the data of a store on this host; for one that has none there, among what mam keeps for the user."""
     if store.home is not None:
         return store.home
     if store.address.startswith("sqlite://"):
@@ -139,17 +151,25 @@ def write_sent(path: str, sent: Sent) -> None:
 
 
 def read_sent(path: str) -> Sent | None:
+    try:
+        with open(path, "rb") as file:
+            return parse_sent(file.read(_SIZE_LIMIT))
+    except OSError:
+        return None
+
+
+def parse_sent(text: bytes | str) -> Sent | None:
+    """None for anything that mam would not have written."""
     import json
 
     from mam.audit.cursor import Position
 
     try:
-        with open(path, "rb") as file:
-            found = json.loads(file.read(_SIZE_LIMIT))
+        found = json.loads(text)
         at = Position(**found.pop("at"))
         sent = Sent(at=at, **found)
         return sent if isinstance(sent.journal_id, str) and isinstance(sent.count, int) else None
-    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
 
 

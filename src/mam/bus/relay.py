@@ -14,7 +14,7 @@ from collections import deque
 from mam.audit.cursor import BEGINNING, position_behind
 from mam.bus.connection import Connection
 from mam.bus.messages import Post
-from mam.bus.place import Place, Sent, still_holds
+from mam.bus.place import Sent, place_of, still_holds
 from mam.errors import BrokerUnavailable, MamError
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ class Relay:
         self._broker = broker
         self._say = say
         self._post = Post(store, broker, say)
-        self.place = Place(store, broker)
+        self.place = place_of(store, broker)
         self.place.make()
         self._sending, self._staying = self.place.sending(), self.place.staying()
         self._at: Position = BEGINNING
@@ -215,9 +215,10 @@ class Relay:
         sent = Sent(broker=self._broker.address, journal_id=self._journal_id, at=self._at, count=self._count)
         try:
             self.place.save(sent)
-        except OSError as error:
+        except (OSError, MamError) as error:
             # What was sent was sent. Whoever comes next sends it again.
-            self._say(f"how far the events were sent could not be kept: {error.strerror} ({self.place.directory})")
+            why = (error.strerror or error) if isinstance(error, OSError) else error
+            self._say(f"how far the events were sent could not be kept: {why} ({self.place.directory})")
 
 
 def _left(ends: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from mam.config_tables import BROKER
 from mam.errors import BadConfig, BadInput, InsecureBroker
 from mam.frozen import Frozen
 
@@ -22,10 +23,9 @@ PORT, TLS_PORT = 1883, 8883
 CLIENT_ID_PREFIX = "mam"
 
 _ENVIRONMENT = {
-    "port": "MQTT_PORT", "tls": "MQTT_TLS", "username": "MQTT_USERNAME", "password": "MQTT_PASSWORD",
-    "ca_certs": "MQTT_CA_CERTS", "certfile": "MQTT_CERTFILE", "keyfile": "MQTT_KEYFILE",
-    "client_id_prefix": "MQTT_CLIENT_ID_PREFIX", "insecure": "MAM_INSECURE_BROKER",
-}  # fmt: skip
+    "password": "MQTT_PASSWORD",
+    **{setting.name: setting.variable for setting in BROKER if setting.variable and setting.name != "host"},
+}
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 

@@ -18,6 +18,9 @@ sessions in tmux
   status    record, tmux, process and jobs side by side
   send      type a text into it, once and whole, and submit it
 
+the programs
+  check     whether the coding agents are installed, and have the options that mam uses
+
 An agent is named by its name (gpu, MAM-gpu and HOUMAO-gpu are one) or by its id. `mam agents VERB --help` says more.
 """
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 SUBVERBS = (
     "publish", "refresh", "resolve", "list", "show", "remove", "cleanup",
-    "start", "stop", "attach", "restart", "adopt", "status", "send",
+    "start", "stop", "attach", "restart", "adopt", "status", "send", "check",
 )  # fmt: skip
 
 

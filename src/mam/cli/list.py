@@ -1,7 +1,8 @@
 """Show the jobs, newest first.
 
 In a pipe: id, status, agent, label, created_at and the prompt's first line, separated by tabs. When --limit leaves
-jobs out, the last line, on stderr, says how many; --json has them all, whatever --limit says.
+jobs out, the last line, on stderr, says how many; --json has them all, whatever --limit says. With --everywhere the
+store comes first: in a column, or with --json around its jobs.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ ROWS_SHOWN = 50
 
 def add_arguments(parser: Parser) -> None:
     add_filters(parser)
+    parser.add_argument("--everywhere", action="store_true", help="in every store that you have opened")
     rows = f"jobs at most, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe); not with --json"
     parser.add_argument("--limit", type=number, metavar="N", help=rows)
     parser.add_argument("--archived", action="store_true", help="those that `mam prune` has moved away")
@@ -36,6 +38,10 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     if options.limit is not None and options.limit < 0:
         raise BadInput(why="--limit takes the number of jobs to show, or 0 for all")
+    if options.everywhere:
+        from mam.cli.everywhere import list_everywhere
+
+        return list_everywhere(options, _most(options.limit, ROWS_SHOWN if person_reads() else 0))
     registry = registry_of(options)
     query = query_of(options, registry)
     jobs = registry.select_archived(query) if options.archived else registry.select(query)

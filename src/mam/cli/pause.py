@@ -14,7 +14,7 @@ from mam.cli.text import one_line
 from mam.cli.times import when
 from mam.errors import BadInput
 from mam.jobs.pause import draft_pause
-from mam.jobs.rules import check_name
+from mam.jobs.rules import ID_PREFIX_SHOWN, check_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def _list(registry: Registry, options: Options) -> int:
 def sentence(pause: Pause) -> str:
     until = "" if pause.until is None else f" until {pause.until}"
     why = "" if pause.reason is None else f" ({one_line(pause.reason)})"
-    return f"paused: {one_line(pause.whom)}{until}{why}"
+    first = "" if pause.probe is None else f" at the latest, job {pause.probe[:ID_PREFIX_SHOWN]} is tried first"
+    return f"paused: {one_line(pause.whom)}{until}{first}{why}"
 
 
 def undo(pause: Pause) -> str:

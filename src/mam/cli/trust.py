@@ -14,8 +14,10 @@ import os
 
 from mam.cli.output import encoded, put, put_json, put_json_array, say
 from mam.clock import SystemClock
+from mam.config import SETTINGS
 from mam.errors import BadInput, MamError, Refused
-from mam.project import HARMLESS, NAME, canonical, find_project_file, read_project_file
+from mam.machine.environment import without_password
+from mam.project import NAME, canonical, find_project_file, read_project_file
 from mam.trust import revoke, trust, trusted
 
 TYPE_CHECKING = False
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
     from mam.config import Values
     from mam.project import ProjectFile
+
+_HARMLESS = frozenset(setting.name for setting in SETTINGS if setting.harmless)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -71,19 +75,13 @@ def effects(values: Values) -> Iterator[str]:
                 for agent, table in value.items()
                 if table.get("env")
             )
-        elif name not in HARMLESS:
-            yield f"it sets {name} to {encoded(_without_password(value) if name == 'store' else value)}"
-    rest = [name for name in values if name in HARMLESS]
+        elif name not in _HARMLESS:
+            yield f"it sets {name} to {encoded(without_password(value) if name == 'store' else value)}"
+    rest = [name for name in values if name in _HARMLESS]
     if rest:
         yield f"it sets {', '.join(rest)}, which needs no trust"
     if not values:
         yield "it sets nothing"
-
-
-def _without_password(store: str) -> str:
-    """Who and what stands before the host, and what stands behind the path, may be secret."""
-    scheme, colon, rest = store.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if colon else store
 
 
 def _found(word: str | None) -> ProjectFile:

@@ -2,7 +2,8 @@
 
 On a terminal a table with keys; ? shows them. In a pipe, with --json or TERM=dumb, one line for each change of a status
 from now on: time, id, from -> to, label and reason, separated by tabs. Filters choose what `mam list` shows with them;
-for a change, --status means the one after it.
+for a change, --status means the one after it. With --everywhere the screen shows one line for each store, and Enter
+opens it; in a pipe the store comes first.
 """
 
 from __future__ import annotations
@@ -21,15 +22,21 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_filters(parser)
+    parser.add_argument("--everywhere", action="store_true", help="every store that you have opened")
 
 
 def run(options: Options) -> int:
+    lines = options.json or not person_reads() or os.getenv("TERM", "dumb") == "dumb"
+    if options.everywhere:
+        from mam.cli.everywhere import watch_everywhere
+
+        return watch_everywhere(options, lines=lines)
     registry = registry_of(options)
     query = query_of(options, registry)
-    if options.json or not person_reads() or os.getenv("TERM", "dumb") == "dumb":
-        from mam.cli.watch_lines import Lines
+    if lines:
+        from mam.cli.watch_lines import Lines, follow
 
-        return Lines(registry, query, as_json=options.json).run()
+        return follow([Lines(registry, query, as_json=options.json)])
     from mam.cli.watch_screen import Screen
 
     return Screen(registry, query, _title(options, registry)).run()

@@ -12,6 +12,7 @@ from mam.jobs.status import ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.cli.watch_news import News
     from mam.jobs.change import Line
     from mam.registry import Registry
     from mam.stores.port import Entry, Query
@@ -19,8 +20,28 @@ if TYPE_CHECKING:
 NEW, GONE = "new", "gone"
 
 
+def follow(all_lines: list[Lines]) -> int:
+    """Tell what happens in all of these stores, until somebody stops it."""
+    followers = [(lines, Follower(lines.registry, lambda: None)) for lines in all_lines]
+    poll = select.poll()
+    for _, follower in followers:
+        poll.register(follower.bell, select.POLLIN)
+    poll.register(sys.stdout.fileno(), 0)  # whoever reads may leave while nothing happens
+    while True:
+        ready = dict(poll.poll())
+        if ready.get(sys.stdout.fileno(), 0) & (select.POLLERR | select.POLLHUP):
+            raise BrokenPipeError
+        for lines, follower in followers:
+            for news in follower.drain():
+                lines.hear(news)
+        sys.stdout.flush()
+
+
 class Lines:
-    def __init__(self, registry: Registry, query: Query, *, as_json: bool) -> None:
+    def __init__(self, registry: Registry, query: Query, *, as_json: bool, named: bool = False) -> None:
+        """`named`: each line says which store it is about."""
+        self.registry = registry
+        self._store = registry.store.address if named else None
         self._registry = registry
         self._query = query
         self._as_json = as_json
@@ -28,27 +49,17 @@ class Lines:
         """Label and time of registration, of jobs that were heard of and have not ended."""
         self._told = ""
 
-    def run(self) -> int:
-        follower = Follower(self._registry, lambda: None)
-        poll = select.poll()
-        poll.register(follower.bell, select.POLLIN)
-        poll.register(sys.stdout.fileno(), 0)  # whoever reads may leave while nothing happens
-        while True:
-            ready = dict(poll.poll())
-            if ready.get(sys.stdout.fileno(), 0) & (select.POLLERR | select.POLLHUP):
-                raise BrokenPipeError
-            for news in follower.drain():
-                match news:
-                    case Loaded():
-                        say(f"watching {self._registry.store.address}")
-                    case Happened():
-                        for entry in news.entries:
-                            self._tell(entry)
-                    case Away():
-                        self._complain(news.why)
-                    case Broken():
-                        raise news.error
-            sys.stdout.flush()
+    def hear(self, news: News) -> None:
+        match news:
+            case Loaded():
+                say(f"watching {self._registry.store.address}")
+            case Happened():
+                for entry in news.entries:
+                    self._tell(entry)
+            case Away():
+                self._complain(news.why)
+            case Broken():
+                raise news.error
 
     def _tell(self, entry: Entry) -> None:
         changes = [line for line in entry.lines if line.get("event") in ("registered", "status_changed")]
@@ -70,10 +81,12 @@ class Lines:
             return
         if self._as_json:
             kept = {name: value for name, value in line.items() if name not in ("event", "status")}
-            put_json_line({**kept, "from": before, "to": after, "agent_session": label})
+            place = {} if self._store is None else {"store": self._store}
+            put_json_line({**place, **kept, "from": before, "to": after, "agent_session": label})
             return
         move = f"{before or (NEW if after else '?')} -> {after or GONE}"
-        put(line["timestamp"], line["job_id"], move, label, _reason(line))
+        named = () if self._store is None else (self._store,)
+        put(*named, line["timestamp"], line["job_id"], move, label, _reason(line))
 
     def _about(self, entry: Entry) -> tuple[str, str]:
         fields = entry.fields or {}

@@ -57,11 +57,13 @@ News = Loaded | Happened | Away | Broken
 class Follower:
     """`bell` is a descriptor that becomes readable when there is news."""
 
-    def __init__(self, registry: Registry, load: Callable[[], object]) -> None:
+    def __init__(self, registry: Registry, load: Callable[[], object], pipe: tuple[int, int] | None = None) -> None:
+        """Several followers may share one `pipe`."""
         self._registry = registry
         self._load = load
         self._news: SimpleQueue[News] = SimpleQueue()
-        self.bell, self._rope = os.pipe()
+        self.bell, self._rope = pipe if pipe is not None else os.pipe()
+        self._stopped = False
         for descriptor in (self.bell, self._rope):
             os.set_blocking(descriptor, False)
         Thread(target=self._run, name="mam-watch", daemon=True).start()
@@ -79,6 +81,10 @@ class Follower:
             pass
         return [self._news.get() for _ in range(self._news.qsize())]
 
+    def stop(self) -> None:
+        """Nobody listens any more; the thread ends when it next looks up."""
+        self._stopped = True
+
     def _tell(self, news: News) -> None:
         self._news.put(news)
         try:
@@ -87,7 +93,7 @@ class Follower:
             pass  # it rings already
 
     def _run(self) -> None:
-        while True:
+        while not self._stopped:
             try:
                 self._follow()
             except MamError as error:
@@ -101,7 +107,7 @@ class Follower:
         store = self._registry.store
         cursor = store.end()
         self._tell(Loaded(what=self._load(), pauses=store.pauses()))
-        while True:
+        while not self._stopped:
             entries = []
             for entry in store.entries(cursor):
                 cursor = entry.cursor

@@ -91,6 +91,7 @@ class Screen:
                     self._dirty, drawn = False, time.monotonic()
                 due = drawn + (REST_SECONDS if self._dirty else TICK_SECONDS)
                 if self._press_all(self._terminal.wait(due - time.monotonic())):
+                    follower.stop()
                     return 0
                 for news in follower.drain():
                     self._hear(news)
@@ -208,7 +209,7 @@ class Screen:
         lines = [self._header(width), Text(), *self._body(console, width, room)[:room]]
         lines += [Text()] * (height - 1 - len(lines))
         lines = [*lines[: max(0, height - 1)], self._footer()]
-        self._terminal.show([_painted(console, line, width) for line in lines[-height:]])
+        self._terminal.show([painted(console, line, width) for line in lines[-height:]])
 
     def _body(self, console: Console, width: int, room: int) -> list[Text]:
         if self._help:
@@ -264,7 +265,7 @@ class Screen:
         return Text("   ").join(Text.assemble((key, "bold"), " ", (what, "dim")) for key, what in hints)
 
 
-def _painted(console: Console, line: Text, width: int) -> str:
+def painted(console: Console, line: Text, width: int) -> str:
     line.truncate(width, overflow="ellipsis", pad=True)
     with console.capture() as captured:
         console.print(line, end="", soft_wrap=True)

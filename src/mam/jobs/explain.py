@@ -69,6 +69,8 @@ def _hindrances(job: Job, moment: Moment, around: Surroundings) -> list[str]:
         until = "until somebody resumes" if left is None else f"until {pause.until}, {_in(left)}"
         why = f" ({pause.reason})" if pause.reason else ""
         said.append(f"It is paused with {pause.whom}, {until}{why}.")
+        if pause.probe is not None:
+            said.append(f"It goes on earlier when job {pause.probe}, which is tried first, gets an answer.")
     if around.holder is not None:
         said.append(f"Job {around.holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
     return said

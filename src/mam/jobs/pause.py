@@ -22,6 +22,8 @@ class Pause(Frozen):
     """None: until somebody resumes."""
     reason: str | None = None
     made_at: str = ""
+    probe: str | None = None
+    """Of a usage limit: the one job that it lets through, to see whether the limit is over."""
 
     def concerns(self, agent: str, label: str) -> bool:
         return self.agent in (None, agent) and self.label in (None, label)
@@ -59,15 +61,29 @@ def draft_pause(agent: str | None, label: str | None, until_ms: int | None, reas
     )
 
 
-def passed_over(pauses: Iterable[Pause], label: str, moment: Moment) -> frozenset[str] | None:
-    """The agents whose jobs a claim for this label passes over; None when it may take nothing at all."""
-    held = [one.agent for one in pauses if one.label in (None, label) and one.holds(moment)]
+def passed_over(
+    pauses: Iterable[Pause], label: str, moment: Moment, wanted: str | None = None
+) -> frozenset[str] | None:
+    """The agents whose jobs a claim for this label passes over; None when it may take nothing at all. A claim for one
+    job that is `wanted` is not held back by a pause that lets this job through."""
+    held = [
+        one.agent for one in pauses
+        if one.label in (None, label) and one.holds(moment) and (wanted is None or one.probe != wanted)
+    ]  # fmt: skip
     return None if None in held else frozenset(agent for agent in held if agent is not None)
+
+
+def tried_first(pauses: Iterable[Pause], label: str, moment: Moment) -> list[str]:
+    """Jobs that a pause lets through, before any other is taken."""
+    return [one.probe for one in pauses if one.probe is not None and one.label in (None, label) and one.holds(moment)]
 
 
 def holding(pauses: Iterable[Pause], job: Job, moment: Moment) -> Pause | None:
     """The pause that keeps this job from being claimed, if any; one without an end before one that ends."""
-    found = [one for one in pauses if one.concerns(job.agent, job.agent_session) and one.holds(moment)]
+    found = [
+        one for one in pauses
+        if one.concerns(job.agent, job.agent_session) and one.holds(moment) and one.probe != job.job_id
+    ]  # fmt: skip
     return min(found, key=lambda one: (one.until is not None, one.until or ""), default=None)
 
 

@@ -28,8 +28,7 @@ class Status(StrEnum):
 
     __hash__ = str.__hash__  # the base class would call Python for it, at every look into a set
 
-    ended: bool
-    """Whether there is no way out of it."""
+    ended: bool  # whether there is no way out of it; a sentence below it would make it a status in the reference
 
 
 PENDING, WAITING, RUNNING = Status.PENDING, Status.WAITING, Status.RUNNING

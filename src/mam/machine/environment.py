@@ -64,10 +64,21 @@ def _is_secret(name: str, value: str) -> bool:
         return True
     if not name.startswith("MAM_"):
         return False
-    return name.rpartition("_")[2] in _SECRET_WORDS or (name == "MAM_STORE" and _has_password(value))
+    return name.rpartition("_")[2] in _SECRET_WORDS or (name == "MAM_STORE" and has_password(value))
 
 
-def _has_password(address: str) -> bool:
+def names_a_secret(name: str) -> bool:
+    """Whether what a variable of this name holds is better not shown."""
+    return name.upper().rpartition("_")[2] in _SECRET_WORDS
+
+
+def without_password(address: str) -> str:
+    """Who and what stands before the host, and what stands behind the path, may be secret."""
+    scheme, colon, rest = address.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if colon else address
+
+
+def has_password(address: str) -> bool:
     """In doubt there is one: `user:password@host`, or `password=` among the parameters in any spelling."""
     scheme, colon, rest = address.partition("://")
     if not colon or scheme == "sqlite":

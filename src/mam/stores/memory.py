@@ -11,7 +11,7 @@ from mam.jobs.change import Change
 from mam.jobs.claiming import claim_order, claimable
 from mam.jobs.dependency import settle_dependency
 from mam.jobs.generation import Generations, announced, displaced
-from mam.jobs.pause import holding, seconds_until_lifted
+from mam.jobs.pause import holding, seconds_until_lifted, tried_first
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
@@ -87,7 +87,8 @@ class MemoryStore:
             pending = [job for job in self._jobs.values() if self._may_take(request, job, moment)]
             if not pending:
                 return None
-            first = min(pending, key=claim_order)
+            tried = tried_first(self.pauses(), request.label, moment)
+            first = min(pending, key=lambda job: (job.job_id not in tried, claim_order(job)))
             return self._commit(claimed(first, request, moment))
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
@@ -110,6 +111,11 @@ class MemoryStore:
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         with self._changed:
             return sorted(job_id for job_id in self._jobs if job_id.startswith(prefix))[:limit]
+
+    def children(self, job_id: str) -> list[str]:
+        with self._changed:
+            found = [job for job in self._jobs.values() if job.parent_id == job_id]
+        return [job.job_id for job in sorted(found, key=lambda job: job.number)]
 
     def select(self, query: Query) -> Iterator[Job]:
         with self._changed:

@@ -141,6 +141,10 @@ if TYPE_CHECKING:
         def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
             """Ids that begin so, in order, `limit` at most."""
 
+        def children(self, job_id: str) -> list[str]:
+            """Ids of the jobs that were registered from inside this one, oldest first. The cost does not grow with the
+            number of other jobs."""
+
         def select(self, query: Query) -> Iterator[Job]:
             """The jobs that match, newest (highest number) first."""
 

@@ -21,6 +21,7 @@ from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
 from mam.work.runner import Plan
 from mam.work.takeover import end_earlier
+from mam.work.turn import Turn
 from mam.work.validator import check
 from mam.work.watching import Watching
 
@@ -52,6 +53,8 @@ class Attempt:
         self._home = os.path.join(crew.work_directory, job.job_id)
         self._private = os.path.join(self._home, str(job.attempt))
         self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
+        self._turn: Turn | None = None
+        """What is heard of a coding agent; None for all others."""
 
     def run(self) -> None:
         """Never raises."""
@@ -103,17 +106,26 @@ class Attempt:
 
     def _agent(self, launch: Launch, place: Place, door: Door) -> LastMessage:
         env = {**self._crew.environment(self.job), **launch.env, "MAM_SOCKET": door.address}
-        plan = Plan(argv=tuple(launch.argv), env=env, cwd=place.path, stdin=launch.stdin)
+        if launch.reader is not None:
+            self._turn = Turn(self._crew.registry, self._holding, self.job, launch, self._begun)
+        is_heard = self._turn is not None
+        plan = Plan(
+            argv=tuple(launch.argv), env=env, cwd=place.path, stdin=launch.stdin, tee=is_heard, tee_errors=is_heard
+        )
         with self._crew.guardian.start(plan, os.path.join(self._private, "output")) as run:
             self.watching.attach(run)
             run.wait()
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
-                leave_trace(self._private, self._begun)
+                can_wait = leave_trace(self._private, self._begun)
                 self._beginning.happened(self._begun)
-                if not self.watching.ends_within(run, MOMENT_SECONDS):
+                can_wait = can_wait and self._turn is None
+                if not (can_wait and self.watching.ends_within(run, MOMENT_SECONDS)):
                     self._insist(self._beginning.tell)
-            return self.watching.until_ended(run)
+            if self._turn is None:
+                return self.watching.until_ended(run)
+            with self._turn.heard(run, self._crew.grace_seconds):
+                return self.watching.until_ended(run)
 
     def _by_hand(self, text: str) -> None:
         """A person does it: the brief is shown, and the job is theirs until they say `mam complete` or `mam fail`."""
@@ -135,15 +147,20 @@ class Attempt:
         # What an exit code decides is written without asking first what was said; the write itself looks.
         unheard = success == EXIT and not self.watching.heard_words
         said = None if unheard else self._insist(self._holding.look).said
+        turn = self._turn
+        if turn is not None and self._crew.waits_for_limits and turn.is_limited(said) and self._stopped() is None:
+            return lambda: self._wait_out(turn, facts)
         how = None if self.watching.lingered else last
-        ending = self._stopped() or failure(how, said, success, retry_codes)
+        ending = self._stopped() or (None if turn is None else turn.failure(how, said))
+        ending = ending or failure(how, said, success, retry_codes)
         if ending is None:
             ending = self._checked(place)
             if ending.reason is not None and self.watching.ended_because is not None:
                 if (stopped := self._stopped()) is None:  # its check was broken off, so nobody knows
                     return lambda: self._hand_back(facts)
                 ending = stopped
-        ending = ending.replace(run=facts, result=result_of(last, said))
+        result = result_of(last, said) if turn is None else turn.result(said)
+        ending = ending.replace(run=facts, result=result)
 
         def with_words(said: Json) -> Ending:
             judged = self._stopped() or failure(how, said, success, retry_codes) or ending
@@ -174,12 +191,19 @@ class Attempt:
         if self._write(lambda: self._holding.hand_back(facts, self._beginning.untold())) is not None:
             self._crew.say(self.job, "handed back")
 
+    def _wait_out(self, turn: Turn, facts: Json) -> None:
+        job = self._write(lambda: turn.wait_out(facts))
+        if job is not None:
+            self._crew.say(job, f"waits until {job.due_at}: {job.reason}")
+
     def _postpone(self, why: str) -> None:
         if self._write(lambda: self._holding.postpone(why, POSTPONED_SECONDS)) is not None:
             self._crew.say(self.job, why)
 
     def _finish(self, ending: Ending, with_words: Callable[[Json], Ending] | None = None) -> None:
         """`with_words` judges again when it turns out that the agent has said something."""
+        if self._turn is not None:
+            self._turn.let_others_go()
         began = self._beginning.untold()
         try:
             job = self._write(lambda: self._holding.finish(ending, began, unsaid=with_words is not None))

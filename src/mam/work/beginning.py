@@ -51,8 +51,13 @@ class Beginning:
             return self._run
 
 
-def leave_trace(private_directory: str, run: Json) -> None:
-    write_private(os.path.join(private_directory, _TRACE), to_bytes({"host": run["host"], **run["process"]}))
+def leave_trace(private_directory: str, run: Json) -> bool:
+    """Whether that could be done: an agent may spoil its directory, and a disk may be full."""
+    try:
+        write_private(os.path.join(private_directory, _TRACE), to_bytes({"host": run["host"], **run["process"]}))
+    except OSError:
+        return False
+    return True
 
 
 def earlier_traces(job: Job, home: str) -> list[Json]:

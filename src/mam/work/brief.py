@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Job
 
+CANNOT = "CANNOT BE DONE:"
+"""How an agent that can run no command says so, at the beginning of its last message."""
+
 
 def brief(job: Job) -> str:
     mark = hashlib.sha256(f"{job.job_id}\0{job.prompt}".encode(errors="surrogatepass")).hexdigest()[:16]
@@ -37,6 +40,14 @@ def _opening(job: Job, mark: str) -> str:
 
 
 def _reporting(job: Job) -> str:
+    if job.agent == "codex" and not job.agent_session.startswith("tmux:"):
+        return (
+            "How to report:\n"
+            "- Your commands run in a sandbox that cannot reach mam, so do not call it; what you do is seen.\n"
+            "- When all is done:          say in your last message what you did; it is kept as the result.\n"
+            f"- When it cannot be done:    begin your last message with {CANNOT} and say why.\n"
+            "Nobody can answer a question: decide yourself, or say that it cannot be done."
+        )
     # A person has a shell of their own, without the variables that name the job.
     name = f" {job.job_id}" if job.agent == "human" else ""
     return (
@@ -44,8 +55,18 @@ def _reporting(job: Job) -> str:
         f'- On the way, now and then:  mam publish{name} progress --detail "what you are doing"\n'
         f'- When all is done:          mam complete{name} --result "what you did, in a few sentences"\n'
         f'- When it cannot be done:    mam fail{name} --reason "why, in a sentence"\n'
-        "A long result can come from a file or a pipe: --result-file FILE, or --result-file - for stdin."
+        + _last_word(job)
+        + "A long result can come from a file or a pipe: --result-file FILE, or --result-file - for stdin."
         + ("" if name else "\nThe job is known from the environment (MAM_JOB_ID, MAM_ATTEMPT, MAM_SOCKET).")
+    )
+
+
+def _last_word(job: Job) -> str:
+    if job.agent not in ("claude-code", "opencode") or job.agent_session.startswith("tmux:"):
+        return ""
+    return (
+        "Without `mam complete` your last message is kept as the result. If you may not run commands and it cannot be\n"
+        f"done, begin that message with {CANNOT} and say why. Nobody can answer a question: decide yourself.\n"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mam.errors import BadRecord, Refused, UnknownJob
-from mam.stores.port import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,16 +47,16 @@ def open_below(registry: Registry, ancestor: str) -> list[str]:
 
     Ended ones are looked through: a job may be done while what it handed out goes on.
     """
-    children: dict[str, list[str]] = {}
-    ended: set[str] = set()
-    for job in registry.select(Query()):
-        if job.parent_id is not None:
-            children.setdefault(job.parent_id, []).append(job.job_id)
-        if job.status.ended:
-            ended.add(job.job_id)
-    family = {ancestor: None}
-    level = [ancestor]
+    store = registry.store
+    family, level = {ancestor: None}, [ancestor]
     while level:
-        level = [child for parent in level for child in children.get(parent, ()) if child not in family]
+        level = [child for parent in level for child in store.children(parent) if child not in family]
         family.update(dict.fromkeys(level))
-    return [job_id for job_id in family if job_id != ancestor and job_id not in ended]
+    return [job_id for job_id in family if job_id != ancestor and not _has_ended(registry, job_id)]
+
+
+def _has_ended(registry: Registry, job_id: str) -> bool:
+    try:
+        return registry.store.get(job_id).status.ended
+    except (UnknownJob, BadRecord):
+        return True

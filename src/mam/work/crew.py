@@ -41,6 +41,7 @@ class Crew:
         self.registry = registry
         self.work_directory = make_private(work_directory)
         self.workdirs = config.workdirs
+        self.waits_for_limits = config.on_limit == "wait"
         self.lease_seconds = lease_seconds
         self.grace_seconds = grace_seconds
         self.is_leaving = False

@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_DESCRIPTORS = 3
+_MOST_DESCRIPTORS = 4
 _ORPHAN_GRACE = 2.0
 _SPARE_SECONDS = 0.005
 _AGAIN_SECONDS = 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.errors import StoreMissing, StoreUnavailable
-from mam.jobs import acts, supervised
+from mam.jobs import acts, limit, supervised
 from mam.jobs.sweep import backoff_seconds
 
 TYPE_CHECKING = False
@@ -47,6 +47,23 @@ class Holding:
         return self._registry.act(
             self._job_id, "started", lambda job, now: supervised.started(job, now, attempt=self._attempt, run=run)
         )
+
+    def progress(self, detail: str, run: Json) -> Job:
+        """Told by the worker about its agent, with what is known of the run by now."""
+        return self._registry.act(
+            self._job_id, "progress",
+            lambda job, now: acts.publish(
+                job.replace(run=run), now, event="progress", detail=detail, data={}, attempt=self._attempt
+            ),
+        )  # fmt: skip
+
+    def limited(self, until_ms: int, reason: str, run: Json) -> Job:
+        return self._registry.act(
+            self._job_id, "limited",
+            lambda job, now: limit.limited(
+                job, now, attempt=self._attempt, until_ms=until_ms, reason=reason, run=run
+            ),
+        )  # fmt: skip
 
     def quiet(self, seconds: int) -> Job:
         return self._registry.act(

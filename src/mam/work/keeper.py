@@ -55,7 +55,7 @@ def get_ready() -> Readiness:
 
 
 def keep(ready: Readiness, descriptors: Sequence[int]) -> None:
-    """The whole life of a keeper. The descriptors: the wire to the worker, then stdin and tee, if the plan has them."""
+    """The whole life of a keeper. The descriptors: the wire to the worker, then stdin and tees, if there are any."""
     wire = Wire(descriptors[0])
     orders = _first_orders(wire)
     if not orders:
@@ -66,7 +66,8 @@ def keep(ready: Readiness, descriptors: Sequence[int]) -> None:
     rest = list(descriptors[1:])
     stdin = rest.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
     tee = Tee(rest.pop(0), plan["tee_patience"]) if plan["tee"] else None
-    keeper = Keeper(wire, ready, OutputLog(plan["log_directory"], plan["log_limit"]), tee)
+    tee_errors = Tee(rest.pop(0), plan["tee_patience"]) if plan["tee_errors"] else None
+    keeper = Keeper(wire, ready, OutputLog(plan["log_directory"], plan["log_limit"]), tee, tee_errors)
     if wire.is_open and keeper.start(plan, stdin):
         for order in orders:
             keeper.obey(order)
@@ -91,12 +92,13 @@ def _first_orders(wire: Wire) -> list[dict[str, Any]]:
 
 
 class Keeper:
-    def __init__(self, wire: Wire, ready: Readiness, log: OutputLog, tee: Tee | None) -> None:
+    def __init__(self, wire: Wire, ready: Readiness, log: OutputLog, tee: Tee | None, tee_errors: Tee | None) -> None:
         self._wire = wire
         self._wakes = ready.wakes
         self._name = ready.name
         self._log = log
-        self._tee = tee
+        self._tee, self._tee_errors = tee, tee_errors
+        self._tees = [one for one in (tee, tee_errors) if one is not None]
         self._pumps: list[Pump] = []
         self._agent = 0
         self._status: int | None = None
@@ -112,7 +114,7 @@ class Keeper:
     def start(self, plan: dict[str, Any], stdin: int) -> bool:
         out, out_end = os.pipe()
         err, err_end = os.pipe()
-        self._pumps = [Pump(out, self._log, self._tee), Pump(err, self._log)]
+        self._pumps = [Pump(out, self._log, self._tee), Pump(err, self._log, self._tee_errors)]
         self._started = time.monotonic()
         try:
             self._agent = spawn(plan["argv"], plan["env"], plan["cwd"], (stdin, out_end, err_end))
@@ -143,8 +145,8 @@ class Keeper:
         for pump in self._pumps:
             if pump.wants_more():
                 poll.register(pump, select.POLLIN)
-        if self._tee is not None and self._tee.waits_until() is not None:
-            poll.register(self._tee, select.POLLOUT)
+        for tee in self._waiting_tees():
+            poll.register(tee, select.POLLOUT)
         ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
         if self._wakes.fileno() in ready and set(_ASKED).intersection(self._wakes.heard()):
             self.end(_WORKER_GONE_GRACE, "the keeper was told to end")
@@ -153,16 +155,18 @@ class Keeper:
         for pump in self._pumps:
             if pump.fileno() in ready:
                 pump.move()
-        if self._tee is not None and self._tee.waits_until() is not None:
-            self._tee.flush()
+        for tee in self._waiting_tees():
+            tee.flush()
+
+    def _waiting_tees(self) -> list[Tee]:
+        return [tee for tee in self._tees if tee.waits_until() is not None]
 
     def _patience(self) -> float | None:
         """Milliseconds until something is due; None when nothing is."""
         due = [self._hold_until, self._linger_until, self._report_due()]
         if self._ending is not None:
             due.append(self._ending.wakes_at())
-        if self._tee is not None:
-            due.append(self._tee.waits_until())
+        due += [tee.waits_until() for tee in self._tees]
         times = [moment for moment in due if moment is not None]
         # Rounded up: waking a moment too early would only mean going to sleep again.
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
@@ -257,18 +261,19 @@ class Keeper:
     def say_goodbye(self) -> None:
         """The last words, for as long as somebody listens and has not taken them, and nobody tells the keeper to go."""
         self._log.close()
-        while self._wire.has_more() or (self._tee is not None and self._tee.waits_until() is not None):
+        while self._wire.has_more() or self._waiting_tees():
             poll = select.poll()
             poll.register(self._wakes, select.POLLIN)
             if self._wire.is_open:
                 poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
-            until = None
-            if self._tee is not None and (until := self._tee.waits_until()) is not None:
-                poll.register(self._tee, select.POLLOUT)
-            poll.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000 + 1)
+            times = []
+            for tee in self._waiting_tees():
+                poll.register(tee, select.POLLOUT)
+                times.append(tee.waits_until() or 0.0)
+            poll.poll(max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None)
             if set(_ASKED).intersection(self._wakes.heard()):
                 return
-            if self._tee is not None and until is not None:
-                self._tee.flush()
+            for tee in self._waiting_tees():
+                tee.flush()
             self._wire.flush()
             self._wire.receive()

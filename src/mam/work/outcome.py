@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from mam.jobs.status import ERROR
 from mam.jobs.supervised import Ending
-from mam.work.adapters.port import EXIT, SAID
+from mam.work.adapters.port import EXIT, REPORT, SAID
+from mam.work.brief import CANNOT
 from mam.work.messages import LEFT_BEHIND, Ended, Failed, Lost
-from mam.work.watching import CUT_OFF, LINGERED, SILENT, STOPPING, TIMED_OUT
+from mam.work.watching import CUT_OFF, HOPELESS, LINGERED, SILENT, STOPPING, TIMED_OUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Json
     from mam.work.messages import LastMessage
+    from mam.work.reports.report import Report
 
 RESULT_LIMIT = 64 * 1024
+REASON_LIMIT = 500
 
 
 def run_facts(begun: Json, last: LastMessage | None) -> Json:
@@ -47,7 +50,7 @@ def was_cut(last: LastMessage | None, because: str | None) -> bool:
     """Whether the agent was ended before it was done for what is no fault of its own: the worker has to go, could not
     renew, or was itself stopped for so long that the keeper did what it is there for. Such a job goes back."""
     if isinstance(last, Ended):
-        return last.tree_ended_because not in (None, LEFT_BEHIND, TIMED_OUT, SILENT, LINGERED)
+        return last.tree_ended_because not in (None, LEFT_BEHIND, TIMED_OUT, SILENT, LINGERED, HOPELESS)
     return because in (STOPPING, CUT_OFF)
 
 
@@ -65,12 +68,54 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
             return _failed(last.reason, retryable=True)
         case Ended() if last.signal is not None:
             return _failed(f"ended by signal {last.signal}{_although(said)}")
-        case Ended() if last.exit_code and success == EXIT:
+        case Ended() if last.exit_code and success in (EXIT, REPORT):
             code = last.exit_code
             return _failed(f"exit code {code}{_although(said)}", retryable=code in retry_codes)
     if success == SAID and not said:
         return _failed("it ended without saying that it was done")
     return None
+
+
+def heard_failure(
+    report: Report, last: LastMessage | None, said: Json | None, *, login: str, is_resumed: bool
+) -> Ending | None:
+    """Why a coding agent failed, as its own output tells; None when it does not, and the rest decides."""
+    if not isinstance(last, Ended) or (said or {}).get("status") == ERROR:
+        return None
+    if report.denied:
+        what = ", ".join(report.denied)
+        return _failed(
+            f"permission_denied: {what} was refused; allow it in the agent's settings, or --permissions full"
+        )
+    if report.trouble is not None:
+        return _troubled(report, login, is_resumed=is_resumed)
+    if report.last_words is not None and report.last_words.startswith(CANNOT):
+        return _failed(report.last_words.removeprefix(CANNOT).strip()[:REASON_LIMIT] or "it cannot be done")
+    if last.signal is None and last.exit_code and report.complaint is not None:
+        # A conversation that is gone cannot be resumed; the next attempt begins a new one.
+        gone = is_resumed and not report.has_answered
+        return _failed(f"exit code {last.exit_code}: {report.complaint}", retryable=gone)
+    if last.signal is None and not last.exit_code and not report.is_over and not said:
+        return _failed("no_final_line: its output ended before its turn did, so nobody knows what was done")
+    return None
+
+
+def _troubled(report: Report, login: str, *, is_resumed: bool) -> Ending:
+    trouble = report.trouble
+    assert trouble is not None
+    match trouble.kind:
+        case "limit":
+            return _failed(f"usage_limit: {trouble.words}")
+        case "overload":
+            return _failed(f"overloaded: {trouble.words}", retryable=True)
+        case "login":
+            return _failed(f"not_logged_in: {trouble.words}; {login}")
+        case "billing":
+            return _failed(f"billing: {trouble.words}")
+        case "declined":
+            return _failed(f"declined: {trouble.words}")
+    said = trouble.words if " " in trouble.words else report.complaint or trouble.words
+    return _failed(f"agent_error: {said}", retryable=is_resumed and not report.has_answered)
 
 
 def result_of(last: LastMessage | None, said: Json | None) -> str | None:

@@ -45,6 +45,8 @@ class Plan(Frozen):
     """None is /dev/null."""
     tee: bool = False
     """Whether the agent's stdout also comes to the worker, through `Run.tee`."""
+    tee_errors: bool = False
+    """The same for stderr and `Run.tee_errors`."""
     tee_patience: float = 60.0
     """For how many seconds the worker may take nothing before it is cut off; the agent waits that long with it."""
     log_limit: int = LIMIT
@@ -64,6 +66,7 @@ class Run:
         self.tee = tee
         """The agent's stdout, to be read until it ends; whoever asked for it must read it. Fewer bytes than
         `Ended.stdout_bytes` mean that this worker took nothing for too long and was cut off."""
+        self.tee_errors: int | None = None
         self.started: Started | None = None
         self.ended: LastMessage | None = None
 
@@ -112,9 +115,10 @@ class Run:
 
     def close(self) -> None:
         self._close_wire()
-        if self.tee is not None:
-            os.close(self.tee)
-            self.tee = None
+        for tee in (self.tee, self.tee_errors):
+            if tee is not None:
+                os.close(tee)
+        self.tee = self.tee_errors = None
 
     def __enter__(self) -> Self:
         return self
@@ -135,6 +139,7 @@ class Run:
                 "cwd": os.path.abspath(plan.cwd),
                 "stdin": plan.stdin is not None,
                 "tee": plan.tee,
+                "tee_errors": plan.tee_errors,
                 "tee_patience": plan.tee_patience,
                 "log_directory": os.path.abspath(log_directory),
                 "log_limit": plan.log_limit,
@@ -252,6 +257,9 @@ class Guardian:
                 given.append(_readable(plan.stdin))
             if plan.tee:
                 run.tee, tee_end = os.pipe()
+                given.append(tee_end)
+            if plan.tee_errors:
+                run.tee_errors, tee_end = os.pipe()
                 given.append(tee_end)
             run.tell(plan, log_directory)
             asked = self._request(given)

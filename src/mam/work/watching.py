@@ -33,6 +33,8 @@ LINGER_SECONDS = 60.0
 REVOKED, CUT_OFF, TIMED_OUT, SILENT, STOPPING = "revoked", "cut off", "timed out", "silent", "stopping"
 """The claim is gone; it could not be renewed; the attempt's time was up; it was silent; the worker has to go."""
 LINGERED = "lingered"
+HOPELESS = "hopeless"
+"""It was done but stayed; it waits for what will not come."""
 
 _LOOK_SECONDS = 5.0
 """How often a run is looked at that was told to end by another thread, since its keeper may not obey."""

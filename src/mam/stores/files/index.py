@@ -42,13 +42,13 @@ _DAMAGE = (1, 8, 11, 26)
 """SQLITE_ERROR (a table is missing), SQLITE_READONLY (its header says so, though the store can be written: the lock was
 taken), SQLITE_CORRUPT, SQLITE_NOTADB."""
 
-VERSION = 4
+VERSION = 5
 NO_STAMP = (-1, -1, -1)
 """Of a file that has to be looked at, or of something that is no record file."""
 
 _COLUMNS = (
     "job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,"
-    " due_ms, boot_id, boot_ms, claimant, inode, modified_ns, size, bad, state"
+    " due_ms, boot_id, boot_ms, claimant, parent, inode, modified_ns, size, bad, state"
 )
 
 
@@ -138,11 +138,11 @@ class Index:
         root = None if job.retry_of is None else self._root(job.retry_of)
         self._database.execute(
             f"INSERT OR REPLACE INTO job ({_COLUMNS})"  # noqa: S608
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
             (
                 job.job_id, job.number, job.status.value, job.agent_session, job.agent, job.priority, job.created_at,
                 job.key, job.retry_of, root, job.exclusive, blocked_at_first(job), due_ms, boot_id, boot_ms,
-                None if job.claimant is None else job.claimant["agent_id"], *stamp, _as_text(state),
+                None if job.claimant is None else job.claimant["agent_id"], job.parent_id, *stamp, _as_text(state),
             ),
         )  # fmt: skip
         self.gate.written(job, root)
@@ -249,6 +249,10 @@ class Index:
     def retry_of(self, job_id: str) -> str | None:
         return self._text("SELECT job_id FROM job WHERE retry_of = ?", job_id)
 
+    def children(self, job_id: str) -> list[str]:
+        found = self._all("SELECT job_id FROM job INDEXED BY by_parent WHERE parent = ? ORDER BY number", job_id)
+        return [child for (child,) in found]
+
     def with_prefix(self, prefix: str, limit: int) -> list[str]:
         return [
             row[0]
@@ -272,6 +276,11 @@ class Index:
 
     def stamps(self) -> Iterator[tuple[str, int, int, int]]:
         return iter(self._all("SELECT job_id, inode, modified_ns, size FROM job"))
+
+    def states(self, after: str, limit: int) -> list[tuple[str, int, str]]:
+        """A page of what is known of all jobs that can be read: id, number, state."""
+        query = "SELECT job_id, number, state FROM job WHERE job_id > ? AND bad = 0 ORDER BY job_id LIMIT ?"
+        return self._all(query, after, limit)
 
     # -- problems --------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ CREATE TABLE job (
     boot_id     TEXT,             -- of a lease: the boot whose clock decides
     boot_ms     INTEGER,
     claimant    TEXT,             -- the agent's id, while one of its sessions holds the job
+    parent      TEXT,             -- the job from inside of which it was registered
     inode       INTEGER NOT NULL, -- the file as mam last saw it
     modified_ns INTEGER NOT NULL,
     size        INTEGER NOT NULL,
@@ -34,6 +35,7 @@ CREATE INDEX chain ON job (root, number) WHERE root IS NOT NULL;
 CREATE INDEX due_by_wall ON job (due_ms) WHERE due_ms IS NOT NULL AND bad = 0;
 CREATE INDEX due_by_boot ON job (boot_id, boot_ms) WHERE boot_id IS NOT NULL AND bad = 0;
 CREATE INDEX by_claimant ON job (claimant) WHERE claimant IS NOT NULL;
+CREATE INDEX by_parent ON job (parent, number) WHERE parent IS NOT NULL;
 CREATE INDEX job_key ON job (key) WHERE key IS NOT NULL;
 CREATE INDEX job_retry_of ON job (retry_of) WHERE retry_of IS NOT NULL;
 

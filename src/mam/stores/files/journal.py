@@ -281,6 +281,11 @@ class Journal:
         return os.path.join(self._directory, name)
 
 
+def as_told(entry: dict[str, Any]) -> dict[str, Any]:
+    """What a follower hears of an entry."""
+    return {**{name: entry[name] for name in ("number", "job_id", "fields")}, "lines": tuple(entry["lines"])}
+
+
 def _segment_name(first: int) -> str:
     return f"journal-{first:016d}.log"
 

@@ -29,6 +29,10 @@ class Mark(Frozen):
     offset: int
     directory_ns: int
 
+    def is_of(self, modified_ns: int) -> bool:
+        """Whether nobody but mam has been in the directory since, as far as that can be told while somebody acts."""
+        return self.directory_ns in (IN_WORK, modified_ns)
+
 
 def write_mark(directory: str, mark: Mark) -> None:
     """What cannot be written is left out: without a mark the lock is asked."""

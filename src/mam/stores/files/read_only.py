@@ -40,6 +40,10 @@ class ReadOnlyView:
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return sorted(job_id for job_id in self._ids() if job_id.startswith(prefix))[:limit]
 
+    def children(self, job_id: str) -> list[str]:
+        found = [job for job in self._matching(Query()) if job.parent_id == job_id]
+        return [job.job_id for job in sorted(found, key=lambda job: job.number)]
+
     def chosen(self, query: Query) -> list[tuple[str, int]]:
         jobs = sorted(self._matching(query), key=lambda job: (-job.number, job.created_at, job.job_id))
         return [(job.job_id, job.number) for job in jobs]

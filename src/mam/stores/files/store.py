@@ -7,20 +7,19 @@ from _thread import RLock, get_ident
 from errno import EDQUOT, ENOSPC, EROFS
 
 from mam.clock import SystemClock
-from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable, UnknownJob
+from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable
 from mam.jobs import acts
-from mam.jobs.claiming import claimable
-from mam.jobs.pause import passed_over, seconds_until_lifted
+from mam.jobs.pause import seconds_until_lifted
 from mam.stores.beside import make_directories
-from mam.stores.common import check_exclusive, checked_needed, claimed, matches, soonest
+from mam.stores.common import check_exclusive, checked_needed, matches, soonest
 from mam.stores.files.book import ARCHIVE, INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
+from mam.stores.files.claims import claim
 from mam.stores.files.directory import Directory
 from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
-from mam.stores.files.journal import Place, parse_place
+from mam.stores.files.journal import Place, as_told, parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
-from mam.stores.files.mark import IN_WORK
 from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.records import Records
 from mam.stores.port import Entry, Problem, Registration
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from mam.clock import Clock
     from mam.jobs.change import Line
     from mam.jobs.pause import Pause
-    from mam.jobs.record import Job, Json
+    from mam.jobs.record import Job
     from mam.stores.files.archive import Archive
     from mam.stores.files.mark import Mark
     from mam.stores.files.read_only import ReadOnlyView
@@ -92,7 +91,12 @@ class FilesStore:
         return self._alone(do)
 
     def claim(self, request: Request) -> Job | None:
-        return self._alone(lambda book: _claim(book, request))
+        def do(book: Book) -> Job | None:
+            if request.agent_id is not None and request.generation_id is not None:
+                _announce(book, request.agent_id, request.generation_id)
+            return claim(book, request)
+
+        return self._alone(do)
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         return self._alone(lambda book: _announce(book, agent_id, generation_id))
@@ -109,6 +113,9 @@ class FilesStore:
         return self._read(
             lambda book: book.index.with_prefix(prefix, limit), lambda view: view.ids_with_prefix(prefix, limit)
         )
+
+    def children(self, job_id: str) -> list[str]:
+        return self._read(lambda book: book.index.children(job_id), lambda view: view.children(job_id))
 
     def select(self, query: Query) -> Iterator[Job]:
         """The ids are those of one moment; each record is read when its turn comes."""
@@ -170,6 +177,12 @@ class FilesStore:
     def problems(self) -> list[Problem]:
         return self._read(lambda book: book.problems_told(), lambda view: view.problems())
 
+    def compare_index(self, after: str, limit: int) -> tuple[list[str], str | None]:
+        """Where index and records differ, for a page of jobs; and where the next page begins, None at the end."""
+        from mam.stores.files.comparing import compared
+
+        return self._alone(lambda book: compared(book, after, limit))
+
     def events(self, job_id: str) -> list[Line]:
         return self._read(lambda book: read_events(book.directory.descriptor, job_id), lambda view: view.events(job_id))
 
@@ -213,29 +226,26 @@ class FilesStore:
         for frame, behind in self._opened().journal.read(place, end, self._note_damage):
             for rank, entry in enumerate(frame, start=1):
                 if rank > skip:
-                    yield _entry(entry, str(behind) if rank == len(frame) else f"{place}+{rank}")
+                    yield Entry(cursor=str(behind) if rank == len(frame) else f"{place}+{rank}", **as_told(entry))
             place, skip = behind, 0
 
     def wait(self, cursor: str, timeout: float) -> bool:
         self._notice_fork()
+        from mam.stores.files.following import await_news, open_watch
+
         watch = self._watches.get(get_ident())
         if watch is None:
-            from mam.stores.files.following import open_watch
-
             self._watches[get_ident()] = open_watch(self.address, self.home)
             return True  # something may have happened before the watch began: look once more
-        from mam.stores.files.following import await_news
-
         return await_news(watch, cursor, timeout, self._mark, self.end)
 
     def _mark(self) -> Mark | None:
         """Where the journal ends, if that can be told without the lock, and nobody but mam has been here since."""
         self._notice_fork()
-        book = self._book
-        mark = None if book is None or not self._directory.is_still() else book.journal.marked()
-        if mark is None or mark.directory_ns in (IN_WORK, self._directory.modified_ns()):
-            return mark
-        return None
+        if self._book is None or not self._directory.is_still():
+            return None
+        mark = self._book.journal.marked()
+        return mark if mark is not None and mark.is_of(self._directory.modified_ns()) else None
 
     def due_in(self) -> float | None:
         moment = self.clock.now()
@@ -379,43 +389,6 @@ def _archived_before(book: Book, draft: Job) -> Job | None:
         if kept is None and draft.retry_of is not None:
             kept = archive.retry_of(draft.retry_of)
     return None if kept is None else kept.job
-
-
-def _claim(book: Book, request: Request) -> Job | None:
-    if request.agent_id is not None and request.generation_id is not None:
-        _announce(book, request.agent_id, request.generation_id)
-    moment = book.clock.now()
-    book.settle(moment)
-    skipped = passed_over(read_pauses(book.home), request.label, moment)
-    if skipped is None:
-        return None
-    while (job_id := _candidate(book, request, skipped)) is not None:
-        try:
-            job = book.load(job_id)
-        except (BadRecord, UnknownJob):
-            continue  # noted by load, so it is not the first any more
-        if not claimable(job, request.label) or job.agent in skipped:
-            continue  # somebody else's edit, which load has taken over
-        change = claimed(job, request, moment)
-        book.commit([Step(before=job, change=change)])
-        return change.job
-    return None
-
-
-def _candidate(book: Book, request: Request, skipped: frozenset[str]) -> str | None:
-    if request.job_id is None:
-        return book.index.first_pending(request.label, skipped)
-    return request.job_id if book.index.is_free(request.job_id) else None
-
-
-def _entry(entry: Json, cursor: str) -> Entry:
-    return Entry(
-        cursor=cursor,
-        number=entry["number"],
-        job_id=entry["job_id"],
-        fields=entry["fields"],
-        lines=tuple(entry["lines"]),
-    )
 
 
 def _unavailable(address: str, error: OSError | DatabaseError) -> StoreUnavailable:

@@ -76,7 +76,8 @@ SELECT FROM job WHERE job_id = %(root)s FOR UPDATE
 -- told to all yet, something is paused here. The rest is as in `look`; with no job, or with something before it, that
 -- is asked.
 SELECT record, prompt, root, (extract(epoch FROM statement_timestamp()) * 1000)::bigint,
-       EXISTS (SELECT FROM job WHERE due_ms <= (extract(epoch FROM statement_timestamp()) * 1000)::bigint)
+       EXISTS (SELECT FROM job
+               WHERE due_ms <= (extract(epoch FROM statement_timestamp()) * 1000)::bigint AND blocked < 2)
        OR EXISTS (SELECT FROM unsettled) OR EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s)),
        pg_current_xact_id()::text
 FROM (
@@ -96,7 +97,7 @@ WITH clock AS MATERIALIZED (
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
 ), due AS MATERIALIZED (
     SELECT due_ms, record, prompt, root, xmin AS written FROM job
-    WHERE due_ms <= (SELECT now FROM clock)
+    WHERE due_ms <= (SELECT now FROM clock) AND blocked < 2
       AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
     ORDER BY due_ms LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
@@ -160,7 +161,7 @@ SELECT record, prompt, root, pg_current_xact_id()::text FROM (
 -- something is paused.
 SELECT late, record, prompt, root, pg_current_xact_id()::text FROM (
     SELECT %(boot_ms)s::bigint - boot_ms AS late, record, prompt, root FROM job
-    WHERE boot_id = %(boot_id)s AND boot_ms <= %(boot_ms)s
+    WHERE due_ms IS NOT NULL AND boot_id = %(boot_id)s AND boot_ms <= %(boot_ms)s AND blocked < 2
       AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
     ORDER BY boot_ms LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
@@ -168,7 +169,7 @@ SELECT late, record, prompt, root, pg_current_xact_id()::text FROM (
 UNION ALL
 SELECT late, record, prompt, root, pg_current_xact_id()::text FROM (
     SELECT %(wall_ms)s::bigint - due_ms AS late, record, prompt, root FROM job
-    WHERE due_ms <= %(wall_ms)s AND boot_id IS DISTINCT FROM %(boot_id)s
+    WHERE due_ms <= %(wall_ms)s AND boot_id IS DISTINCT FROM %(boot_id)s AND blocked < 2
       AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
     ORDER BY due_ms LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
@@ -179,8 +180,9 @@ UNION ALL
 SELECT NULL, 'paused', NULL, NULL, NULL WHERE EXISTS (SELECT FROM pause)
 
 -- name: next due
-SELECT (SELECT min(boot_ms) FROM job WHERE boot_id = %(boot_id)s) - %(boot_ms)s::bigint,
-       (SELECT min(due_ms) FROM job WHERE due_ms IS NOT NULL AND boot_id IS DISTINCT FROM %(boot_id)s)
+SELECT (SELECT min(boot_ms) FROM job WHERE due_ms IS NOT NULL AND boot_id = %(boot_id)s AND blocked < 2)
+           - %(boot_ms)s::bigint,
+       (SELECT min(due_ms) FROM job WHERE due_ms IS NOT NULL AND boot_id IS DISTINCT FROM %(boot_id)s AND blocked < 2)
            - %(wall_ms)s::bigint,
        (SELECT 0 WHERE EXISTS (SELECT FROM unsettled))
 
@@ -197,10 +199,10 @@ CASE WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
 WITH made AS (
     INSERT INTO job
         (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-         due_ms, boot_id, boot_ms, claimant_agent, prompt, record)
+         due_ms, boot_id, boot_ms, claimant_agent, parent, prompt, record)
     VALUES
         (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(key)s,
-         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(claimant_agent)s,
+         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(claimant_agent)s, %(parent)s,
          %(prompt)s, %(record)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
@@ -267,7 +269,7 @@ SELECT count(*) FROM journal WHERE xact = %(xact)s::xid8 AND job_id = %(job_id)s
 SELECT job_id FROM job WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
 
 -- name: select
-SELECT record, prompt FROM job
+SELECT record, prompt, job_id, number FROM job
 WHERE number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
   AND (%(since)s::text IS NULL OR created_at >= %(since)s)
   AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
@@ -299,14 +301,15 @@ ORDER BY journal.xact, journal.number LIMIT %(limit)s
 SELECT pg_advisory_lock_shared(7168365, 1), pg_advisory_lock(7168365, 2), pg_advisory_unlock(7168365, 2)
 
 -- name: pauses
-SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label
+SELECT agent, label, until, reason, made_at, probe FROM pause ORDER BY agent, label
 
 -- name: pause
 WITH news AS (SELECT pg_notify('mam_news', ''))
-INSERT INTO pause (agent, label, until, reason, made_at)
-SELECT %(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s FROM news
+INSERT INTO pause (agent, label, until, reason, made_at, probe)
+SELECT %(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s, %(probe)s FROM news
 ON CONFLICT (agent, label)
-DO UPDATE SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at
+DO UPDATE SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at,
+    probe = excluded.probe
 
 -- name: resume
 DELETE FROM pause WHERE agent = %(agent)s AND label = %(label)s RETURNING pg_notify('mam_news', '')
@@ -326,6 +329,19 @@ ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, sup
 
 -- name: held by
 SELECT job_id FROM job WHERE claimant_agent = %(agent_id)s AND status = 'running' ORDER BY number
+
+-- name: children
+SELECT job_id FROM job WHERE parent = %(parent)s ORDER BY number
+
+-- name: relay
+SELECT sent FROM relay WHERE broker = %(broker)s
+
+-- name: keep relay
+INSERT INTO relay (broker, sent) VALUES (%(broker)s, %(sent)s) ON CONFLICT (broker) DO UPDATE SET sent = excluded.sent
+
+-- name: relay lock is free
+-- Held until the end of the statement: those who only ask share it, and so do not see each other.
+SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%(name)s::text, %(space)s))
 
 -- name: keep secret
 INSERT INTO secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(secret)s)
@@ -348,16 +364,16 @@ WHERE exclusive = %(key)s AND status = 'pending' AND blocked = 0
 -- name: free heads
 WITH RECURSIVE labels (label) AS (
     SELECT min(label) FROM job
-    WHERE exclusive = %(key)s AND status = 'pending'
+    WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2
       AND NOT EXISTS (SELECT FROM job AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
     UNION ALL
     SELECT (SELECT min(job.label) FROM job
-            WHERE exclusive = %(key)s AND status = 'pending' AND job.label > labels.label)
+            WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2 AND job.label > labels.label)
     FROM labels WHERE labels.label IS NOT NULL
 )
 UPDATE job SET blocked = 0 WHERE blocked <> 0 AND job_id IN (
     SELECT (SELECT job_id FROM job
-            WHERE exclusive = %(key)s AND status = 'pending' AND job.label = labels.label
+            WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2 AND job.label = labels.label
             ORDER BY priority DESC, number LIMIT 1)
     FROM labels WHERE labels.label IS NOT NULL
 )
@@ -474,3 +490,13 @@ SELECT setval('job_number', greatest(%(number)s, last_value, 1)) FROM job_number
 -- name: root
 SELECT coalesce((SELECT root FROM job WHERE job_id = %(job_id)s), (SELECT root FROM archive WHERE job_id = %(job_id)s),
                 %(job_id)s)
+
+-- name: set aside
+-- A row that nobody can read; there is nothing else to find it by.
+UPDATE job SET blocked = 2 WHERE record = %(record)s AND blocked < 2 RETURNING job_id
+
+-- name: those set aside
+SELECT record, prompt, job_id, status, label, exclusive FROM job WHERE blocked = %(blocked)s ORDER BY number
+
+-- name: take back
+UPDATE job SET blocked = 0 WHERE job_id = %(job_id)s AND blocked = 2

@@ -13,7 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SCHEMAS = ("schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql")
+SCHEMAS = (
+    "schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql", "schema_0005.sql", "schema_0006.sql",
+    "schema_0007.sql",
+)  # fmt: skip
 """In order; the store's version is how many of them it has."""
 
 _LOCK = 0x6D616D31

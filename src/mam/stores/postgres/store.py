@@ -84,7 +84,7 @@ class PostgresStore(SqlStore):
     check_version = staticmethod(check_version)
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
-        server = Server(url)
+        self._server = server = Server(url)
         self.address = server.address
         self._channel = server.channel
         self.clock = clock or ServerClock(self)
@@ -165,6 +165,25 @@ class PostgresStore(SqlStore):
 
     def secrets(self, job_id: str) -> dict[str, str]:
         return dict(self._rows("secrets", job_id=job_id))
+
+    # -- for the relays of all hosts (mam.bus.place_postgres) ---------------------------------------------------------
+
+    def connect(self) -> Connection:
+        """One of its own, for a lock that lasts as long as it."""
+        return self._acting.reconnected()
+
+    def unavailable(self, error: psycopg.Error) -> MamError:
+        return self._server.unavailable(error)
+
+    def relay_sent(self, broker: str) -> str | None:
+        found = self._rows("relay", broker=broker)
+        return found[0][0] if found else None
+
+    def keep_relay_sent(self, broker: str, sent: str) -> None:
+        self._rows("keep relay", broker=broker, sent=sent)
+
+    def is_relay_lock_free(self, name: str, space: int) -> bool:
+        return bool(self._value("relay lock is free", name=name, space=space))
 
     # -- ending what this store has claimed ----------------------------------------------------------------------------
 

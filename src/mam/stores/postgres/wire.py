@@ -15,7 +15,7 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from psycopg.pq.abc import PGconn, PGresult
@@ -45,22 +45,23 @@ class Statement:
                 parameters.append(parameter)
             first += f"${parameters.index(parameter) + 1}{behind}"
         self.text = first
-        self._chosen = itemgetter(*parameters, *parameters) if parameters else None
-        """Each twice: of a single name it would not give a list."""
+        self._chosen = itemgetter(*parameters) if len(parameters) > 1 else _chosen_from(parameters)
         self.kinds: list[int] = []
         """The types of the columns, once the server has answered."""
 
     def bound(self, values: dict[str, Any]) -> list[bytes | None]:
-        if self._chosen is None:
-            return []
-        chosen = self._chosen(values)
         bound = [
             value.encode() if type(value) is str else None if value is None else str(value).encode()
-            for value in chosen[: len(chosen) // 2]
+            for value in self._chosen(values)
         ]
         if b"\0" in b"".join(filter(None, bound)):
             raise DataError("PostgreSQL text cannot contain NUL")  # it would be cut off there without a word
         return bound
+
+
+def _chosen_from(parameters: list[str]) -> Callable[[dict[str, Any]], list[Any]]:
+    """Where there are few of them."""
+    return lambda values: [values[name] for name in parameters]
 
 
 class Wire:
@@ -132,7 +133,7 @@ class Wire:
 
     def _answers(self, unread: list[bytes | Statement]) -> list[Any]:
         """The rows of the last that has columns. The first that failed is what went wrong."""
-        rows: list[Any] = []
+        answer: tuple[PGresult, Statement] | None = None
         for place, step in enumerate(unread):
             result = self._next()
             if result is None or result.status not in _WELL:
@@ -142,8 +143,8 @@ class Wire:
             if self._next() is not None:
                 raise OperationalError("the server said more than it was asked")
             if result.nfields and isinstance(step, Statement):
-                rows = _rows(result, step)
-        return rows
+                answer = result, step
+        return [] if answer is None else _rows(*answer)
 
     def _end(self) -> None:
         try:

@@ -70,7 +70,7 @@ class Row:
                 return
         except (KeyError, TypeError, ValueError):
             pass
-        self.job = parse_job({**fields, "prompt": prompt}, store)
+        self.job = job_of(record, prompt, store)
         self._fields = _unusual(self.job.to_json())
 
     def check(self, store: str) -> None:
@@ -117,6 +117,7 @@ def job_values(row: Row) -> dict[str, Any]:
         "key": job.key,
         "retry_of": job.retry_of,
         "root": row.root,
+        "parent": job.parent_id,
         "exclusive": job.exclusive,
         "prompt": row.prompt,
     }
@@ -148,8 +149,12 @@ def told(fields: Json, change: Change) -> tuple[dict[str, Any], list[dict[str, A
 
 
 def job_of(record: str, prompt: str, store: str) -> Job:
-    """For whoever reads: every field is looked at."""
-    return parse_job({**_loaded(record, store), "prompt": prompt}, store)
+    """For whoever reads: every field is looked at. What is said of a bad one holds the row, so that it can be found."""
+    fields = _loaded(record, store)
+    try:
+        return parse_job({**fields, "prompt": prompt}, store)
+    except BadRecord as bad:
+        raise BadRecord(**bad.facts, row=record) from None
 
 
 def _unusual(fields: Json) -> Json:
@@ -165,5 +170,5 @@ def _loaded(record: str, store: str) -> Json:
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        raise BadRecord(file=store, problem="one of its records is not a JSON object")
+        raise BadRecord(file=store, problem="one of its records is not a JSON object", row=record)
     return fields

@@ -8,11 +8,12 @@ from abc import abstractmethod
 
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
-from mam.jobs.status import Status
+from mam.jobs.status import PENDING, Status
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import check_exclusive, claimed, soonest
 from mam.stores.port import Registration
 from mam.stores.sql.archive import SqlArchive
+from mam.stores.sql.damage import SqlDamage, check_moved, check_same
 from mam.stores.sql.gate import Gate, concerns_others
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import Row, changing_values, job_of, job_values, new_row, told
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mam.jobs.dependency import Needed
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
-    from mam.stores.port import Act, Problem, Query, Request
+    from mam.stores.port import Act, Query, Request
     from mam.stores.sql.sessions import Sessions
 
     T = TypeVar("T")
@@ -39,7 +40,7 @@ KNOWN_ROWS, KNOWN_SIZE = 32, 1 << 16
 """How many rows a store remembers, and of how many characters each."""
 
 
-class SqlStore(SqlArchive):
+class SqlStore(SqlArchive, SqlDamage):
     """Half of a store; `_act`, `_rows`, `_moment` and the journal's own order are the other half."""
 
     address: str
@@ -47,6 +48,7 @@ class SqlStore(SqlArchive):
     home: str | None = None
 
     def __init__(self) -> None:
+        super().__init__()
         self._known: dict[str, Row] = {}
         """What this store wrote last of jobs that go on: whoever claims one is likely to end it. Only a row that the
         database finds unchanged, in the same transaction, is taken for what is there."""
@@ -125,7 +127,7 @@ class SqlStore(SqlArchive):
         that is older than the one that registered it, or followers would meet them in the wrong order."""
         if request.agent_id is not None and request.generation_id is not None:
             self.announce(request.agent_id, request.generation_id)
-        return self._claim_first(request)
+        return self._past_damage(lambda: self._claim_first(request))
 
     def _claim_first(self, request: Request) -> Job | None:
         job, settled = self._act(lambda: self._settle_or_claim(request))
@@ -142,6 +144,7 @@ class SqlStore(SqlArchive):
         row = look.first
         if row is None:
             return None
+        check_same(row, PENDING, request.label, self.address)
         if request.agent_id is not None and request.generation_id is not None:
             self._sessions.check(request.agent_id, request.generation_id)
         change = self._decided(row, lambda: claimed(row.job, request, look.moment))
@@ -167,12 +170,12 @@ class SqlStore(SqlArchive):
         if not held:
             return []
         moment = self._moment()
-        rows = [self._row(*found) for found in self._those_to_change(held)]
+        rows = self._readable(self._those_to_change(held))
         moved = [self._settled(row, lambda job: displaced(job, agent_id, generation_id, moment)) for row in rows]
         return [job for job in moved if job is not None]
 
     def sweep(self) -> list[Job]:
-        return self._act(lambda: self._settle(self._look(None, SWEEP_LIMIT)))
+        return self._past_damage(lambda: self._act(lambda: self._settle(self._look(None, SWEEP_LIMIT))))
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -186,15 +189,17 @@ class SqlStore(SqlArchive):
         rows = self._rows("ids with prefix", prefix=prefix, behind=prefix + "\U0010ffff", limit=limit)
         return [row[0] for row in rows]
 
+    def children(self, job_id: str) -> list[str]:
+        return [row[0] for row in self._rows("children", parent=job_id)]
+
     def select(self, query: Query) -> Iterator[Job]:
         below = sys.maxsize
         statuses = list(Status) if query.statuses is None else sorted(query.statuses)
         asked = {"label": query.label, "since": query.since, "statuses": json.dumps(statuses), "limit": PAGE}
+        self._spoilt = {}
         while rows := self._rows("select", below=below, **asked):
-            for record, prompt in rows:
-                job = job_of(record, prompt, self.address)
-                below = job.number
-                yield job
+            below = rows[-1][3]
+            yield from self._listed(row[:3] for row in rows)
 
     def ahead_of(self, job: Job) -> int:
         return int(self._value("ahead", label=job.agent_session, priority=job.priority, number=job.number))
@@ -205,9 +210,6 @@ class SqlStore(SqlArchive):
 
     def holder(self, key: str) -> str | None:
         return self._gate.holder(key)
-
-    def problems(self) -> list[Problem]:
-        return []
 
     def events(self, job_id: str) -> list[Line]:
         return [json.loads(row[0]) for row in self._rows("events", job_id=job_id)]
@@ -236,19 +238,29 @@ class SqlStore(SqlArchive):
     def _first(self, request: Request, pauses: list[Pause], moment: Moment) -> Row | None:
         """The one that a request gets, unless a pause holds all of them."""
         skipped: frozenset[str] | None = frozenset()
+        wanted = [] if request.job_id is None else [request.job_id]
         if pauses:
-            from mam.jobs.pause import passed_over
+            from mam.jobs.pause import passed_over, tried_first
 
             skipped = passed_over(pauses, request.label, moment)
-        if skipped is None:
+            wanted = wanted or tried_first(pauses, request.label, moment)
+        for job_id in wanted:
+            held = passed_over(pauses, request.label, moment, job_id) if pauses else skipped
+            if (row := self._this(request.label, job_id, held)) is not None:
+                return row
+        if request.job_id is not None or skipped is None:
             return None
-        if request.job_id is not None:
-            names = json.dumps(sorted(skipped))
-            rows = self._rows("this pending", label=request.label, job_id=request.job_id, skipped=names)
-        elif skipped:
+        if skipped:
             rows = self._rows("first of others", label=request.label, skipped=json.dumps(sorted(skipped)))
         else:
             rows = self._rows("first pending", label=request.label)
+        return self._row(*rows[0]) if rows else None
+
+    def _this(self, label: str, job_id: str, skipped: frozenset[str] | None) -> Row | None:
+        """Exactly this one, if it may be claimed and its agent is not passed over."""
+        if skipped is None:
+            return None
+        rows = self._rows("this pending", label=label, job_id=job_id, skipped=json.dumps(sorted(skipped)))
         return self._row(*rows[0]) if rows else None
 
     # -- pauses ----------------------------------------------------------------------------------------------------
@@ -267,7 +279,11 @@ class SqlStore(SqlArchive):
 
     def _settle(self, look: Look) -> list[Job]:
         """What time has decided, for a bounded number of jobs, longest due first."""
-        settled = [self._settled(row, lambda job: settle(job, look.moment)) for row in look.due]
+        settled = []
+        for row in look.due:
+            moved = self._settled(row, lambda job: settle(job, look.moment))
+            check_moved(row, moved, self.address)
+            settled.append(moved)
         if look.unsettled:
             settled += self._settle_dependents(look.moment)
         return [job for job in settled if job is not None]
@@ -279,7 +295,7 @@ class SqlStore(SqlArchive):
         page = self._gate.page(SWEEP_LIMIT)
         if page is None:
             return []
-        rows = [self._row(*found) for found in self._those_to_change(page.dependents)]
+        rows = self._readable(self._those_to_change(page.dependents))
         newest = {job_id: self.newest(job_id) for row in rows for job_id in row.job.after}
         settled = [self._settled(row, lambda job: settle_dependency(job, newest, moment)) for row in rows]
         self._gate.turn(page)
@@ -363,8 +379,8 @@ def pauses_in(rows: list[Any]) -> list[Pause]:
     from mam.jobs.pause import Pause
 
     return [
-        Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at)
-        for agent, label, until, reason, made_at in rows
+        Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at, probe=probe)
+        for agent, label, until, reason, made_at, probe in rows
     ]
 
 

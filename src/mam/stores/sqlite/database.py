@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 APPLICATION = 0x6D616D31
 """`mam1`: marks the file as mam's, so that no other program's database is ever touched."""
 
-SCHEMAS = ("schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql")
+SCHEMAS = (
+    "schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql", "schema_0005.sql", "schema_0006.sql",
+)  # fmt: skip
 """In order; the database's user_version is how many of them it has."""
 
 _MARKS = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {len(SCHEMAS)};"

@@ -52,9 +52,10 @@ ORDER BY priority DESC, number LIMIT 1
 SELECT record, prompt, root,
        EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
                WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
-                 AND :boot_id <> '')
+                 AND :boot_id <> '' AND blocked < 2)
        OR EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
-                  WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms)
+                  WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms
+                    AND blocked < 2)
        OR EXISTS (SELECT 1 FROM unsettled) OR EXISTS (SELECT 1 FROM pause)
 FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
 WHERE label = :label AND status = 'pending' AND blocked = 0
@@ -98,13 +99,13 @@ UPDATE job SET boot_id = NULL, boot_ms = NULL WHERE due_ms IS NOT NULL AND coale
 SELECT late, record, prompt, root FROM (
     SELECT :boot_ms - coalesce(boot_ms, due_ms) AS late, job_id, record, root FROM job INDEXED BY job_due
     WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
-      AND :boot_id <> ''
+      AND :boot_id <> '' AND blocked < 2
     ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
 ) JOIN prompt USING (job_id)
 UNION ALL
 SELECT late, record, prompt, root FROM (
     SELECT :wall_ms - coalesce(boot_ms, due_ms) AS late, job_id, record, root FROM job INDEXED BY job_due
-    WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms
+    WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms AND blocked < 2
     ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
 ) JOIN prompt USING (job_id)
 UNION ALL
@@ -114,16 +115,19 @@ SELECT NULL, 'paused', NULL, NULL WHERE EXISTS (SELECT 1 FROM pause)
 
 -- name: next due
 SELECT (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
-        WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND :boot_id <> '') - :boot_ms,
+        WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND :boot_id <> '' AND blocked < 2) - :boot_ms,
        (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
-        WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '') - :wall_ms,
+        WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND blocked < 2) - :wall_ms,
        (SELECT 0 WHERE EXISTS (SELECT 1 FROM unsettled))
 
 -- name: insert job
 INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-                 due_ms, boot_id, boot_ms, claimant_agent, record)
+                 due_ms, boot_id, boot_ms, claimant_agent, parent, record)
 VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
-        :due_ms, :boot_id, :boot_ms, :claimant_agent, :record)
+        :due_ms, :boot_id, :boot_ms, :claimant_agent, :parent, :record)
+
+-- name: children
+SELECT job_id FROM job INDEXED BY job_parent WHERE parent = :parent ORDER BY number
 
 -- name: insert prompt
 INSERT INTO prompt (job_id, prompt) VALUES (:job_id, :prompt)
@@ -151,7 +155,7 @@ SELECT job_id FROM job WHERE job_id >= :prefix AND job_id < :behind ORDER BY job
 
 -- name: select
 -- Page by page, so that no reader holds the write-ahead log back.
-SELECT record, prompt FROM job JOIN prompt USING (job_id)
+SELECT record, prompt, job_id, number FROM job JOIN prompt USING (job_id)
 WHERE number < :below AND (:label IS NULL OR label = :label) AND (:since IS NULL OR created_at >= :since)
   AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
@@ -175,10 +179,11 @@ SELECT coalesce(max(number), 0) FROM journal
 SELECT number, job_id, fields, lines FROM journal WHERE number > :after AND number <= :upto ORDER BY number LIMIT :limit
 
 -- name: pauses
-SELECT agent, label, until, reason, made_at FROM pause ORDER BY agent, label
+SELECT agent, label, until, reason, made_at, probe FROM pause ORDER BY agent, label
 
 -- name: pause
-INSERT OR REPLACE INTO pause (agent, label, until, reason, made_at) VALUES (:agent, :label, :until, :reason, :made_at)
+INSERT OR REPLACE INTO pause (agent, label, until, reason, made_at, probe)
+VALUES (:agent, :label, :until, :reason, :made_at, :probe)
 
 -- name: resume
 DELETE FROM pause WHERE agent = :agent AND label = :label RETURNING 1
@@ -243,3 +248,14 @@ VALUES (:job_id, :number, :key, :retry_of, :root, :record, :prompt, :events)
 -- name: number behind
 -- Numbers go on behind the highest that is there.
 SELECT :number
+
+-- name: set aside
+-- A row that nobody can read; there is nothing else to find it by.
+UPDATE job SET blocked = 2 WHERE record = :record AND blocked < 2 RETURNING job_id
+
+-- name: those set aside
+SELECT record, prompt, job_id, status, label, exclusive FROM job JOIN prompt USING (job_id)
+WHERE blocked = :blocked ORDER BY number
+
+-- name: take back
+UPDATE job SET blocked = 0 WHERE job_id = :job_id AND blocked = 2

@@ -20,8 +20,8 @@ pytest.register_assert_rewrite(
         f"mam.testing.{name}"
         for name in (
             "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.dependencies",
-            "conformance.durability", "conformance.exclusive", "conformance.fences", "conformance.generations",
-            "conformance.pauses",
+            "conformance.durability", "conformance.exclusive", "conformance.family", "conformance.fences",
+            "conformance.generations", "conformance.pauses",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.time",
         )
@@ -33,6 +33,7 @@ from mam.testing.conformance.claims import Claims  # noqa: E402
 from mam.testing.conformance.dependencies import Dependencies  # noqa: E402
 from mam.testing.conformance.durability import Durability  # noqa: E402
 from mam.testing.conformance.exclusive import Exclusive  # noqa: E402
+from mam.testing.conformance.family import Families  # noqa: E402
 from mam.testing.conformance.fences import Fences  # noqa: E402
 from mam.testing.conformance.foreign import ForeignWrites  # noqa: E402
 from mam.testing.conformance.generations import Generations, GenerationsThatLast  # noqa: E402
@@ -49,7 +50,7 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Generations,
-    Archives, Races,
+    Archives, Families, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.jobs.limit import PROBE_SECONDS, end_of_limit, limit_pause, limited
 from mam.jobs.pause import Pause, draft_pause
+from mam.stores.port import Request
 from mam.testing.conformance.base import StoreCase, everything, picked, registered
 from mam.testing.tasks import LABEL
 
@@ -75,6 +77,81 @@ class Pauses(StoreCase):
 
         assert picked(registry) is None
         assert [(one.label, one.until, one.reason) for one in store.pauses()] == [(LABEL, None, "for good")]
+
+    def test_a_limits_pause_lets_one_job_through_before_all_others(
+        self, registry: Registry, store: Store, clock: FakeClock
+    ) -> None:
+        """Also before those of a higher priority; who is tried stands in the pause, so every claimer knows it."""
+        registered(registry, 3, priority=5)
+        (tried,) = registered(registry, priority=-5)
+        (other,) = registered(registry, agent="codex")
+        now = clock.now()
+        pause = limit_pause(store.pauses(), store.get(tried), now.wall_ms + 1000, "limit", now)
+        assert pause is not None
+        registry.pause(pause)
+        assert store.pauses() == [pause]
+
+        assert [picked(registry) for _ in range(3)] == [tried, other, None]
+        (again,) = registered(registry)
+        assert picked(registry) is None
+
+        registry.release(tried)
+        assert picked(registry) == tried
+        assert registry.resume("claude-code", None)
+        assert picked(registry) not in (None, again)
+
+    def test_whom_a_pause_lets_through_waits_for_its_own_time(
+        self, registry: Registry, store: Store, clock: FakeClock
+    ) -> None:
+        (tried,) = registered(registry)
+        (other,) = registered(registry)
+        job = registry.pick(LABEL, owner="worker")
+        assert job is not None
+        now = clock.now()
+        until = end_of_limit(now.wall_ms + 60_000, 0, now)
+        pause = limit_pause(store.pauses(), job, until, "limit", now)
+        assert pause is not None
+        registry.pause(pause)
+        run = {"attempt": 1}
+        registry.act(
+            tried, "limited",
+            lambda found, moment: limited(found, moment, attempt=1, until_ms=until, reason="limit", run=run),
+        )  # fmt: skip
+        assert picked(registry) is None
+        assert store.get(tried).waiting_for == "reset"
+        assert (store.get(tried).retries, store.get(tried).losses) == (0, 0)
+
+        clock.advance(62)
+        assert picked(registry) == tried
+        assert picked(registry) is None
+        clock.advance(PROBE_SECONDS)
+        assert picked(registry) in (tried, other)
+
+    def test_a_job_that_is_wanted_by_name_is_held_back_by_a_limit_of_others(
+        self, registry: Registry, store: Store, clock: FakeClock
+    ) -> None:
+        (tried,), (other,) = registered(registry), registered(registry)
+        now = clock.now()
+        pause = limit_pause((), store.get(tried), now.wall_ms + 1000, "limit", now)
+        assert pause is not None
+        registry.pause(pause)
+
+        assert registry.claim(Request(label=LABEL, owner="w", job_id=other)) is None
+        claimed = registry.claim(Request(label=LABEL, owner="w", job_id=tried))
+        assert claimed is not None
+        assert claimed.job_id == tried
+
+    def test_a_paused_label_holds_back_even_whom_a_limit_lets_through(
+        self, registry: Registry, store: Store, clock: FakeClock
+    ) -> None:
+        (tried,) = registered(registry)
+        now = clock.now()
+        pause = limit_pause((), store.get(tried), now.wall_ms + 1000, "limit", now)
+        assert pause is not None
+        registry.pause(pause)
+        registry.pause(Pause(label=LABEL))
+
+        assert picked(registry) is None
 
     def test_pauses_are_no_part_of_any_job(self, registry: Registry, store: Store) -> None:
         registered(registry)

@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from mam.config import Config
     from mam.work.adapters.port import Adapter
 
-_MODULES = {"shell": "mam.work.adapters.shell", "human": "mam.work.adapters.human"}
+CODING_AGENTS = {
+    "claude-code": "mam.work.adapters.claude_code",
+    "codex": "mam.work.adapters.codex",
+    "opencode": "mam.work.adapters.opencode",
+}
+_MODULES = {"shell": "mam.work.adapters.shell", "human": "mam.work.adapters.human", **CODING_AGENTS}
 
 
 def adapter_of(name: str, config: Config) -> Adapter:
@@ -40,7 +45,11 @@ def installed_agents(config: Config) -> list[str]:
     def is_here(table: dict[str, Any]) -> bool:
         return find_program(os.path.expanduser(table["argv"][0]), {**os.environ, **table.get("env", {})}) is not None
 
-    return sorted(name for name, table in config.commands.items() if is_here(table))
+    from importlib import import_module
+
+    own = {name for name, table in config.commands.items() if is_here(table)}
+    known = {name for name, module in CODING_AGENTS.items() if is_here({"argv": [import_module(module).PROGRAM]})}
+    return sorted(own | {name for name in known if name not in config.commands})
 
 
 def known_agents(config: Config) -> list[str]:

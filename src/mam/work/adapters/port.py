@@ -6,10 +6,12 @@ from mam.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Protocol
 
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.work.places import Place
+    from mam.work.reports.report import Reader, Report
 
     class Adapter(Protocol):
         """Knows one agent. `launch` may write into the attempt's private directory, and starts nothing."""
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
             """
 
 
-EXIT, SAID, ARTIFACTS = "exit", "said", "artifacts"
+EXIT, SAID, ARTIFACTS, REPORT = "exit", "said", "artifacts", "report"
 """What counts as done before artifacts and validation are looked at: exit code 0; only the agent's own `mam
-complete`; or the artifacts alone, whatever the exit code."""
+complete`; the artifacts alone, whatever the exit code; or exit code 0 and a report in its output that says so."""
 
 
 class Launch(Frozen):
@@ -39,3 +41,11 @@ class Launch(Frozen):
     success: str = EXIT
     retry_codes: tuple[int, ...] = ()
     """Exit codes after which it is worth trying again."""
+    reader: Callable[[], Reader] | None = None
+    """Who understands what the agent prints."""
+    about: Json = {}  # noqa: RUF012 - nothing writes into it
+    """For the record: the agent, and which rights were passed on to it."""
+    login: str = ""
+    """What a user does who is not logged in."""
+    look_back: Callable[[Report, str], None] | None = None
+    """After the end: adds what the agent told elsewhere than in its output, since a time."""

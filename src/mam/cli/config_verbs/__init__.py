@@ -1,0 +1,1 @@
+"""The verbs of `mam config`, one file each."""

@@ -1,0 +1,1 @@
+"""Looking after a store and the machine under it: one check, one file."""

@@ -1,0 +1,77 @@
+"""Whether the audit log has everything that the journal has."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from mam.audit.failures import FILE, read_failures
+from mam.audit.fetching import fetch
+from mam.audit.mirror import AuditLog
+from mam.doctor.finding import fine, note, wrong
+from mam.errors import MamError, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+    from mam.stores.port import Store
+
+PATIENCE_SECONDS = 0.5
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    store = patient.opened()
+    if store is None or patient.located is None:
+        return
+    logs_dir = patient.located.logs_dir
+
+    def catch_up() -> None:
+        AuditLog(logs_dir).catch_up(store)
+        left = _behind(logs_dir, store, patient.last_entry)
+        if left:
+            raise Refused(why=left)
+
+    behind = _behind(logs_dir, store, patient.last_entry)
+    if behind:
+        time.sleep(PATIENCE_SECONDS)  # somebody may just have written, and be about to copy it
+        behind = _behind(logs_dir, store, patient.last_entry)
+    failures = read_failures(store.home) if store.home is not None else None
+    last = f"; it failed {failures['count']} times, last: {failures['last']}" if failures else ""
+    if behind:
+        yield wrong(
+            f"the audit log {logs_dir} is behind: {behind}{last}",
+            "it is the history that outlives the store",
+            fix=catch_up,
+        )
+    elif failures and store.home is not None:
+        counted = os.path.join(store.home, FILE)
+        yield note(
+            f"writing the audit log has failed {failures['count']} times, last at {failures.get('at')}: "
+            f"{failures['last']}",
+            "it has caught up since",
+            fix=lambda: os.unlink(counted),
+        )
+    else:
+        yield fine(f"{logs_dir} has every entry")
+
+
+def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
+    """What it lacks, in words; nothing when it lacks nothing. What the examination itself saw of others' doings is
+    copied by the next act and does not count."""
+    try:
+        batch = fetch(logs_dir, store)
+    except MamError:
+        raise
+    except OSError as error:
+        return error.strerror or str(error)
+    if not batch.needs_writing:
+        return ""
+    if batch.replaced:
+        return "the journal is another one than the one it was copied from"
+    lacking = [step for step in batch.steps if last_entry is None or step.at.number <= last_entry]
+    if not lacking and not batch.mended:
+        return ""
+    return f"it lacks {len(lacking)}{'' if batch.reaches_end else ' or more'} entries of the journal"

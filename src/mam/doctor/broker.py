@@ -1,0 +1,81 @@
+"""Whether the broker can be reached, and how far the news is behind."""
+
+from __future__ import annotations
+
+from mam.bus.lag import lag_of
+from mam.bus.settings import configured
+from mam.doctor.finding import count, fine, wrong
+from mam.errors import BrokerUnavailable, MamError, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.bus.settings import Broker
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+    from mam.stores.port import Store
+
+SECONDS = 10.0
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    try:
+        broker = configured(patient.config.broker)
+        if broker is not None:
+            broker.check_safe()
+    except MamError as error:
+        yield wrong(str(error), "events are stored and wait, and nobody hears of them", "mam config list")
+        return
+    if broker is None:
+        yield fine("none is configured; on one host the store carries the news")
+        return
+    problem = _unreachable(broker)
+    if problem is not None:
+        yield wrong(
+            problem,
+            "events are stored and wait; subscribers elsewhere hear nothing",
+            f"check that a broker listens at {broker.address}, and `mam config list`",
+        )
+    store = patient.opened()
+    if store is not None:
+        yield from _lag(store, broker, reachable=problem is None)
+
+
+def _unreachable(broker: Broker) -> str | None:
+    from mam.bus.delivery import need_client
+
+    need_client()
+    from mam.bus.connection import Connection
+
+    try:
+        with Connection(broker, "doctor", SECONDS):
+            return None
+    except BrokerUnavailable as error:
+        return str(error)
+
+
+def _lag(store: Store, broker: Broker, *, reachable: bool) -> Iterator[Finding]:
+    lag = lag_of(store, broker)
+    if not lag.waiting:
+        if reachable:
+            yield fine(f"{lag.broker} answers and has every event")
+        return
+
+    def send() -> None:
+        from mam.bus.relay import Relay
+
+        said: list[str] = []
+        Relay(store, broker, said.append).deliver(60.0)
+        if lag_of(store, broker).waiting:
+            raise Refused(why=said[-1] if said else "the broker did not take them")
+
+    if lag.served:
+        yield fine(f"{count(lag.waiting, 'event')} on the way to {lag.broker}: a relay is sending")
+        return
+    yield wrong(
+        f"{count(lag.waiting, 'event')} not sent to {lag.broker}, and no relay runs on this host",
+        "subscribers elsewhere hear of them only when something sends",
+        "mam relay --once",
+        send if reachable else None,
+    )

@@ -1,0 +1,53 @@
+"""Whether the clock can be believed: after this boot's records, and as the database server's."""
+
+from __future__ import annotations
+
+from mam.clock import SystemClock, boot_id, parse_time
+from mam.doctor.finding import fine, note, wrong
+from mam.workspace import POSTGRES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+
+TOLERATED_MS = 5_000
+BEFORE_MAM = parse_time("2025-01-01T00:00:00Z")
+SET_CLOCK = "timedatectl set-ntp true"
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    now = SystemClock().now().wall_ms
+    problems = list(_problems(patient, now))
+    yield from problems
+    if not boot_id():
+        yield note("this system does not name its boots", "leases are judged by the wall clock alone")
+    if not problems:
+        yield fine("the clock is after every record" + (" and as the server's" if patient.kind == POSTGRES else ""))
+
+
+def _problems(patient: Patient, now: int) -> Iterator[Finding]:
+    if now < BEFORE_MAM:
+        yield wrong("the clock says a year before mam was made", "times in records will mean nothing", SET_CLOCK)
+    store = patient.opened()
+    if store is None:
+        return
+    if patient.kind == POSTGRES:
+        ahead = now - store.clock.now().wall_ms
+        if abs(ahead) > TOLERATED_MS:
+            which = "ahead of" if ahead > 0 else "behind"
+            yield wrong(
+                f"the clock is {abs(ahead) / 1000:.0f} s {which} the database server's",
+                "what this host shows and what the server decides about leases differ by that much",
+                SET_CLOCK,
+            )
+    survey = patient.survey()
+    latest = survey.latest_ms if survey is not None else None
+    if latest is not None and latest > now + TOLERATED_MS:
+        yield wrong(
+            f"the latest record was written {(latest - now) / 1000:.0f} s in the future",
+            "the clock was set back, here or where it was written; after a restart leases last that much longer",
+            SET_CLOCK,
+        )

@@ -1,0 +1,47 @@
+"""Where the store lies: on a local disk, with room left."""
+
+from __future__ import annotations
+
+import os
+
+from mam.doctor.finding import fine, wrong
+from mam.stores.sqlite.place import network_file_system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+
+LEAST_BYTES = 256 * 1024 * 1024
+LEAST_FILES = 10_000
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    directory = patient.directory
+    if directory is None:
+        return
+    kind = network_file_system(directory)
+    if kind is not None:
+        yield wrong(
+            f"{directory} is on a network file system ({kind})",
+            "locks and renames do not hold across hosts there, so that two workers may get one job",
+            "move it to a local disk, or use PostgreSQL (docs/stores.md)",
+        )
+    found = os.statvfs(directory)
+    free = found.f_bavail * found.f_frsize
+    if free < LEAST_BYTES:
+        yield wrong(
+            f"{free // 1024**2} MiB are left on the disk of {directory}",
+            "when it is full every write is refused; nothing that was acknowledged is lost",
+            f"df -h {directory}",
+        )
+    elif found.f_files > 0 and found.f_favail < LEAST_FILES:
+        yield wrong(
+            f"{found.f_favail} more files fit on the disk of {directory}",
+            "every job is a file of its own",
+            f"df -i {directory}",
+        )
+    elif kind is None:
+        yield fine(f"a local disk, {free / 1024**3:.1f} GiB free")

@@ -1,0 +1,127 @@
+"""Whether other users can read or write what mam keeps: files 0600, directories that only the owner writes."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.audit.log import EVENTS, META, STATUS
+from mam.doctor.finding import fine, some, wrong
+from mam.jobs.rules import is_job_id
+from mam.state import state_directory
+from mam.stores.files.lock import LOCK_FILE
+from mam.workspace import FILES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+
+NOT_OTHERS = 0o077
+NOT_WRITTEN = 0o022
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    """Only of what is known to be mam's, by its place and its name: `--fix` changes the mode of nothing else."""
+    found = _Look()
+    if patient.kind == FILES and patient.directory is not None:
+        found.directory(patient.directory)
+        found.files(patient.directory, _of_store)
+        found.tree(os.path.join(patient.directory, ".store"))
+    if patient.database is not None and patient.opened() is not None:
+        for suffix in ("", "-wal", "-shm", "-bell", "-secrets"):
+            found.file(patient.database + suffix)
+    if patient.located is not None and patient.opened() is not None:
+        found.logs(patient.located.logs_dir)
+    found.directory(state_directory())
+    yield from found.findings()
+
+
+def _of_store(name: str) -> bool:
+    return name == LOCK_FILE or is_job_id(name.removesuffix(".json").removesuffix(".events.log"))
+
+
+def _of_log(name: str) -> bool:
+    return name in (LOCK_FILE, META, EVENTS, STATUS) or name.startswith(".cursor-")
+
+
+class _Look:
+    def __init__(self) -> None:
+        self.open: list[tuple[str, int]] = []
+        """Path and mode of what others can reach and should not."""
+        self.foreign: list[str] = []
+        self.looked = 0
+
+    def logs(self, directory: str) -> None:
+        if not os.path.isdir(directory):
+            return
+        self.directory(directory)
+        self.files(directory, _of_log)
+        for name in os.listdir(directory):
+            path = os.path.join(directory, name)
+            if is_job_id(name) and os.path.isdir(path) and not os.path.islink(path):
+                self.directory(path)
+                self.files(path, _of_log)
+
+    def tree(self, directory: str) -> None:
+        """Everything in a directory that mam has made for itself."""
+        if not os.path.isdir(directory) or os.path.islink(directory):
+            return
+        self.directory(directory)
+        self.files(directory, lambda _name: True)
+        for name in os.listdir(directory):
+            self.tree(os.path.join(directory, name))
+
+    def files(self, directory: str, is_ours: Callable[[str], bool]) -> None:
+        try:
+            names = os.listdir(directory)
+        except OSError:
+            return
+        for name in names:
+            if is_ours(name):
+                self.file(os.path.join(directory, name))
+
+    def file(self, path: str) -> None:
+        self._judge(path, NOT_OTHERS, stat.S_ISREG)
+
+    def directory(self, path: str) -> None:
+        self._judge(path, NOT_WRITTEN, stat.S_ISDIR)
+
+    def findings(self) -> Iterator[Finding]:
+        if self.foreign:
+            yield wrong(
+                f"{len(self.foreign)} belong to other users: {some(self.foreign)}",
+                "mam leaves what others own alone, so that these jobs are not seen",
+                f"sudo chown -R {os.geteuid()} {os.path.dirname(self.foreign[0])}",
+            )
+        if self.open:
+            yield wrong(
+                f"{len(self.open)} can be reached by other users: {some([path for path, _ in self.open])}",
+                "prompts, results and tokens are for you alone",
+                fix=self._close_all,
+            )
+        if not self.foreign and not self.open:
+            yield fine(f"{self.looked:,} files and directories are yours alone")
+
+    def _close_all(self) -> None:
+        for path, mode in self.open:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                os.fchmod(descriptor, mode)
+            finally:
+                os.close(descriptor)
+
+    def _judge(self, path: str, bits: int, is_kind: Callable[[int], bool]) -> None:
+        try:
+            found = os.lstat(path)
+        except OSError:
+            return
+        if not is_kind(found.st_mode):
+            return
+        self.looked += 1
+        if found.st_uid != os.geteuid():
+            self.foreign.append(path)
+        elif found.st_mode & bits:
+            self.open.append((path, stat.S_IMODE(found.st_mode) & ~bits))

@@ -1,0 +1,133 @@
+"""What the checks look at: the settings and the store, as far as they can be opened."""
+
+from __future__ import annotations
+
+import os
+
+from mam.config import Config, load_config
+from mam.errors import MamError, StoreUnavailable
+from mam.jobs.rules import is_job_id
+from mam.reading import read_regular
+from mam.stores.files.book import INDEX
+from mam.stores.files.journal import ACTIVE
+from mam.workspace import FILES, POSTGRES, SQLITE_KIND, locate, open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.doctor.survey import Survey
+    from mam.stores.port import Store
+    from mam.workspace import Located
+
+RECORDS_TRIED, RECORD_LIMIT = 20, 1 << 20
+
+
+class Patient:
+    """Nothing here raises but `store`, which says why there is none. What was wrong with one way to look at it must not
+    keep the other checks from looking."""
+
+    def __init__(self, flag_store: str | None, flag_registry_dir: str | None) -> None:
+        self.last_entry: int | None = None
+        """Where the journal of a files store ended before it was opened, which takes over what others did to it."""
+        self.bad_settings: MamError | None = None
+        self.not_located: MamError | None = None
+        self.located: Located | None = None
+        self.closed: MamError | None = None
+        """Why the store is not opened: a check has found something that has to be mended first."""
+        self._store: Store | None = None
+        self._survey: Survey | None = None
+        self._is_store: bool | None = None
+        try:
+            self.config = load_config()
+        except MamError as error:
+            self.bad_settings, self.config = error, Config()
+        try:
+            self.located = locate(flag_store, flag_registry_dir, self.config)
+        except MamError as error:
+            self.not_located = error
+
+    @property
+    def kind(self) -> str | None:
+        return None if self.located is None else self.located.kind
+
+    @property
+    def directory(self) -> str | None:
+        """Where a store of this host keeps its files, if it is there."""
+        if self.located is None or self.located.kind == POSTGRES:
+            return None
+        if self.located.kind == FILES:
+            return os.path.realpath(self.located.path) if self.is_store else None
+        return os.path.realpath(os.path.dirname(self.located.path)) if self.database else None
+
+    @property
+    def is_store(self) -> bool:
+        """Whether a directory that was named is one of mam's. Opening another one would make a store of it, and mending
+        it would be an attack."""
+        if self._is_store is None:
+            path = self.located.path if self.located is not None and self.located.kind == FILES else ""
+            self._is_store = os.path.isdir(path) and looks_like_store(path)
+        return self._is_store
+
+    @property
+    def home(self) -> str | None:
+        """The private directory of a files store."""
+        return os.path.join(self.directory, ".store") if self.kind == FILES and self.directory else None
+
+    @property
+    def database(self) -> str | None:
+        located = self.located
+        return located.path if located is not None and located.kind == SQLITE_KIND and located.exists else None
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            if self.closed is not None:
+                raise self.closed
+            if self.located is None:
+                raise self.not_located or StoreUnavailable(store="the store", problem="is not known")
+            if self.located.kind == FILES and not self.is_store:
+                raise StoreUnavailable(store=self.located.shown, problem="nothing in it is mam's")
+            self._store = open_store(self.located, self.config)
+        return self._store
+
+    def opened(self) -> Store | None:
+        """The store for checks that can do without."""
+        try:
+            return self.store
+        except (MamError, OSError):
+            return None
+
+    def survey(self) -> Survey | None:
+        """All jobs, read once; None when they cannot be."""
+        store = self.opened()
+        if self._survey is None and store is not None:
+            from mam.doctor.survey import survey
+
+            self._survey = survey(store)
+        return self._survey
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+def looks_like_store(path: str) -> bool:
+    """A journal of mam's, or records that say who they are, as the old scripts left them."""
+    if os.path.isfile(os.path.join(path, ".store", ACTIVE)) or os.path.isfile(os.path.join(path, ".store", INDEX)):
+        return True
+    try:
+        names = [name for name in os.listdir(path) if name.endswith(".json") and is_job_id(name[:-5])]
+    except OSError:
+        return False
+    return any(_is_record(os.path.join(path, name)) for name in names[:RECORDS_TRIED])
+
+
+def _is_record(path: str) -> bool:
+    import json
+
+    try:
+        _, content = read_regular(path, RECORD_LIMIT, os.O_NOFOLLOW)
+        found = json.loads(content)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("job_id") == os.path.basename(path)[:-5] and "prompt" in found

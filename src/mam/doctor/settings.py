@@ -1,0 +1,40 @@
+"""Whether the settings can be read, and whether others could have written them."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.config import config_file
+from mam.doctor.finding import fine, note, wrong
+from mam.project import find_project_file
+from mam.trust import is_trusted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    if patient.bad_settings is not None:
+        yield wrong(str(patient.bad_settings), "no verb runs while a file of settings is wrong", "mam config edit")
+        return
+    file = config_file()
+    if not os.path.exists(file):
+        yield fine("no file of settings; defaults and environment count")
+        return
+    about = os.stat(file)
+    if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        yield wrong(
+            f"{file} can be written by others",
+            "it names commands that your workers run",
+            f"chmod go-w {file}",
+            lambda: os.chmod(file, stat.S_IMODE(about.st_mode) & ~0o022),
+        )
+    project = find_project_file()
+    if project is not None and not is_trusted(project.path, project.digest):
+        yield note(f"{project.path} is not trusted", "only its harmless settings count", "mam trust")
+    yield fine(f"{file} is valid")

@@ -1,0 +1,83 @@
+"""Whether the store is there, opens, and is of this version's form."""
+
+from __future__ import annotations
+
+import os
+
+from mam.doctor.finding import fine, note, wrong
+from mam.errors import MamError, StoreMissing, StoreUnavailable
+from mam.workspace import FILES, SQLITE_KIND
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    located = patient.located
+    if located is None:
+        yield wrong(str(patient.not_located), "no verb finds its jobs", "mam where")
+        return
+    if located.exists is False:
+        yield note(f"there is no store at {located.shown}", "nothing has been registered here", "mam init")
+        return
+    if located.kind == FILES and not patient.is_store:
+        empty = not os.listdir(located.path)
+        what = "is an empty directory" if empty else "has files, and nothing of mam's among them"
+        why = (
+            "nothing has been registered here"
+            if empty
+            else "it is left alone; a job registered here would be beside them"
+        )
+        yield note(f"{located.shown} {what}", why, "mam init" if empty else "mam where")
+        return
+    try:
+        store = patient.store
+        store.end()
+    except StoreMissing as error:
+        yield note(str(error), "nothing has been registered here", f"mam init --store {located.shown}")
+        return
+    except StoreUnavailable as error:
+        yield wrong(str(error), "no verb can use it", _mend(str(error), located.shown))
+        return
+    except MamError as error:
+        yield wrong(str(error), "no verb can use it")
+        return
+    if located.kind == SQLITE_KIND:
+        yield from _integrity(located.path)
+    yield fine(f"{store.address} opens{'' if located.kind == FILES else ', its schema is current'}")
+
+
+def _mend(problem: str, address: str) -> str | None:
+    if "schema" in problem and "up to date" in problem:
+        return f"mam init --store {address}"
+    if "can be written by" in problem:
+        return f"chmod go-w {address}"
+    return None
+
+
+def _integrity(path: str) -> Iterator[Finding]:
+    import apsw
+
+    database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        database.set_busy_timeout(10_000)
+        said = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
+        strays = database.execute("PRAGMA foreign_key_check").fetchall()
+    except apsw.Error as error:
+        said, strays = [str(error)], []
+    finally:
+        database.close()
+    if said != ["ok"]:
+        yield wrong(
+            f"{path} is damaged: {said[0]}",
+            "jobs may be lost or answered wrongly",
+            f"restore it from a backup, or: sqlite3 {path} .recover",
+        )
+    if strays:
+        yield wrong(
+            f"{path}: {len(strays)} rows belong to no job", "something else has written into it", "restore a backup"
+        )

@@ -1,0 +1,40 @@
+"""The list of stores that this user has opened: entries of stores that are gone are forgotten on request."""
+
+from __future__ import annotations
+
+import os
+
+from mam.doctor.finding import count, fine, note, some
+from mam.state import forget_store, known_stores
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+
+
+def look(_patient: Patient) -> Iterator[Finding]:
+    known = known_stores()
+    gone = [address for address in known if _is_gone(address)]
+    if gone:
+        yield note(
+            f"{count(len(gone), 'store')} in the list of yours, and gone: {some(gone)}",
+            "`mam list --everywhere` shows them as such",
+            fix=lambda: _forget(gone),
+        )
+    else:
+        yield fine(f"{count(len(known), 'store')} of yours")
+
+
+def _is_gone(address: str) -> bool:
+    """A server that does not answer is not gone. A store that comes back is remembered when it is next opened."""
+    path = address.removeprefix("sqlite://")
+    return path.startswith("/") and not os.path.lexists(path)
+
+
+def _forget(addresses: list[str]) -> None:
+    for address in addresses:
+        if _is_gone(address):
+            forget_store(address)

@@ -1,0 +1,71 @@
+"""Versions of what mam leans on, where a wrong one costs jobs."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+
+from mam import __version__
+from mam.doctor.finding import fine, note, wrong
+from mam.workspace import FILES, POSTGRES, SQLITE_KIND
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+
+BROKEN_FROM, MENDED_IN = (3, 7, 0), (3, 51, 3)
+"""SQLite's WAL-reset bug: two connections that write or checkpoint at the same moment may lose pages of the log."""
+LEAST_POSTGRES = 13
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield fine(f"mam {__version__}, Python {python}")
+    if patient.kind == SQLITE_KIND:
+        yield from sqlite_findings(_carried())
+    elif patient.kind == POSTGRES and patient.opened() is not None:
+        yield from _postgres(patient)
+    elif patient.kind == FILES and _is_broken(sqlite3.sqlite_version):
+        yield note(
+            f"Python carries SQLite {sqlite3.sqlite_version}, which has the WAL-reset bug",
+            "harmless here: the index is a cache that only the holder of the lock writes",
+        )
+
+
+def sqlite_findings(version: str) -> Iterator[Finding]:
+    if _is_broken(version):
+        yield wrong(
+            f"SQLite {version} has the WAL-reset bug (3.7.0 to 3.51.2)",
+            "several workers that write at once can damage the database, very rarely",
+            "pip install -U 'apsw>=3.51.3'",
+        )
+    else:
+        yield fine(f"SQLite {version}, without the WAL-reset bug")
+
+
+def _carried() -> str:
+    import apsw
+
+    return str(apsw.sqlite_lib_version())
+
+
+def _is_broken(version: str) -> bool:
+    return BROKEN_FROM <= tuple(int(part) for part in version.split(".")[:3]) < MENDED_IN
+
+
+def _postgres(patient: Patient) -> Iterator[Finding]:
+    import psycopg
+
+    from mam.stores.postgres.connection import Server
+
+    assert patient.located is not None
+    with Server(patient.located.address).connect() as connection:
+        number = connection.info.server_version
+    shown = f"{number // 10000}.{number % 10000}"
+    if number // 10000 < LEAST_POSTGRES:
+        yield wrong(f"PostgreSQL {shown} is too old", f"mam needs {LEAST_POSTGRES}: pg_snapshot", "upgrade the server")
+    else:
+        yield fine(f"PostgreSQL {shown}, psycopg {psycopg.__version__}")

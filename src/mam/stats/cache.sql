@@ -1,0 +1,24 @@
+-- One row for each job that the journal has told of. Made anew from the journal whenever it does not fit it.
+
+CREATE TABLE job (
+    job_id     TEXT PRIMARY KEY,
+    label      TEXT NOT NULL,
+    agent      TEXT NOT NULL,
+    status     TEXT NOT NULL,
+    since      INTEGER NOT NULL,  -- when it got that status; all times are seconds since 1970
+    registered INTEGER NOT NULL,
+    ended      INTEGER,
+    pending    INTEGER NOT NULL DEFAULT 0,  -- seconds in that status, all of them together
+    waiting    INTEGER NOT NULL DEFAULT 0,
+    running    INTEGER NOT NULL DEFAULT 0,
+    attempts   INTEGER NOT NULL DEFAULT 0,
+    losses     INTEGER NOT NULL DEFAULT 0,
+    retries    INTEGER NOT NULL DEFAULT 0,
+    tokens     INTEGER NOT NULL DEFAULT 0,
+    cost       REAL NOT NULL DEFAULT 0
+);
+CREATE INDEX by_end ON job (ended) WHERE ended IS NOT NULL;
+CREATE INDEX by_registration ON job (registered);
+
+-- How far the journal has been read.
+CREATE TABLE read (one INTEGER PRIMARY KEY CHECK (one = 1), position TEXT NOT NULL);

@@ -1,0 +1,117 @@
+"""What one entry of the journal says about how the work goes."""
+
+from __future__ import annotations
+
+from mam.clock import parse_time
+from mam.errors import MamError
+from mam.frozen import Frozen
+from mam.jobs.status import ENDED, RUNNING, WAITING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from mam.jobs.change import Line
+    from mam.stores.port import Entry, Store
+
+UNKNOWN = "?"
+
+
+class Told(Frozen):
+    """One move of one job, or what an attempt cost."""
+
+    job_id: str
+    at: int = 0
+    """Seconds since 1970."""
+    begins: bool = False
+    ends: bool = False
+    status: str | None = None
+    """The one it has now; None when it has not changed."""
+    label: str = UNKNOWN
+    agent: str = UNKNOWN
+    registered: int | None = None
+    ended: int | None = None
+    pending: int = 0
+    running: int = 0
+    attempts: int = 0
+    losses: int = 0
+    retries: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+
+def told_by(entry: Entry, store: Store) -> Iterator[Told]:
+    for line in entry.lines:
+        if line["event"] in ("registered", "migrated"):
+            yield _arrived(entry, line, store)
+        elif line["event"] == "status_changed":
+            to = str(line["to"])
+            yield Told(
+                job_id=entry.job_id,
+                at=_second(line),
+                status=to,
+                ends=to in ENDED,
+                attempts=int(to == RUNNING),
+                losses=int(bool(line.get("losses"))),
+                retries=int(to == WAITING and line.get("from") == RUNNING and line.get("by") == "fail"),
+            )
+    spent = _spent(entry)
+    if spent is not None:
+        yield Told(job_id=entry.job_id, tokens=spent[0], cost=spent[1])
+
+
+def _arrived(entry: Entry, line: Line, store: Store) -> Told:
+    """A new job, or one that has a life behind it: somebody else's file, or a job of another store. Of that life the
+    record knows the last claim and the end."""
+    fields = _record(entry, store)
+    status = str(line.get("status", "pending"))
+    told = Told(
+        job_id=entry.job_id, at=_second(line), begins=True, status=status,
+        label=str(fields.get("agent_session", UNKNOWN)), agent=str(fields.get("agent", UNKNOWN)),
+        attempts=int(fields.get("attempt") or 0), losses=int(fields.get("losses") or 0),
+        retries=int(fields.get("retries") or 0),
+    )  # fmt: skip
+    registered, claimed = _at(fields, "created_at", told.at), _at(fields, "claimed_at", None)
+    ended = _at(fields, "ended_at", told.at) if status in ENDED else None
+    return told.replace(
+        registered=registered,
+        ended=ended,
+        pending=0 if claimed is None or registered is None else max(0, claimed - registered),
+        running=0 if claimed is None or ended is None else max(0, ended - claimed),
+        at=claimed if status == RUNNING and claimed is not None else registered,
+    )
+
+
+def _record(entry: Entry, store: Store) -> dict[str, Any]:
+    """A record that came as a file has only its number in the journal; the rest is asked of the store."""
+    fields = entry.fields or {}
+    if "agent_session" in fields and "agent" in fields:
+        return fields
+    try:
+        return store.get(entry.job_id).to_json()
+    except MamError:
+        return fields
+
+
+def _at(fields: dict[str, Any], name: str, otherwise: int | None) -> int | None:
+    text = fields.get(name)
+    return otherwise if text is None else parse_time(str(text)) // 1000
+
+
+def _second(line: Line) -> int:
+    return parse_time(str(line["timestamp"])) // 1000
+
+
+def _spent(entry: Entry) -> tuple[int, float] | None:
+    """What the attempt that is over now took of the agent's account. A run is written down more than once, but it is
+    over once."""
+    if not any(line["event"] == "status_changed" and line.get("from") == RUNNING for line in entry.lines):
+        return None
+    run = (entry.fields or {}).get("run")
+    agent = run.get("agent") if isinstance(run, dict) else None
+    if not isinstance(agent, dict):
+        return None
+    tokens, cost = agent.get("tokens"), agent.get("cost_usd")
+    counted = [number for number in tokens.values() if type(number) is int] if isinstance(tokens, dict) else []
+    return sum(counted), float(cost) if isinstance(cost, (int, float)) else 0.0

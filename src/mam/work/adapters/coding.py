@@ -1,0 +1,41 @@
+"""What the adapters of coding agents share: the program, its rights, and what is known of the attempt before."""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import AgentNotFound
+from mam.machine.environment import find_program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mam.jobs.record import Job, Json
+    from mam.work.places import Place
+
+DOOR_VERBS = ("publish", "heartbeat", "complete", "fail")
+"""What an agent may always run, to report. `register` is none of them: a job for `shell` is a command, and who may run
+no command must not have one run."""
+
+
+def program_of(agent: str, program: str, package: str) -> str:
+    found = find_program(program, os.environ)
+    if found is None:
+        raise AgentNotFound(agent=agent, why=f"{program} is not on PATH; `npm install -g {package}` installs it")
+    return found
+
+
+def session_of(job: Job, place: Place) -> str | None:
+    """The conversation of the attempt before, if it was held here: agents keep theirs by host and directory."""
+    run = job.run or {}
+    about = run.get("agent")
+    here = run.get("host") == os.uname().nodename and run.get("place") == place.path
+    session = about.get("session") if here and isinstance(about, dict) and about.get("name") == job.agent else None
+    return session if isinstance(session, str) and session.replace("-", "").replace("_", "").isalnum() else None
+
+
+def passed_on(job: Job, words: Sequence[str], session: str | None) -> Json:
+    """For the record: what the job was allowed, and in which words the agent was told so."""
+    resumed = {} if session is None else {"resumed": session}
+    return {"name": job.agent, "permissions": job.permissions, "passed": list(words), **resumed}

@@ -1,0 +1,121 @@
+"""Claude Code's `--output-format stream-json`.
+
+The line of type `result` ends a turn. Its `subtype` is `success` even for a turn that an error of the vendor ended, and
+a refused tool leaves exit code 0, so neither is believed.
+"""
+
+from __future__ import annotations
+
+from mam.work.reports.report import (
+    BILLING,
+    DECLINED,
+    FAILED,
+    LIMIT,
+    LOGIN,
+    OVERLOAD,
+    Reader,
+    Trouble,
+    part,
+    parts,
+    step,
+    words,
+)
+from mam.work.reports.troubles import epoch_ms, trouble_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Json
+
+_KINDS = {
+    "rate_limit": LIMIT, "overloaded": OVERLOAD, "server_error": OVERLOAD, "authentication_failed": LOGIN,
+    "oauth_org_not_allowed": LOGIN, "billing_error": BILLING,
+}  # fmt: skip
+_HOPELESS = (LOGIN, BILLING)
+
+
+class ClaudeCodeReader(Reader):
+    def __init__(self) -> None:
+        super().__init__()
+        self._resets_at_ms: int | None = None
+        self._said: Trouble | None = None
+        """What the last line of an error said; the result that follows it says less."""
+
+    def take(self, message: Json) -> str | None:
+        match message.get("type"):
+            case "system":
+                return self._system(message)
+            case "assistant":
+                return self._assistant(message)
+            case "result":
+                self._result(message)
+            case "rate_limit_event":
+                if part(message, "rate_limit_info", "status") == "rejected":
+                    self._resets_at_ms = epoch_ms(part(message, "rate_limit_info", "resetsAt"))
+            case "user" | "stream_event" | "tool_progress":
+                pass
+            case _:
+                self.report.strange += 1
+        return None
+
+    def _system(self, message: Json) -> str | None:
+        match message.get("subtype"):
+            case "init":
+                self.report.name_session(message.get("session_id"))
+                self.report.version = words(message.get("claude_code_version"), 40)
+            case "permission_denied":
+                self.report.deny(message.get("tool_name"))
+            case "api_retry":
+                return self._retry(message)
+        return None
+
+    def _retry(self, message: Json) -> str | None:
+        """It tries again by itself, up to minutes; who is not logged in need not wait for that."""
+        error = words(message.get("error"), 60) or "unknown"
+        if (kind := _KINDS.get(error)) in _HOPELESS:
+            self.report.trouble = Trouble(kind=kind or FAILED, words=error)
+            self.report.is_hopeless = True
+        attempt, most = message.get("attempt"), message.get("max_retries")
+        count = f" {attempt} of {most}" if type(attempt) is int and type(most) is int else ""
+        return f"the model does not answer ({error}); retry{count}"
+
+    def _assistant(self, message: Json) -> str | None:
+        if message.get("is_api_error_message") is True:
+            self._said = self._error(message)
+            return None
+        self.report.has_answered = True
+        told = None
+        for block in parts(message, "message", "content"):
+            if part(block, "type") == "tool_use":
+                told = step(part(block, "name"), part(block, "input", "file_path"))
+            elif part(block, "type") == "text" and message.get("parent_tool_use_id") is None:
+                self.report.say(part(block, "text"))
+        return told
+
+    def _error(self, message: Json) -> Trouble:
+        texts = [part(block, "text") for block in parts(message, "message", "content")]
+        found = trouble_of(next(iter(texts), None), message.get("api_error_status"), self._resets_at_ms)
+        kind = _KINDS.get(str(message.get("error")), found.kind)
+        return found.replace(kind=kind, resets_at_ms=found.resets_at_ms if kind == LIMIT else None)
+
+    def _result(self, message: Json) -> None:
+        report = self.report
+        report.is_over = True
+        if message.get("num_turns") != 0:  # else it is only repeated from the command line, and there is no such one
+            report.name_session(message.get("session_id"))
+        report.cost(message.get("total_cost_usd"))
+        usage = message.get("usage")
+        report.count(
+            input=part(usage, "input_tokens"),
+            cached=part(usage, "cache_read_input_tokens"),
+            output=part(usage, "output_tokens"),
+        )
+        for denial in parts(message, "permission_denials"):
+            report.deny(part(denial, "tool_name"))
+        if message.get("stop_reason") == "refusal":
+            report.trouble = Trouble(kind=DECLINED, words=words(message.get("result")) or "the model declined")
+        elif message.get("is_error") is True or message.get("subtype") != "success":
+            text = message.get("result") or message.get("subtype")
+            report.trouble = self._said or trouble_of(text, message.get("api_error_status"), self._resets_at_ms)
+        else:
+            report.trouble = None  # what went wrong on the way was mended
+            report.say(message.get("result"))

@@ -1,0 +1,186 @@
+"""What became of a turn, as the agent's own lines tell it.
+
+Everything in those lines is somebody else's text: kinds are checked, sizes are bounded, and what is not understood is
+counted and passed over. A vendor may add new kinds of lines at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+from mam.events.event import generalised
+from mam.frozen import Frozen
+from mam.work.reports.lines import Lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Json
+
+LIMIT, OVERLOAD, LOGIN, BILLING, DECLINED, FAILED = "limit", "overload", "login", "billing", "declined", "failed"
+"""Kinds of trouble: a usage limit; a vendor that cannot answer now; nobody is logged in; nobody pays; the model will
+not do it; anything else."""
+
+WORDS_LIMIT = 400
+RESULT_LIMIT = 64 * 1024
+DENIED_LIMIT = 20
+ERROR_LIMIT = 4096
+"""What is looked at of a line of stderr, which may be as long as somebody likes."""
+_MOST_TOKENS = 2**53
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_PLAIN_NAME = re.compile(r"[\w.+-]{1,80}")
+
+
+class Trouble(Frozen):
+    kind: str
+    words: str
+    """As the agent or its vendor put it."""
+    resets_at_ms: int | None = None
+    """Of a limit: when it ends, if that was said."""
+
+
+class Report:
+    """What has been heard so far."""
+
+    def __init__(self) -> None:
+        self.session: str | None = None
+        """The agent's own name for the conversation, by which it can be resumed."""
+        self.version: str | None = None
+        self.last_words: str | None = None
+        self.tokens: dict[str, int] = {}
+        self.cost_usd: float | None = None
+        self.denied: list[str] = []
+        """What the agent wanted to do and was not allowed to."""
+        self.trouble: Trouble | None = None
+        self.is_over = False
+        """Whether the line came that ends a turn."""
+        self.has_answered = False
+        """Whether the model has said or done anything, which proves that it can be reached."""
+        self.is_hopeless = False
+        """Whether the agent goes on trying although nothing will come of it."""
+        self.strange = 0
+        """Lines that were no JSON, or of no known kind."""
+        self.complaint: str | None = None
+        """The last line of stderr, where a program says why it does not even begin."""
+
+    def deny(self, what: object) -> None:
+        """Once for each; a loop of refusals does not fill the record."""
+        name = words(what, 80) or "a tool"
+        if name not in self.denied and len(self.denied) < DENIED_LIMIT:
+            self.denied.append(name)
+
+    def name_session(self, session: object) -> None:
+        """It goes onto a command line one day."""
+        if isinstance(session, str) and _SESSION.fullmatch(session):
+            self.session = session
+
+    def say(self, text: object) -> None:
+        if isinstance(text, str) and text.strip():
+            self.last_words = clean(text.strip())[-RESULT_LIMIT:]
+
+    def count(self, **tokens: object) -> None:
+        """Adds to what was counted before."""
+        for name, number in tokens.items():
+            if type(number) is int and 0 <= number < _MOST_TOKENS:
+                self.tokens[name] = min(_MOST_TOKENS, self.tokens.get(name, 0) + number)
+
+    def cost(self, dollars: object) -> None:
+        if isinstance(dollars, bool) or not isinstance(dollars, int | float):
+            return
+        if math.isfinite(dollars) and 0 <= dollars < _MOST_TOKENS:
+            self.cost_usd = round((self.cost_usd or 0.0) + dollars, 9)
+
+    def to_json(self) -> Json:
+        """For the record of the job."""
+        facts: Json = {
+            "session": self.session, "version": self.version, "tokens": self.tokens or None, "cost_usd": self.cost_usd,
+            "denied": self.denied or None, "strange_lines": self.strange or None,
+        }  # fmt: skip
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+class Reader:
+    """Reads an agent's output as it comes. A subclass knows one wire form."""
+
+    def __init__(self) -> None:
+        self.report = Report()
+        self._lines = Lines()
+        self._errors = Lines()
+
+    def feed(self, data: bytes) -> list[str]:
+        """What is worth telling to those who follow the job."""
+        return [told for line in self._lines.feed(data) if (told := self._read(line)) is not None]
+
+    def feed_errors(self, data: bytes) -> None:
+        """The same for stderr, where some agents tell what they tell nowhere else."""
+        for line in self._errors.feed(data):
+            self._complain(line)
+
+    def end(self) -> Report:
+        """There is no more to come."""
+        self._read(self._lines.rest())
+        self._complain(self._errors.rest())
+        self.report.strange += self._lines.left_out
+        return self.report
+
+    def take(self, message: Json) -> str | None:
+        """One line; what is worth telling of it."""
+        raise NotImplementedError
+
+    def take_error(self, line: str) -> None:
+        """One line of stderr."""
+
+    def _complain(self, line: bytes) -> None:
+        text = _COLOUR.sub("", line[:ERROR_LIMIT].decode("utf-8", "replace"))
+        self.report.complaint = generalised(words(text, 200) or "") or self.report.complaint
+        self.take_error(text)
+
+    def _read(self, line: bytes) -> str | None:
+        if not line.strip():
+            return None
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            self.report.strange += 1
+            return None
+        try:
+            return self.take(message)
+        except Exception:  # whatever a vendor may have put there: a line that is not understood is no reason to go deaf
+            self.report.strange += 1
+            return None
+
+
+def part(message: object, *path: str) -> object:
+    """What stands there, or None when something on the way is not as expected."""
+    for name in path:
+        message = message.get(name) if isinstance(message, dict) else None
+    return message
+
+
+def parts(message: object, *path: str) -> list[object]:
+    found = part(message, *path)
+    return found if isinstance(found, list) else []
+
+
+def words(text: object, limit: int = WORDS_LIMIT) -> str | None:
+    """One line of somebody's text; None when there is none."""
+    if not isinstance(text, str):
+        return None
+    line = " ".join(clean(text).split())
+    return (line if len(line) <= limit else f"{line[: limit - 1]}…") or None
+
+
+def clean(text: str) -> str:
+    """What every store can hold: no NUL, no half of a character."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def step(tool: object, path: object = None) -> str:
+    """A tool's use in a few words: no command and no absolute path, since this goes over the wire."""
+    name = words(tool, 60) or "a tool"
+    last = path.rsplit("/", 1)[-1] if isinstance(path, str) else ""
+    return f"{name} {last}" if _PLAIN_NAME.fullmatch(last) else name

@@ -1,0 +1,116 @@
+"""A coding agent's turn: what is heard of it while it runs, and what follows from that at the end."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from mam.clock import iso_milli
+from mam.errors import MamError
+from mam.jobs.limit import end_of_limit, is_tried, limit_pause
+from mam.work.hearing import Hearing
+from mam.work.outcome import heard_failure
+from mam.work.reports.report import LIMIT
+from mam.work.watching import HOPELESS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.jobs.record import Job, Json
+    from mam.jobs.supervised import Ending
+    from mam.registry import Registry
+    from mam.work.adapters.port import Launch
+    from mam.work.holding import Holding
+    from mam.work.messages import LastMessage
+    from mam.work.reports.report import Report
+    from mam.work.runner import Run
+
+
+class Turn:
+    """`begun` is the attempt's record of its run, which gets what is heard under `agent`."""
+
+    def __init__(self, registry: Registry, holding: Holding, job: Job, launch: Launch, begun: Json) -> None:
+        assert launch.reader is not None
+        self._registry = registry
+        self._holding = holding
+        self._job = job
+        self._launch = launch
+        self._begun = begun
+        self._reader = launch.reader()
+        self._since = iso_milli(registry.store.clock.now().wall_ms)
+        self._hits = _hits_of(job)
+        begun["agent"] = dict(launch.about)
+
+    @property
+    def report(self) -> Report:
+        return self._reader.report
+
+    @contextmanager
+    def heard(self, run: Run, grace: float) -> Iterator[None]:
+        """While it lasts the run is listened to; after it all has been heard."""
+        with Hearing(self._reader, run, self._tell, lambda: run.stop(grace, HOPELESS)):
+            yield
+        report = self._reader.end()
+        if self._launch.look_back is not None:
+            self._launch.look_back(report, self._since)
+        self._note()
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def failure(self, last: LastMessage | None, said: Json | None) -> Ending | None:
+        is_resumed = "resumed" in self._launch.about
+        return heard_failure(self.report, last, said, login=self._launch.login, is_resumed=is_resumed)
+
+    def is_limited(self, said: Json | None) -> bool:
+        """Whether a usage limit alone kept the agent from its end."""
+        trouble = self.report.trouble
+        return not said and not self.report.denied and trouble is not None and trouble.kind == LIMIT
+
+    def result(self, said: Json | None) -> str | None:
+        return str(said["result"]) if said and isinstance(said.get("result"), str) else self.report.last_words
+
+    def wait_out(self, facts: Json) -> Job:
+        """First the pause: whoever dies in between leaves a pause that ends by itself, and a job that its lease brings
+        back."""
+        trouble = self.report.trouble
+        assert trouble is not None
+        hits = 0 if self.report.has_answered else self._hits
+        now = self._registry.store.clock.now()
+        until_ms = end_of_limit(trouble.resets_at_ms, hits, now)
+        reason = f"usage limit of {self._job.agent}: {trouble.words}"
+        pause = limit_pause(self._registry.store.pauses(), self._job, until_ms, reason, now)
+        if pause is not None:
+            self._registry.pause(pause)
+        facts = {**facts, "agent": {**facts["agent"], "limits": hits + 1}}
+        return self._holding.limited(until_ms, reason, facts)
+
+    def let_others_go(self) -> None:
+        """They waited for what becomes of this one. If that cannot be told now, their pause ends by itself."""
+        hits, self._hits = self._hits, 0
+        try:
+            if hits and is_tried(self._registry.store.pauses(), self._job):
+                self._registry.resume(self._job.agent, None)
+        except (MamError, OSError):
+            return
+
+    # -- on the way ------------------------------------------------------------------------------------------------
+
+    def _tell(self, words: str, report: Report) -> None:
+        self._note()
+        words = words or ("the model answers" if report.has_answered else "its session has begun")
+        try:
+            if report.has_answered:
+                self.let_others_go()
+            self._holding.progress(words, dict(self._begun))
+        except (MamError, OSError):
+            return  # what is told on the way is not worth a job; the next renewal meets the same trouble
+
+    def _note(self) -> None:
+        self._begun["agent"] = {**self._launch.about, **self.report.to_json()}
+
+
+def _hits_of(job: Job) -> int:
+    """How many limits in a row this job has met; an answer in between begins anew."""
+    about = (job.run or {}).get("agent")
+    hits = about.get("limits") if isinstance(about, dict) else None
+    return hits if type(hits) is int and 0 <= hits < 1000 else 0

@@ -1,0 +1,146 @@
+"""The news of a database that many hosts share: one place for each broker, whoever sends and wherever."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.bus.lag import lag_of
+from mam.bus.settings import Broker
+from mam.stores.port import Query
+from mam.stores.postgres.store import PostgresStore
+from tests.bus.following import ended, numbers, until_says
+from tests.bus.mosquitto import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.bus.mosquitto import Mosquitto
+    from tests.cli.command import Mam
+
+EVENTS, KILLS = 30, 6
+
+
+@pytest.fixture
+def shared(news: Mam, database: str) -> Mam:
+    """With a broker and a database."""
+    news.env["MAM_STORE"] = database
+    news("init")
+    return news
+
+
+@pytest.fixture
+def store(shared: Mam, database: str) -> Iterator[PostgresStore]:
+    opened = PostgresStore(database)
+    yield opened
+    opened.close()
+
+
+def on_another_host(mam: Mam, folder: Path) -> None:
+    """Nothing of what the first one has on its disk."""
+    (folder / "elsewhere").mkdir()
+    mam.env["XDG_STATE_HOME"] = mam.env["HOME"] = str(folder / "elsewhere")
+
+
+def stored(store: PostgresStore) -> set[tuple[str, int]]:
+    return {(job.job_id, event["seq"]) for job in store.select(Query()) for event in store.events(job.job_id)}
+
+
+def until_sent(store: PostgresStore, broker: Mosquitto) -> None:
+    ends = time.monotonic() + 120
+    while lag_of(store, Broker(host="127.0.0.1", port=broker.port)).waiting:
+        assert time.monotonic() < ends, "the events do not arrive"
+        time.sleep(0.05)
+
+
+def test_from_a_publisher_through_the_relay_to_a_subscriber(shared: Mam) -> None:
+    job = shared.register()
+    relay = shared.start("relay")
+    until_says(relay, "sending the events")
+    subscriber = shared.start("subscribe", job, "--json", "--timeout", "0", "--idle-timeout", "0")
+    shared("publish", job, "started")
+    shared("publish", job, "progress", "--detail", "half")
+    shared("complete", job)
+    code, out, _ = ended(subscriber)
+    relay.terminate()
+
+    assert (code, [json.loads(line)["event"] for line in out.splitlines()]) == (0, ["started", "progress", "completed"])
+    assert ended(relay)[0] == 0
+
+
+def test_a_relay_on_another_host_goes_on_where_the_first_one_ended(
+    shared: Mam, store: PostgresStore, broker: Mosquitto, tmp_path: Path
+) -> None:
+    job = shared.register()
+    shared("publish", job, "progress", "--detail", "first")
+    assert lag_of(store, Broker(host="127.0.0.1", port=broker.port)).waiting == 0
+    on_another_host(shared, tmp_path)
+    reader = Reader(broker)
+    shared("publish", job, "progress", "--detail", "second")
+    assert json.loads(reader.take(1)[0].split(" ", 2)[2])["detail"] == "second", "the first was not sent again"
+
+
+def test_a_relay_that_stays_is_seen_from_every_host(
+    shared: Mam, store: PostgresStore, broker: Mosquitto, tmp_path: Path
+) -> None:
+    there = Broker(host="127.0.0.1", port=broker.port)
+    assert not lag_of(store, there).served
+    relay = shared.start("relay")
+    until_says(relay, "sending the events")
+    on_another_host(shared, tmp_path)
+    job = shared.register()
+    shared("publish", job, "progress")
+    until_sent(store, broker)
+    status = shared("relay", "--status", "--json").json
+    assert [(one["served"], one["waiting"], one["sent"]) for one in status] == [(True, 0, 1)]
+    relay.send_signal(signal.SIGTERM)
+    assert ended(relay)[0] == 0
+    assert not lag_of(store, there).served
+
+
+def test_two_relays_take_turns_and_killed_ones_lose_nothing(
+    shared: Mam, store: PostgresStore, broker: Mosquitto
+) -> None:
+    chance = random.Random(4)
+    job = shared.register()
+    subscriber = shared.start("subscribe", job, "--json", "--timeout", "0", "--idle-timeout", "0")
+    relays = [shared.start("relay") for _ in range(2)]
+    registry_publish(store, job, EVENTS)
+    for _ in range(KILLS):
+        at = chance.randrange(2)
+        relays[at].kill()
+        relays[at].wait()
+        relays[at] = shared.start("relay")
+        registry_publish(store, job, EVENTS // KILLS)
+    shared("complete", job)
+    code, out, _ = ended(subscriber)
+    until_sent(store, broker)
+
+    assert (code, set(numbers(out))) == (0, stored(store))
+    assert len(numbers(out)) == len(set(numbers(out))), "nothing is told twice"
+    assert [process.poll() for process in relays] == [None, None]
+
+
+def registry_publish(store: PostgresStore, job: str, count: int) -> None:
+    from mam.registry import Registry
+
+    for number in range(count):
+        Registry(store).publish(job, event="progress", detail=f"step {number}")
+
+
+@pytest.mark.parametrize("sent", ["", "{", "[]", '{"at": {}}', "null"])
+def test_a_row_that_nobody_can_read_sends_everything_again(
+    shared: Mam, store: PostgresStore, broker: Mosquitto, sent: str
+) -> None:
+    job = shared.register()
+    shared("publish", job, "progress", "--detail", "one")
+    reader = Reader(broker)
+    store.keep_relay_sent(f"127.0.0.1:{broker.port}", sent)
+    assert shared("relay", "--once").code == 0
+    assert json.loads(reader.take(1)[0].split(" ", 2)[2])["detail"] == "one"

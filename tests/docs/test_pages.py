@@ -1,0 +1,100 @@
+"""Every shell example of every page is run, and prints what the page says it prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.docs.pages import ROOT, Reader, blocks
+from tests.postgres.server import PrivateServer
+
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")],
+    key=lambda page: str(page.relative_to(ROOT)),
+)
+DATABASE = "postgresql://me@db.example.org/work"
+PROGRAMS = {
+    # What stands in for programs that a reader has: each does the least that its page is about.
+    "claude": 'while printf "> " && read -r line; do echo "you said: $line"; done',
+    "my-agent": "cat >/dev/null; echo my answer",
+}
+RUN_ELSEWHERE = {
+    "docs/old-commands.md": "tests/scripts/test_quick_reference.py",
+    "docs/protocol.md": "tests/docs/test_pages.py",
+}
+"""Pages whose `sh` blocks have a test of their own."""
+
+
+def _named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture
+def reader(request: pytest.FixtureRequest) -> Iterator[Reader]:
+    """Short paths: sockets of tmux and PostgreSQL have little room for them."""
+    instead = {}
+    if DATABASE in request.node.callspec.params["page"].read_text(encoding="utf-8"):
+        running: PrivateServer = request.getfixturevalue("server")
+        instead[DATABASE] = running.empty_database()
+    with TemporaryDirectory(prefix="mam-page-", ignore_cleanup_errors=True) as folder:
+        typing = Reader(Path(folder).resolve(), instead, PROGRAMS)
+        yield typing
+        typing.end_all()
+
+
+def _generated(page: Path, text: str) -> bool:
+    """The session of the README is written by a run of it (tools/session.py)."""
+    before, _, _ = page.read_text(encoding="utf-8").partition(text)
+    return "<!-- commands: begin -->" in before and "<!-- commands: end -->" not in before
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")], ids=_named
+)
+def test_a_page_does_what_it_says(page: Path, reader: Reader) -> None:
+    for block in blocks(page):
+        if block.kind != "console" or _generated(page, block.text):
+            continue
+        for note in block.notes:
+            if note == "afresh":
+                reader.begin_afresh()
+            elif note.startswith("before:"):
+                reader.prepare(note)
+        if block.is_run:
+            for command, expected in block.steps:
+                reader.check(command, expected)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_named)
+def test_no_example_is_left_out(page: Path) -> None:
+    for block in blocks(page):
+        assert block.kind in ("console", "sh", "text", "json", "toml", "sql", "python", "mermaid"), block.kind
+        if block.kind == "console":
+            assert block.text.startswith("$ ")
+        if block.kind == "sh":
+            assert page.name == "how-to.md" or _named(page) in RUN_ELSEWHERE
+
+
+def test_what_is_not_run_is_only_make() -> None:
+    """A test cannot run all tests; that the targets are there it can see."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for page in PAGES:
+        for block in blocks(page):
+            if not block.is_run:
+                commands = [command for command, _ in block.steps]
+                assert all(command.split()[0] == "make" and command.split()[1] in targets for command in commands), page
+
+
+def test_the_signature_of_the_protocol(tmp_path: Path) -> None:
+    """docs/protocol.md: openssl says the same about the message to test with."""
+    import subprocess
+
+    (command,) = (block.text for block in blocks(ROOT / "docs/protocol.md") if block.kind == "sh")
+    signed, sent = [block.text for block in blocks(ROOT / "docs/protocol.md") if block.kind == "json"][-2:]
+    (tmp_path / "signed").write_text(signed.removesuffix("\n"), encoding="utf-8")
+    ran = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[-1] in sent

@@ -1,0 +1,234 @@
+"""Faults around the store: databases, brokers, git, disks; and what the doctor shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import psycopg
+import pytest
+
+from mam.doctor.versions import sqlite_findings
+from tests.disks import fill
+from tests.doctor.ward import Ward
+
+if TYPE_CHECKING:
+    from tests.bus.mosquitto import Mosquitto
+    from tests.postgres.server import PrivateServer
+
+
+# -- SQLite ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def database(ward: Ward) -> Path:
+    path = ward.here / "jobs.db"
+    ward.env["MAM_STORE"] = f"sqlite://{path}"
+    ward.fill()
+    return path
+
+
+def test_a_sound_database(ward: Ward, database: Path) -> None:
+    found = ward.examined()
+    found.sound()
+    assert "journal and records agree" in found.of("agreement", "fine")["what"]
+    assert ward.examined("--fix").code == 0
+
+
+def test_a_database_that_was_written_by_hand(ward: Ward, database: Path) -> None:
+    with apsw.Connection(str(database)) as connection:
+        rows = connection.execute("SELECT job_id FROM job WHERE status = 'completed'").fetchall()
+        (job_id,) = rows[0]
+        connection.execute("UPDATE job SET status = 'pending', record = replace(record, 'completed', 'pending')")
+    found = ward.examined()
+    assert any(str(job_id) in what for what in found.wrong())
+
+
+def test_a_database_with_a_broken_page(ward: Ward, database: Path) -> None:
+    with apsw.Connection(str(database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    content = bytearray(database.read_bytes())
+    content[8192 : 8192 + 4096] = b"\xff" * 4096
+    database.write_bytes(content)
+    found = ward.examined()
+    assert found.code == 1
+    assert any("damaged" in what or "malformed" in what for what in found.wrong())
+
+
+def test_a_file_that_is_no_database(ward: Ward, database: Path) -> None:
+    database.write_bytes(b"not a database at all" * 100)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{database}{suffix}").unlink(missing_ok=True)
+    assert "not an SQLite database" in ward.examined().of("store", "wrong")["what"]
+
+
+def test_an_older_schema_says_how_to_bring_it_up_to_date(ward: Ward, database: Path) -> None:
+    with apsw.Connection(str(database)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    assert ward.examined().of("store", "wrong")["mend"].startswith("mam init --store sqlite://")
+
+
+def test_an_open_database_is_closed(ward: Ward, database: Path) -> None:
+    database.chmod(0o644)
+    assert ward.examined("--fix").of("modes", "mended")
+    assert database.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("version", "state"), [("3.51.2", "wrong"), ("3.7.0", "wrong"), ("3.51.3", "fine")])
+def test_the_versions_of_sqlite_that_may_lose_pages(version: str, state: str) -> None:
+    assert [finding.state for finding in sqlite_findings(version)] == [state]
+
+
+# -- PostgreSQL ------------------------------------------------------------------------------------------------------
+
+
+def test_postgresql(ward: Ward, server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = ward.env["MAM_STORE"] = server.empty_database()
+    monkeypatch.chdir(ward.here)  # its history is kept where jobs of this directory would be
+    ids = ward.fill()
+    found = ward.examined()
+    found.sound()
+    assert "PostgreSQL" in str(found.findings)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("UPDATE mam.job SET record = jsonb_set(record::jsonb, '{attempt}', '77')::text::json")
+    assert any(ids[2] in what for what in ward.examined().wrong())
+
+
+def test_a_server_that_is_not_there(ward: Ward) -> None:
+    found = ward.examined(MAM_STORE="postgresql://anna:p4ss@127.0.0.1:1/jobs")
+    assert found.of("store", "wrong")
+    assert "p4ss" not in str(found.findings)
+
+
+# -- the broker ------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_is_away_and_events_that_wait(ward: Ward, broker: Mosquitto) -> None:
+    ward.env.update(broker.env)
+    broker.stop()
+    ward("register", "x", "--agent", "shell")
+    job = ward("pick", "-s", "shell").line
+    ward("complete", job)
+    found = ward.examined()
+    assert sum(what.startswith("broker") for what in found.wrong()) == 2
+    assert not any(one["fixable"] for one in found.findings if one["check"] == "broker")
+
+    broker.start()
+
+    assert ward.examined().of("broker", "wrong")["mend"] == "mam relay --once"
+    assert ward.examined("--fix").of("broker", "mended")
+    ward.examined().sound()
+
+
+def test_an_insecure_broker_is_told_and_not_spoken_to(ward: Ward) -> None:
+    ward.fill()
+    assert "TLS" in ward.examined(MQTT_BROKER="192.0.2.1").of("broker", "wrong")["what"]
+
+
+# -- git -------------------------------------------------------------------------------------------------------------
+
+
+def _git(ward: Ward, *words: str) -> None:
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *author, *words], cwd=ward.here, check=True, capture_output=True)
+
+
+def test_a_registry_that_git_tracks(ward: Ward) -> None:
+    _git(ward, "init", "-q")
+    ward.fill()
+    ward.examined().sound()
+
+    (ward.here / ".mam/.gitignore").unlink()
+    assert ward.examined().of("git", "wrong")["fixable"]
+    assert ward.examined("--fix").of("git", "mended")
+    ward.examined().sound()
+
+    _git(ward, "add", "-f", ".mam/jobs")
+    _git(ward, "commit", "-qm", "oops")
+    found = ward.examined("--fix").of("git", "wrong")
+    command = found["mend"].partition(", then")[0]
+    subprocess.run(["sh", "-c", command], cwd=ward.here, check=True)
+    ward.examined().sound()
+
+
+# -- disks -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_told_and_nothing_is_broken(small_disk: Path) -> None:
+    (small_disk / "project").mkdir()
+    (small_disk / "home").mkdir()
+    ward = Ward(small_disk / "project", small_disk / "home")
+    ids = ward.fill()
+    ballast = fill(small_disk)
+    assert "left on the disk" in ward.examined().of("disk", "wrong")["what"]
+    ward.examined("--fix")
+    ballast.unlink()
+    assert ward.status(ids[2]) == "completed"
+
+
+# -- what is not mam's -----------------------------------------------------------------------------------------------
+
+
+def _stamps(place: Path) -> dict[str, tuple[int, int, int]]:
+    found = {path.name: path.stat() for path in place.iterdir()}
+    return {name: (about.st_mode, about.st_ino, about.st_mtime_ns) for name, about in found.items()}
+
+
+@pytest.mark.parametrize("kind", ["directory", "database", "log"])
+def test_what_is_not_mams_is_neither_opened_nor_mended(ward: Ward, kind: str) -> None:
+    """Somebody names the wrong place; even `--fix` leaves no trace there."""
+    place = ward.home / "etc"
+    place.mkdir(mode=0o755)
+    for name in ("passwd", "config.json", "notes.txt", ".lock", "meta.json"):
+        (place / name).write_text('{"job_id": "other"}')
+        (place / name).chmod(0o666)
+    before = _stamps(place)
+    if kind == "log":
+        ward.fill()
+        ward.env["DELEGATE_JOB_LOGS_DIR"] = str(place / "sub")
+        (place / "sub").mkdir(mode=0o755)
+        (place / "sub/notes.txt").write_text("x")
+        (place / "sub/notes.txt").chmod(0o666)
+        ward.examined("--fix")
+        assert (place / "sub/notes.txt").stat().st_mode & 0o777 == 0o666
+        return
+    address = str(place) if kind == "directory" else f"sqlite://{place}/passwd"
+    ran = ward("doctor", "--fix", "--store", address)
+    assert "this is a bug" not in ran.out
+    assert _stamps(place) == before
+
+
+# -- what it looks like ----------------------------------------------------------------------------------------------
+
+
+def test_lines_for_a_pipe_and_for_a_person(ward: Ward) -> None:
+    ward.fill()
+    (ward.inside / "secrets.damaged").write_text("{")
+    (ward.inside / "secrets.damaged").chmod(0o600)
+    ran = ward("doctor")
+    assert ran.code == 1
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    assert all(len(row) == 5 for row in rows)
+    assert ran.stderr == "mam: 1 thing is wrong\n"
+    shown = ward.on_terminal("doctor", columns=80)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.out).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.strip().startswith("→ look at it, then rm") for line in lines)
+
+
+def test_every_check_can_be_broken_without_a_traceback(ward: Ward) -> None:
+    """A tree in which nothing is what it should be."""
+    ward.fill()
+    for name in ("index.sqlite", "journal.log"):
+        (ward.inside / name).unlink()
+        (ward.inside / name).mkdir()
+    os.mkfifo(ward.jobs / "aaaaaaaa.json")
+    (ward.jobs / "bbbbbbbb.json").symlink_to("/etc/passwd")
+    ran = ward("doctor", "--fix")
+    assert "Traceback" not in ran.stderr + ran.out
+    assert "this is a bug" not in ran.out
+    assert ran.code == 1

@@ -1,0 +1,236 @@
+"""Faults of a files store: each is planted, found, and mended if the doctor says that it can."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+
+import pytest
+
+from tests.doctor.ward import Ward
+
+
+def test_a_sound_store_is_sound_and_stays_as_it_is(ward: Ward) -> None:
+    ward.fill()
+    before = ward.content()
+    found = ward.examined()
+    found.sound()
+    assert ward.examined("--fix").code == 0
+    assert ward.content() == before
+    assert "6 jobs" in found.of("records", "fine")["what"]
+
+
+def test_nothing_is_there_yet(ward: Ward) -> None:
+    found = ward.examined()
+    found.sound()
+    assert found.of("store", "note")["mend"] == "mam init"
+    assert not (ward.here / ".mam").exists()
+
+
+def test_a_damaged_index_is_made_anew(ward: Ward) -> None:
+    ward.fill()
+    index = ward.inside / "index.sqlite"
+    for suffix in ("-wal", "-shm"):
+        (ward.inside / f"index.sqlite{suffix}").unlink(missing_ok=True)
+    index.write_bytes(index.read_bytes()[:2000] + b"\xff" * 9000)
+
+    found = ward.examined()
+
+    assert found.of("index", "wrong")["fixable"]
+    assert ward.examined("--fix").of("index", "mended")
+    ward.examined().sound()
+    assert ward("list", "--json").code == 0
+
+
+def test_an_index_that_says_something_else_is_found(ward: Ward) -> None:
+    ids = ward.fill()
+    with sqlite3.connect(ward.inside / "index.sqlite") as database:
+        (state,) = database.execute("SELECT state FROM job WHERE job_id = ?", (ids[0],)).fetchone()
+        spoilt = json.dumps({**json.loads(state), "priority": 99})
+        database.execute("UPDATE job SET state = ? WHERE job_id = ?", (spoilt, ids[0]))
+    database.close()
+    assert "priority" in ward.examined().of("agreement", "wrong")["what"]
+
+
+def test_a_journal_that_is_broken_in_the_middle(ward: Ward) -> None:
+    ward.fill()
+    journal = ward.inside / "journal.log"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b'"', b"'", 1)
+    journal.write_bytes(b"".join(lines))
+    found = ward.examined()
+    assert str(journal) in found.of("journal", "wrong")["what"]
+    assert "backup" in found.of("journal", "wrong")["mend"]
+
+
+def test_a_journal_that_lacks_entries(ward: Ward) -> None:
+    ward.fill()
+    journal = ward.inside / "journal.log"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    del lines[4]
+    journal.write_bytes(b"".join(lines))
+    found = ward.examined()
+    assert any("missing" in what for what in found.wrong() if what.startswith("journal"))
+
+
+def test_a_torn_end_is_told_and_put_aside_by_the_next_command(ward: Ward) -> None:
+    ward.fill()
+    with open(ward.inside / "journal.log", "ab") as journal:
+        journal.write(b'0badf00d [{"number":99')
+    assert "never acknowledged" in ward.examined().of("journal", "note")["why"]
+    ward("list")
+    found = ward.examined()
+    found.sound()
+    assert found.of("quarantine", "note")["mend"].startswith("rm -r ")
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"job_id": "other"}'])
+def test_a_record_that_cannot_be_read(ward: Ward, text: bytes) -> None:
+    ids = ward.fill()
+    record = ward.jobs / f"{ids[0]}.json"
+    record.write_bytes(text)
+    found = ward.examined()
+    assert record.name in found.of("records", "wrong")["what"]
+    assert record.name in found.of("records", "wrong")["mend"]
+    assert record.read_bytes() == text
+
+
+def test_a_record_that_was_taken_away_is_not_an_error(ward: Ward) -> None:
+    """Somebody removed it, and the journal says so from then on."""
+    ids = ward.fill()
+    (ward.jobs / f"{ids[0]}.json").unlink()
+    ward.examined().sound()
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage\nmore garbage\nand more\n", b"\x00" * 500])
+def test_a_journal_that_is_no_journal(ward: Ward, content: bytes) -> None:
+    ward.fill()
+    (ward.inside / "journal.log").write_bytes(content)
+    before = {name: data for name, data in ward.content().items() if name.endswith(".json") and "/jobs/" in name}
+    ward.examined()
+    ward.examined("--fix")
+    after = ward.content()
+    assert all(after[name] == data for name, data in before.items())
+
+
+def test_a_lock_that_somebody_sits_on(ward: Ward) -> None:
+    import fcntl
+
+    ward.fill()
+    ward.env["MAM_LOCK_WAIT_SECONDS"] = "0.2"
+    with open(ward.jobs / ".lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = ward.examined()
+        assert found.of("locks", "wrong")["mend"] == f"ps -fp {os.getpid()}"
+    ward.examined().sound()
+
+
+def test_modes_are_closed(ward: Ward) -> None:
+    ids = ward.fill()
+    record, log = ward.jobs / f"{ids[0]}.json", ward.here / f".mam/delegate_job_logs/{ids[0]}/meta.json"
+    for path in (record, log, ward.inside / "journal.log"):
+        path.chmod(0o664)
+    (ward.here / ".mam/delegate_job_logs").chmod(0o775)
+    assert "4 can be reached" in ward.examined().of("modes", "wrong")["what"]
+    assert ward.examined("--fix").of("modes", "mended")
+    assert [path.stat().st_mode & 0o777 for path in (record, log)] == [0o600, 0o600]
+    ward.examined().sound()
+
+
+def test_a_store_that_everybody_can_write(ward: Ward) -> None:
+    ward.fill()
+    ward.jobs.chmod(0o777)
+    found = ward.examined()
+    assert found.of("store", "wrong")["mend"].startswith("chmod go-w")
+    ward.examined("--fix")
+    ward.examined().sound()
+
+
+def test_leftovers_of_killed_writers_go_when_they_are_old(ward: Ward) -> None:
+    ids = ward.fill()
+    names = [f".{ids[0]}.0123456789ab.tmp", ".store/secrets.0123456789ab.tmp", ".store/audit.failures.77.tmp"]
+    foreign = ward.jobs / "notes.tmp"
+    old = time.time() - 7200
+    for path in (*(ward.jobs / name for name in names), foreign):
+        path.write_text("x")
+        path.chmod(0o600)
+        os.utime(path, (old, old))
+    (ward.jobs / ".store/pauses.json.ba9876543210.tmp").write_text("being written")
+
+    found = ward.examined()
+
+    assert found.of("leftovers", "note")["fixable"]
+    ward.examined("--fix")
+    assert not any((ward.jobs / name).exists() for name in names)
+    assert foreign.exists()
+    assert (ward.jobs / ".store/pauses.json.ba9876543210.tmp").exists()
+
+
+def test_secrets_that_could_not_be_read(ward: Ward) -> None:
+    ward.fill()
+    (ward.inside / "secrets.damaged").write_text("{")
+    assert "tokens" in ward.examined().of("quarantine", "wrong")["why"]
+
+
+def test_what_the_audit_log_lacks_is_caught_up(ward: Ward) -> None:
+    import shutil
+
+    ward.fill()
+    logs = ward.here / ".mam/delegate_job_logs"
+    shutil.rmtree(logs)
+    logs.mkdir(mode=0o700)
+    assert ward.examined().of("audit log", "wrong")["fixable"]
+    assert ward.examined("--fix").of("audit log", "mended")
+    ward.examined().sound()
+    assert len([path for path in logs.iterdir() if path.is_dir()]) == 6
+
+
+def test_an_audit_log_that_cannot_be_written_is_told_with_its_failures(ward: Ward) -> None:
+    import shutil
+
+    ward.fill()
+    logs = ward.here / ".mam/delegate_job_logs"
+    shutil.rmtree(logs)
+    logs.write_text("in the way")
+    ward.register("more")
+    found = ward.examined()
+    assert "failed" in found.of("audit log", "wrong")["what"]
+    assert "mending it failed" in ward.examined("--fix").wrong()[0]
+    logs.unlink()
+    ward.examined("--fix")
+    assert ward.examined("--fix").of("audit log", "mended")
+    assert not (ward.inside / "audit.failures").exists()
+
+
+def test_records_of_the_future(ward: Ward) -> None:
+    ids = ward.fill()
+    record = ward.jobs / f"{ids[0]}.json"
+    fields = json.loads(record.read_bytes())
+    record.write_text(json.dumps({**fields, "updated_at": "2099-01-01T00:00:00Z"}))
+    assert "in the future" in ward.examined().of("clock", "wrong")["what"]
+
+
+def test_settings_that_nobody_can_read(ward: Ward) -> None:
+    ward.fill()
+    file = ward.home / "config/mam/config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("on_idl = 1\n")
+    assert ward.examined().of("settings", "wrong")["mend"] == "mam config edit"
+    file.write_text('on_idle = "stop"\n')
+    file.chmod(0o666)
+    assert ward.examined("--fix").of("settings", "mended")
+    assert file.stat().st_mode & 0o777 == 0o644
+
+
+def test_an_open_lease_and_an_agent_that_is_not_here(ward: Ward) -> None:
+    ids = ward.fill()
+    ward("register", "x", "--agent", "no-such-agent")
+    record = ward.jobs / f"{ids[1]}.json"
+    fields = json.loads(record.read_bytes())
+    fields["lease"] = {**fields["lease"], "expires_at": "2026-01-01T00:00:00.000Z", "boot_id": "other"}
+    record.write_text(json.dumps(fields))
+    found = ward.examined()
+    found.sound()
+    assert any("no-such-agent" in one["what"] for one in found.findings if one["check"] == "agents")

@@ -1,0 +1,189 @@
+"""Whole jobs: a real worker, a real agent, a scripted model."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.machine.processes import ProcessId
+from tests.real_agents import model_server
+from tests.real_agents.office import Office
+from tests.work.support import await_gone, await_that
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real_agents.model_server import ModelServer
+
+AGENTS = ("claude-code", "codex", "opencode")
+
+
+@pytest.fixture(params=AGENTS)
+def office(request: pytest.FixtureRequest, tmp_path: Path, model: ModelServer) -> Office:
+    return Office(request.param, tmp_path, model)
+
+
+def test_a_job_whose_artifact_the_agents_own_tool_wrote_is_completed(office: Office) -> None:
+    job = office.done("model: write notes.txt it was me\nmodel: say I wrote it.", "--artifact", "notes.txt")
+
+    assert job["status"] == "completed", job["reason"]
+    assert job["checked"] is True
+    assert (office.here / "notes.txt").read_text() == "it was me\n"
+    assert job["result"] == "I wrote it."
+    about = job["run"]["agent"]
+    assert about["session"]
+    assert about["tokens"] == {"input": 200, "cached": 22, "output": 44}
+    if office.agent != "codex":  # which tells no cost
+        assert about["cost_usd"] > 0
+    assert about["permissions"] == "edit"
+    assert about["passed"]
+
+
+def test_what_it_does_is_told_on_the_way(office: Office) -> None:
+    job = office.done("model: write notes.txt it was me")
+
+    told = [line for line in office.mam("logs", job["job_id"]).out.splitlines() if "progress" in line]
+    assert told
+    assert str(office.here) not in "".join(told)
+
+
+def test_a_usage_limit_makes_it_wait_and_then_finish(office: Office) -> None:
+    """Two jobs: one meets the limit, both wait, and after the reset both are done, at the cost of no retry."""
+    if office.agent == "claude-code":  # only an account's plan says when its limit ends
+        del office.mam.env["ANTHROPIC_API_KEY"]
+        office.mam.env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-not-a-token"
+    first, second = (office.job(f"model: write {name} done", "--artifact", name) for name in ("one", "two"))
+    resets_at = office.model.limit(40)
+    with office.at_work():
+        await_that(lambda: office.record(first)["status"] == "waiting", "it does not wait")
+        waiting = office.record(first)
+        assert waiting["waiting_for"] == "reset"
+        assert office.record(second)["status"] == "pending"
+        assert f"agent {office.agent}" in office.mam("pause", "--list").out
+        assert "tried first" in office.mam("explain", second).out
+        office.until_ended(first, second)
+
+    assert time.time() >= resets_at()
+    for job in map(office.record, (first, second)):
+        assert job["status"] == "completed", job["reason"]
+        assert (job["retries"], job["losses"]) == (0, 0)
+    assert office.record(first)["attempt"] == 2
+    assert office.record(first)["run"]["agent"]["resumed"] == waiting["run"]["agent"]["session"]
+    assert office.record(second)["attempt"] == 1
+    assert office.mam("pause", "--list").out == ""
+
+
+def test_without_waiting_a_usage_limit_is_an_error(office: Office) -> None:
+    office.model.limit(3600)
+    office.mam.env["MAM_ON_LIMIT"] = "fail"
+
+    job = office.done("model: write notes.txt x")
+
+    assert job["status"] == "error"
+    assert job["reason"].startswith("usage_limit: ")
+    assert office.mam("pause", "--list").out == ""
+
+
+def test_a_refused_tool_ends_in_permission_denied(office: Office) -> None:
+    """The model says that it is done, and the exit code is 0."""
+    job = office.done("model: write notes.txt x\nmodel: say Done.", "--permissions", "ask")
+
+    assert job["status"] == "error"
+    assert job["reason"].startswith("permission_denied: ")
+    assert not (office.here / "notes.txt").exists()
+    assert job["run"]["agent"]["permissions"] == "ask"
+
+
+def test_by_default_nothing_outside_of_its_directory_may_be_written(office: Office, tmp_path: Path) -> None:
+    outside = "/var/mam-real-agents-outside"
+
+    job = office.done(f"model: write {outside} x")
+
+    assert job["status"] == "error"
+    assert job["reason"].startswith("permission_denied: ")
+    assert not os.path.exists(outside)
+
+
+def test_with_all_rights_it_may_write_anywhere(office: Office, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    office.mam.env["IS_SANDBOX"] = "1"  # Claude Code does not believe root otherwise
+
+    job = office.done(f"model: write {outside} x", "--permissions", "full")
+
+    assert job["status"] == "completed", job["reason"]
+    assert outside.read_text() == "x\n"
+
+
+def test_a_cancel_ends_the_tree(office: Office) -> None:
+    job = office.job("model: run sleep 1000\nmodel: hang" if office.agent == "codex" else "model: hang")
+    with office.at_work():
+        if office.agent == "codex":
+            await_that(
+                lambda: (office.record(job)["run"] or {}).get("agent", {}).get("session") is not None, "no start"
+            )
+        else:
+            assert office.model.hanging.acquire(timeout=120)
+        running = office.record(job)
+        office.mam("cancel", job)
+        process = ProcessId.from_json(running["run"]["process"]["agent"])
+        assert process is not None
+        await_gone([process])
+        await_that(lambda: not left_of(office), f"left: {left_of(office)}")
+
+    assert office.record(job)["status"] == "cancelled"
+
+
+def left_of(office: Office) -> list[str]:
+    """Every process that has this office's home in its environment, but `mam` itself."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/cmdline", "rb") as command:
+                words = command.read().replace(b"\0", b" ").decode(errors="replace")
+                if f"HOME={office.mam.home}\0".encode() in environ.read() and " mam" not in words:
+                    found.append(words)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [("logged_out", "not_logged_in: "), ("unpaid", "billing: ")],
+)
+def test_who_cannot_use_the_model_is_told_why(office: Office, trouble: str, reason: str) -> None:
+    office.model.trouble = getattr(model_server, trouble)()
+
+    job = office.done("model: write notes.txt x")
+
+    assert job["status"] == "error"
+    assert job["reason"].startswith(reason), job["reason"]
+    assert job["attempt"] == 1
+
+
+def test_a_model_that_declines_is_no_success(office: Office) -> None:
+    job = office.done("model: refuse I will not do that.")
+
+    assert job["status"] == "error"
+    assert job["reason"].startswith("declined: "), job["reason"]
+
+
+def test_an_agent_that_cannot_do_it_says_so_in_its_last_message(office: Office) -> None:
+    job = office.done("model: say CANNOT BE DONE: there is no such course")
+
+    assert (job["status"], job["reason"]) == ("error", "there is no such course")
+
+
+def test_an_agent_reports_through_its_door(office: Office) -> None:
+    """Codex cannot: its sandbox has no sockets, and its brief says so."""
+    if office.agent == "codex":
+        assert "do not call it" in office.mam("brief", office.job("x")).out
+        return
+
+    job = office.done('model: run mam complete --result "said by the agent"\nmodel: say Done.')
+
+    assert job["status"] == "completed", job["reason"]
+    assert job["result"] == "said by the agent"

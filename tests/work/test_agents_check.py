@@ -1,0 +1,109 @@
+"""`mam agents check`, with programs that answer what the real ones answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.work.adapters import CODING_AGENTS
+from tests.cli.command import Mam
+from tests.work.replay import KEPT, PROGRAMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AGENTS = list(CODING_AGENTS)
+_SCRIPT = """#!{python} -IS
+import json, sys
+told = json.load(open({file!r}, encoding="utf-8"))
+words = " ".join(sys.argv[1:])
+if words not in told:
+    sys.exit("error: unknown command")
+sys.stdout.write(told[words])
+"""
+
+
+@pytest.fixture
+def mam(tmp_path: Path) -> Mam:
+    (tmp_path / "here").mkdir()
+    mam = Mam(tmp_path / "here", tmp_path / "home")
+    (tmp_path / "bin").mkdir()
+    mam.env["PATH"] = str(tmp_path / "bin")
+    return mam
+
+
+def install(mam: Mam, agent: str, *, without: str = "") -> None:
+    """As it was recorded, but for an option that this one does not have."""
+    told = (KEPT / f"{agent}.help.json").read_text("utf-8")
+    folder = mam.home.parent / "bin"
+    file = folder / f"{agent}.json"
+    file.write_text(told.replace(without, "--gone") if without else told, "utf-8")
+    program = folder / PROGRAMS[agent]
+    program.write_text(_SCRIPT.format(python=sys.executable, file=str(file)))
+    program.chmod(0o755)
+
+
+def test_the_recorded_versions_have_every_option_that_is_used(mam: Mam) -> None:
+    for agent in AGENTS:
+        install(mam, agent)
+
+    ran = mam("agents", "check", "--json")
+
+    assert ran.code == 0, ran.stderr
+    assert [(one["agent"], one["state"], one["absent"]) for one in ran.json] == [(name, "ok", []) for name in AGENTS]
+    assert all(one["version"] and os.path.isabs(one["program"]) for one in ran.json)
+
+
+def test_what_is_not_installed_is_no_fault_while_something_is(mam: Mam) -> None:
+    install(mam, "codex")
+
+    ran = mam("agents", "check")
+
+    assert ran.code == 0
+    assert "npm install -g opencode-ai" in ran.out
+    assert mam("agents", "check", "opencode").code == 1
+    assert mam("agents", "check", "codex").code == 0
+
+
+def test_nothing_at_all_is_a_fault(mam: Mam) -> None:
+    ran = mam("agents", "check", "--json")
+    assert (ran.code, {one["state"] for one in ran.json}) == (1, {"not installed"})
+
+
+@pytest.mark.parametrize(
+    ("agent", "flag"), [("claude-code", "--output-format"), ("codex", "--json"), ("opencode", "--format")]
+)
+def test_an_option_that_is_gone_is_named(mam: Mam, agent: str, flag: str) -> None:
+    install(mam, agent, without=flag)
+
+    ran = mam("agents", "check", agent)
+
+    assert ran.code == 1
+    assert f"no {flag}" in ran.out
+    assert "@latest" in ran.out
+
+
+def test_a_program_that_does_not_run_is_said_to(mam: Mam) -> None:
+    program = mam.home.parent / "bin" / "claude"
+    program.write_text("#!/nowhere/node\n")
+    program.chmod(0o755)
+
+    ran = mam("agents", "check", "claude-code")
+
+    assert ran.code == 1
+    assert "does not run" in ran.out
+
+
+def test_a_name_that_is_none_is_a_wrong_command(mam: Mam) -> None:
+    mam("agents", "check", "codx").failed(2, "did you mean codex?")
+
+
+def test_the_recordings_are_of_the_pinned_versions() -> None:
+    pinned = json.loads((KEPT.parents[1] / "real_agents" / "package.json").read_text())["dependencies"]
+    for agent, package in zip(AGENTS, pinned, strict=True):
+        told = json.loads((KEPT / f"{agent}.help.json").read_text("utf-8"))["--version"]
+        assert pinned[package] in told

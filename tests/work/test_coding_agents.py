@@ -1,0 +1,340 @@
+"""A real worker, and programs that print what the real agents printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.config import Config
+from mam.errors import AgentNotFound
+from mam.jobs.pause import Pause
+from mam.jobs.status import PENDING
+from mam.machine.processes import ProcessId
+from mam.stores.files.store import FilesStore, create_files_store
+from mam.work.adapters import CODING_AGENTS, adapter_of, installed_agents
+from mam.work.places import Place
+from tests.unit.jobs import running
+from tests.work.replay import PROGRAMS, Replay, recorded
+from tests.work.shop import Shop
+from tests.work.support import await_gone, await_that
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AGENTS = list(CODING_AGENTS)
+
+
+@pytest.fixture(params=AGENTS)
+def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replay:
+    replay = Replay(request.param, tmp_path)
+    monkeypatch.setenv("PATH", f"{replay.folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    return replay
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    create_files_store(str(tmp_path / "jobs"))
+    return Shop(FilesStore(str(tmp_path / "jobs")), tmp_path)
+
+
+def test_a_recorded_job_is_completed(replay: Replay, shop: Shop) -> None:
+    replay.plays(recorded(f"{replay.agent}-write", files=["notes.txt"]))
+
+    job = shop.ended("write the notes", agent=replay.agent, artifacts=["notes.txt"])
+
+    assert (job.status, job.checked) == ("completed", True), job.reason
+    assert job.result == "I wrote it."
+    assert job.run is not None
+    about = job.run["agent"]
+    assert about["tokens"] == {"input": 200, "cached": 22, "output": 44}
+    assert about["session"]
+    assert about["permissions"] == "edit"
+
+
+def test_the_brief_comes_by_stdin_and_is_on_no_command_line(replay: Replay, shop: Shop) -> None:
+    replay.plays(recorded(f"{replay.agent}-write"))
+
+    shop.ended("a secret plan", agent=replay.agent)
+
+    (call,) = replay.calls
+    assert "a secret plan" in str(call["stdin"])
+    assert "a secret plan" not in json.dumps(call["argv"])
+
+
+@pytest.mark.parametrize(
+    ("scene", "reason"),
+    [
+        ("logged_out", "not_logged_in: "),
+        ("unpaid", "billing: "),
+        ("declined", "declined: "),
+    ],
+)
+def test_trouble_ends_the_job_with_its_reason(replay: Replay, shop: Shop, scene: str, reason: str) -> None:
+    replay.plays(recorded(f"{replay.agent}-{scene}", files=["notes.txt"]))
+
+    job = shop.ended("write", agent=replay.agent, artifacts=["notes.txt"])
+
+    assert job.status == "error"
+    assert (job.reason or "").startswith(reason)
+
+
+def test_an_overloaded_vendor_is_tried_again_later(replay: Replay, shop: Shop) -> None:
+    replay.plays(recorded(f"{replay.agent}-overload"))
+
+    job = shop.ended("write", agent=replay.agent)
+
+    assert (job.status, job.waiting_for, job.retries) == ("waiting", "retry", 1)
+    assert (job.reason or "").startswith("overloaded: ")
+
+
+def test_a_refused_tool_is_no_success_whatever_is_said(replay: Replay, shop: Shop, tmp_path: Path) -> None:
+    """Codex tells it only in the session's own file."""
+    replay.plays(recorded(f"{replay.agent}-denied", files=["notes.txt"]))
+    if replay.agent == "codex":
+        _session_file(tmp_path, recorded("codex-denied")["out"])
+
+    job = shop.ended("write", agent=replay.agent, artifacts=["notes.txt"])
+
+    assert job.status == "error"
+    assert (job.reason or "").startswith("permission_denied: ")
+
+
+def _session_file(folder: Path, out: object) -> None:
+    started = next(json.loads(line) for line in str(out).splitlines() if "thread.started" in line)
+    place = folder / "codex" / "sessions" / "2099" / "01" / "01"
+    place.mkdir(parents=True)
+    output = "Process exited with code 1\nOutput:\n/bin/bash: line 1: notes.txt: Read-only file system\n"
+    line = {"timestamp": "2099-01-01T00:00:00.000Z", "payload": {"type": "function_call_output", "output": output}}
+    (place / f"rollout-2099-01-01T00-00-00-{started['thread_id']}.jsonl").write_text(json.dumps(line) + "\n")
+
+
+def test_exit_0_without_a_last_line_is_an_outcome_of_its_own(replay: Replay, shop: Shop) -> None:
+    whole = str(recorded(f"{replay.agent}-write")["out"]).splitlines(keepends=True)
+    replay.plays(recorded(f"{replay.agent}-write", out="".join(whole[:-1]), files=["notes.txt"]))
+
+    job = shop.ended("write", agent=replay.agent, artifacts=["notes.txt"])
+
+    assert job.status == "error"
+    assert (job.reason or "").startswith("no_final_line: ")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_output_that_stops_in_the_middle_of_a_line_is_no_success(replay: Replay, shop: Shop, share: float) -> None:
+    whole = str(recorded(f"{replay.agent}-text")["out"])
+    last = whole.rstrip("\n").rfind("\n") + 1
+    replay.plays(recorded(f"{replay.agent}-text", out=whole[: last + int((len(whole) - last - 2) * share)]))
+
+    assert shop.ended("say hello", agent=replay.agent).status == "error"
+
+
+def test_rubbish_and_new_kinds_are_kept_and_passed_over(replay: Replay, shop: Shop) -> None:
+    out = f'not json\n{{"type":"brand.new","x":[1]}}\n[]\n{recorded(f"{replay.agent}-write")["out"]}'
+    replay.plays(recorded(f"{replay.agent}-write", out=out))
+
+    job = shop.ended("write", agent=replay.agent)
+
+    assert job.status == "completed", job.reason
+    assert b"not json" in shop.output(job.job_id)
+    assert job.run is not None
+    assert job.run["agent"]["strange_lines"] == 3
+
+
+def test_a_hundred_megabytes_in_one_line_cost_the_worker_little(replay: Replay, shop: Shop) -> None:
+    replay.plays({**recorded(f"{replay.agent}-write"), "flood": 100})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    job = shop.ended("write", agent=replay.agent)
+
+    assert job.status == "completed", job.reason
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 * 1024
+    assert job.run is not None
+    assert job.run["agent"]["strange_lines"] == 1
+    assert job.run["output_bytes"] > 100 << 20
+
+
+def test_an_agent_killed_by_a_signal_is_no_success(replay: Replay, shop: Shop) -> None:
+    replay.plays(recorded(f"{replay.agent}-cut", code=-9))
+
+    job = shop.ended("write", agent=replay.agent)
+
+    assert (job.status, job.reason) == ("error", "ended by signal 9")
+
+
+def test_an_option_that_an_old_program_does_not_know_is_named(replay: Replay, shop: Shop) -> None:
+    scene = recorded(f"{replay.agent}-text", out="", code=2)
+    replay.plays({**scene, "err": "error: unknown option '--output-format'\n"})
+
+    job = shop.ended("write", agent=replay.agent)
+
+    assert (job.status, job.reason) == ("error", "exit code 2: error: unknown option '--output-format'")
+
+
+def test_a_program_that_is_not_there_says_how_it_is_installed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    for agent in AGENTS:
+        job = shop.ended("write", agent=agent)
+        assert job.status == "error"
+        assert "npm install -g" in (job.reason or "")
+
+
+# -- usage limits -----------------------------------------------------------------------------------------------------
+
+
+def limited(agent: str, seconds: float) -> dict[str, object]:
+    """The recorded limit, with a time at which it ends put where the agent has it."""
+    scene = recorded("claude-code-plan_limit" if agent == "claude-code" else f"{agent}-limit")
+    ends = round(time.time() + seconds)
+    words = f"The usage limit has been reached. Please try again in {seconds:g}s."
+    if agent == "claude-code":
+        event = next(line for line in str(scene["out"]).splitlines() if "rate_limit_event" in line)
+        stamp = str(json.loads(event)["rate_limit_info"]["resetsAt"])
+        return {**scene, "out": str(scene["out"]).replace(stamp, str(ends))}
+    if agent == "codex":
+        failed = {"type": "turn.failed", "error": {"message": words}}
+        lines = [line for line in str(scene["out"]).splitlines() if '"error"' not in line]
+        return {**scene, "out": "\n".join([*lines, json.dumps(failed)]) + "\n"}
+    said = next(line for line in str(scene["err"]).splitlines() if "stream error" in line)
+    log = re.sub(r"AI_APICallError: [^\"]*", f"AI_APICallError: {words}", said)
+    return {**scene, "err": f"{log}\n", "stays": True, "code": 0}
+
+
+def test_a_limit_pauses_the_agent_and_the_job_that_met_it_is_tried_first(replay: Replay, shop: Shop) -> None:
+    replay.plays(limited(replay.agent, 600), recorded(f"{replay.agent}-write", files=["notes.txt"]))
+    first, second = (shop.job(f"write {count}", agent=replay.agent) for count in (1, 2))
+
+    shop.drain(labels=(replay.agent,))
+
+    job = shop.get(first)
+    assert (job.status, job.waiting_for, job.retries, job.losses) == ("waiting", "reset", 0, 0), job.reason
+    assert shop.get(second).status == "pending"
+    (pause,) = shop.store.pauses()
+    assert (pause.agent, pause.probe) == (replay.agent, first)
+    assert "tried first" in " ".join(shop.registry.explain(second)[1])
+
+    shop.registry.set_status(first, PENDING)  # as if its time had come
+    shop.drain(labels=(replay.agent,))
+
+    assert [shop.get(one).status for one in (first, second)] == ["completed", "completed"]
+    assert shop.store.pauses() == []
+    assert [f"write {count}" in str(call["stdin"]) for call, count in zip(replay.calls, (1, 1, 2), strict=True)]
+    session = job.run["agent"]["session"] if job.run else None
+    assert session in replay.calls[1]["argv"]  # type: ignore[operator]
+    assert session not in replay.calls[2]["argv"]  # type: ignore[operator]
+
+
+def test_a_pause_that_a_person_made_is_left_alone(replay: Replay, shop: Shop) -> None:
+    replay.plays(limited(replay.agent, 600))
+    job_id = shop.job("write", agent=replay.agent)
+    with shop.at_work(labels=(replay.agent,)):
+        await_that(lambda: shop.get(job_id).status == "running", "it does not begin")
+        shop.registry.pause(Pause(agent=replay.agent, reason="by hand"))
+        await_that(lambda: shop.get(job_id).status == "waiting", "it does not wait")
+
+    assert [(one.reason, one.probe) for one in shop.store.pauses()] == [("by hand", None)]
+
+
+def test_with_the_switch_off_a_limit_is_an_error(replay: Replay, tmp_path: Path) -> None:
+    create_files_store(str(tmp_path / "jobs"))
+    shop = Shop(FilesStore(str(tmp_path / "jobs")), tmp_path, Config(on_limit="fail"))
+    replay.plays(limited(replay.agent, 600))
+
+    job = shop.ended("write", agent=replay.agent)
+
+    assert job.status == "error"
+    assert (job.reason or "").startswith("usage_limit: ")
+    assert shop.store.pauses() == []
+
+
+# -- others -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_cancel_ends_it_and_a_takeover_resumes_its_conversation(replay: Replay, shop: Shop) -> None:
+    replay.plays(recorded(f"{replay.agent}-cut", stays=True))
+    job_id = shop.job("write", agent=replay.agent)
+
+    def session() -> str | None:
+        run = shop.get(job_id).run or {}
+        found = run.get("agent", {}).get("session")
+        return str(found) if found else None
+
+    with shop.at_work(labels=(replay.agent,)):
+        await_that(lambda: session() is not None, "its session is not written down")
+    assert shop.get(job_id).status == "pending"
+    known = session()
+
+    with shop.at_work(labels=(replay.agent,)):
+        await_that(lambda: len(replay.calls) == 2 and shop.get(job_id).status == "running", "it does not begin again")
+        await_that(lambda: "process" in (shop.get(job_id).run or {}), "it is not written down")
+        process = ProcessId.from_json((shop.get(job_id).run or {})["process"]["agent"])
+        assert process is not None
+        shop.registry.cancel(job_id)
+        await_gone([process])
+    assert known in replay.calls[1]["argv"]  # type: ignore[operator]
+
+
+def test_a_conversation_that_is_gone_is_begun_anew(replay: Replay, shop: Shop) -> None:
+    replay.plays(
+        limited(replay.agent, 600), recorded(f"{replay.agent}-gone"), recorded(f"{replay.agent}-write")
+    )  # fmt: skip
+    job_id = shop.job("write", agent=replay.agent)
+    waited = []
+    for _ in range(3):
+        shop.drain(labels=(replay.agent,))
+        waited.append(shop.get(job_id).waiting_for)
+        if shop.get(job_id).status == "waiting":
+            shop.registry.set_status(job_id, PENDING)
+
+    assert waited == ["reset", "retry", None]
+    assert shop.get(job_id).status == "completed", shop.get(job_id).reason
+    told = [" ".join(map(str, call["argv"])) for call in replay.calls]  # type: ignore[call-overload]
+    assert [("resume" in words or "--session" in words) for words in told] == [False, True, False]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("permissions", ["ask", "edit", "full"])
+def test_rights_are_mapped_and_recorded(
+    agent: str, permissions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay = Replay(agent, tmp_path)
+    monkeypatch.setenv("PATH", str(replay.folder))
+
+    launch = adapter_of(agent, Config()).launch(
+        running(agent=agent, permissions=permissions), "do it", Place(path=str(tmp_path), kind="workdir"), ""
+    )
+
+    assert launch is not None
+    passed = " ".join([*launch.argv, *launch.env.values()])
+    expected = {
+        "claude-code": {"ask": "default", "edit": "acceptEdits", "full": "bypassPermissions"},
+        "codex": {"ask": "read-only", "edit": "workspace-write", "full": "danger-full-access"},
+        "opencode": {
+            "ask": '"edit": "ask"',
+            "edit": '"edit": "allow", "bash": {"*": "ask"',
+            "full": '"*": "allow", "b',
+        },
+    }
+    assert expected[agent][permissions] in passed
+    assert launch.about["permissions"] == permissions
+    assert ("bypass" in passed or "danger" in passed or '"*": "allow"' in passed) == (permissions == "full")
+
+
+def test_mam_run_finds_the_one_agent_that_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert installed_agents(Config()) == []
+    replay = Replay("codex", tmp_path)
+    monkeypatch.setenv("PATH", str(replay.folder))
+    assert installed_agents(Config()) == ["codex"]
+    assert PROGRAMS["codex"] == "codex"
+
+
+def test_an_agent_that_is_not_there_is_refused_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(AgentNotFound, match="npm install -g opencode-ai"):
+        adapter_of("opencode", Config()).launch(running(), "x", Place(path="/", kind="workdir"), "")

@@ -1,0 +1,323 @@
+"""What the real output of the agents is read as, whole, cut anywhere, and with rubbish in between."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mam.work.reports.claude_code import ClaudeCodeReader
+from mam.work.reports.codex import CodexReader, denied_in
+from mam.work.reports.lines import Lines
+from mam.work.reports.opencode import OpenCodeReader
+from mam.work.reports.report import BILLING, DECLINED, FAILED, LIMIT, LOGIN, OVERLOAD
+from mam.work.reports.troubles import kind_of, reset_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.work.reports.report import Reader, Report
+
+KEPT = Path(__file__).parent / "transcripts"
+READERS: dict[str, Callable[[], Reader]] = {
+    "claude-code": ClaudeCodeReader, "codex": CodexReader, "opencode": OpenCodeReader,
+}  # fmt: skip
+AGENTS = list(READERS)
+ALL = sorted(path.stem for path in KEPT.glob("*.out"))
+NOW = datetime(2026, 11, 16, 4, 16, tzinfo=UTC)
+
+
+def output(name: str) -> tuple[bytes, bytes]:
+    return (KEPT / f"{name}.out").read_bytes(), (KEPT / f"{name}.err").read_bytes()
+
+
+def reader_of(name: str) -> Reader:
+    return next(made() for agent, made in READERS.items() if name.startswith(agent))
+
+
+def heard(name: str) -> Report:
+    reader = reader_of(name)
+    out, err = output(name)
+    reader.feed(out)
+    reader.feed_errors(err)
+    return reader.end()
+
+
+def facts(report: Report) -> dict[str, Any]:
+    """When a limit ends is reckoned from now, which goes on between two readings."""
+    trouble = {} if report.trouble is None else report.trouble.as_dict()
+    return {**vars(report), "trouble": {**trouble, "resets_at_ms": trouble.get("resets_at_ms") is not None}}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_turn_that_went_well(agent: str) -> None:
+    report = heard(f"{agent}-write")
+
+    assert report.is_over
+    assert report.has_answered
+    assert report.trouble is None
+    assert report.denied == []
+    assert report.last_words == "I wrote it."
+    assert report.session
+    assert report.tokens == {"input": 200, "cached": 22, "output": 44}
+    assert (report.cost_usd is None) == (agent == "codex")
+    assert report.strange == 0
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    ("scene", "kind"),
+    [("limit", LIMIT), ("overload", OVERLOAD), ("logged_out", LOGIN), ("unpaid", BILLING), ("declined", DECLINED)],
+)
+def test_trouble_is_told_apart(agent: str, scene: str, kind: str) -> None:
+    report = heard(f"{agent}-{scene}")
+
+    assert report.trouble is not None
+    assert report.trouble.kind == kind, report.trouble
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "opencode"])
+def test_a_refused_tool_is_seen_although_the_model_says_done(agent: str) -> None:
+    report = heard(f"{agent}-denied")
+
+    assert report.denied
+    assert json.loads((KEPT / "exit_codes.json").read_text())[f"{agent}-denied"] == 0
+
+
+def test_a_plans_limit_says_when_it_ends() -> None:
+    """The line tells it in seconds since 1970; a test that is run later than that takes it as unknown."""
+    reader = ClaudeCodeReader()
+    soon = round(datetime.now(UTC).timestamp()) + 3600
+    out = output("claude-code-plan_limit")[0]
+    written = json.loads(next(line for line in out.splitlines() if b"rate_limit_event" in line))
+    stamp = str(written["rate_limit_info"]["resetsAt"]).encode()
+
+    reader.feed(out.replace(stamp, str(soon).encode()))
+
+    trouble = reader.end().trouble
+    assert trouble is not None
+    assert (trouble.kind, trouble.resets_at_ms) == (LIMIT, soon * 1000)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_output_that_was_cut_off_has_no_end(agent: str) -> None:
+    report = heard(f"{agent}-cut")
+
+    assert not report.is_over
+    assert report.session
+    assert report.has_answered
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_does_not_matter_how_the_bytes_come(name: str) -> None:
+    whole, pieces = heard(name), reader_of(name)
+    out, err = output(name)
+
+    for at in range(0, len(out), 7):
+        pieces.feed(out[at : at + 7])
+    for at in range(0, len(err), 3):
+        pieces.feed_errors(err[at : at + 3])
+
+    assert facts(pieces.end()) == facts(whole)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_cut_at_any_byte_it_is_never_more_than_it_was(name: str) -> None:
+    """A success that is cut off anywhere before its last line is no success."""
+    out, err = output(name)
+    last = out.rstrip(b"\n").rfind(b"\n") + 1
+    for at in {*range(0, len(out), max(1, len(out) // 200)), last, max(0, len(out) - 2)}:
+        reader = reader_of(name)
+        reader.feed(out[:at])
+        reader.feed_errors(err)
+        report = reader.end()
+        if at <= last and not name.startswith("opencode"):
+            assert not report.is_over, at
+
+
+rubbish = st.one_of(
+    st.binary(max_size=60),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+        max_leaves=8,
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), name=st.sampled_from(ALL or ["none"]))
+def test_lines_of_other_kinds_change_nothing(data: st.DataObject, name: str) -> None:
+    out, err = output(name)
+    lines = out.splitlines()
+    for _ in range(data.draw(st.integers(1, 4))):
+        extra = data.draw(rubbish).replace(b"\n", b" ")
+        lines.insert(data.draw(st.integers(0, len(lines))), extra)
+    reader = reader_of(name)
+
+    reader.feed(b"\n".join(lines) + b"\n")
+    reader.feed_errors(err)
+
+    found, known = facts(reader.end()), facts(heard(name))
+    assert {**found, "strange": 0} == {**known, "strange": 0}
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), agent=st.sampled_from(AGENTS))
+def test_a_line_may_hold_anything_in_any_place(data: st.DataObject, agent: str) -> None:
+    """A known kind of line whose inside is not as it should be."""
+    lines = [json.loads(line) for line in output(f"{agent}-write")[0].splitlines()]
+    line = data.draw(st.sampled_from(lines))
+    key = data.draw(st.sampled_from(sorted(line)))
+    value = data.draw(st.one_of(st.none(), st.integers(), st.text(max_size=5), st.lists(st.integers(), max_size=2),
+                                st.dictionaries(st.text(max_size=5), st.integers(), max_size=2)))  # fmt: skip
+    reader = READERS[agent]()
+
+    reader.feed(json.dumps({**line, key: value}).encode() + b"\n")
+
+    report = reader.end()
+    json.dumps(report.to_json()).encode()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_hundred_megabytes_in_one_line_are_left_out(agent: str) -> None:
+    reader = READERS[agent]()
+    for _ in range(100):
+        reader.feed(b"x" * (1 << 20))
+    reader.feed(b"\n" + output(f"{agent}-write")[0])
+
+    report = reader.end()
+
+    assert report.is_over
+    assert report.strange == 1
+
+
+def test_lines_hold_no_more_than_their_limit() -> None:
+    lines = Lines(limit=10)
+    assert lines.feed(b"12345") == []
+    assert lines.feed(b"678901") == []
+    assert sum(map(len, lines._parts)) == 0
+    assert lines.feed(b"more\nshort\nlo") == [b"short"]
+    assert (lines.rest(), lines.left_out) == (b"lo", 1)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_goes_over_the_wire_has_no_path_and_no_command(agent: str) -> None:
+    reader = READERS[agent]()
+
+    told = reader.feed(output(f"{agent}-write")[0])
+
+    assert told
+    assert "/" not in "".join(told)
+
+
+def test_a_session_that_would_be_an_option_is_no_session() -> None:
+    reader = CodexReader()
+    reader.feed(b'{"type":"thread.started","thread_id":"--dangerously"}\n')
+    assert reader.end().session is None
+
+
+def test_a_command_that_the_sandbox_stopped_is_found_in_the_sessions_file() -> None:
+    def line(at: str, output: str, kind: str = "function_call_output") -> bytes:
+        return json.dumps({"timestamp": at, "payload": {"type": kind, "output": output}}).encode()
+
+    stopped = "Process exited with code 1\nOutput:\n/bin/bash: line 1: a.txt: Read-only file system\n"
+    grep = "Process exited with code 0\nOutput:\nnotes.md: Read-only file system\n"
+
+    assert denied_in([line("2026-11-16T04:00:01.000Z", stopped)], "2026-11-16T04:00:00.000Z") == ["a command"]
+    assert denied_in([line("2026-11-16T03:59:59.000Z", stopped)], "2026-11-16T04:00:00.000Z") == []
+    assert denied_in([line("2026-11-16T04:00:01.000Z", grep)], "2026-11-16T04:00:00.000Z") == []
+    assert denied_in([b"not json", b"[]", b'{"timestamp":5}'], "2026") == []
+
+
+# -- words of vendors -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("You’ve hit your usage limit. Upgrade or try again at 5:16 AM.", timedelta(hours=1, minutes=1)),
+        ("try again at 4:16 AM.", timedelta(minutes=1)),
+        ("try again at 4:15 AM.", timedelta(days=1)),
+        ("try again at Nov 17th, 2026 4:16 AM.", timedelta(days=1, minutes=1)),
+        ("You've hit your 5-hour limit · resets 5:16am (UTC)", timedelta(hours=1, minutes=1)),
+        ("You've hit your limit · resets 6am (Europe/Berlin)", timedelta(minutes=45)),
+        ("Weekly limit reached · resets Nov 20, 4am", timedelta(days=3, hours=23, minutes=45)),
+        ("Rate limit reached. Please try again in 20s.", timedelta(seconds=20)),
+        ("Please try again in 6m0s.", timedelta(minutes=6)),
+        ("Usage limit reached. It will reset in 3 hours 5 minutes.", timedelta(hours=3, minutes=5)),
+        ("It will reset in 1 day 2 hours", timedelta(days=1, hours=2)),
+    ],
+)
+def test_when_a_limit_ends(text: str, after: timedelta) -> None:
+    assert reset_in(text, NOW) == round((NOW + after).timestamp() * 1000)
+
+
+def test_an_old_form_has_seconds_since_1970() -> None:
+    stamp = round(NOW.timestamp()) + 600
+    assert reset_in(f"Claude AI usage limit reached|{stamp}", NOW) == stamp * 1000
+
+
+def test_clock_times_are_local_where_no_zone_is_named() -> None:
+    now = NOW.astimezone(timezone(timedelta(hours=2)))
+    assert reset_in("try again at 7:16 AM.", now) == round((NOW + timedelta(hours=1, minutes=1)).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["try again later", "resets 25:99pm", "resets 5am (Nowhere/City)x", "try again in 999999 days", "|9999999999", ""],
+)
+def test_what_says_nothing_sensible_is_unknown(text: str) -> None:
+    found = reset_in(text, NOW)
+    assert found is None or found > NOW.timestamp() * 1000
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="resettryagain in at0123456789:apm|dhs(),NovU TC/", max_size=60))
+def test_no_sentence_breaks_it(text: str) -> None:
+    reset_in(text, NOW)
+    kind_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "kind"),
+    [
+        ("Overloaded", 529, OVERLOAD),
+        ("You exceeded your current quota, please check your plan and billing details.", 429, BILLING),
+        ("slow down", 429, LIMIT),
+        ("no", 403, LOGIN),
+        ("unexpected status 529 <unknown status code>: The server is overloaded.", None, OVERLOAD),
+        ("unexpected status 401 Unauthorized: Incorrect API key provided.", None, LOGIN),
+        ("No conversation found with session ID: x", None, FAILED),
+    ],
+)
+def test_kinds_of_trouble(text: str, status: int | None, kind: str) -> None:
+    assert kind_of(text, status) == kind
+
+
+def test_a_key_in_a_vendors_words_is_not_kept() -> None:
+    reader = CodexReader()
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz"
+    reader.feed(
+        json.dumps({"type": "turn.failed", "error": {"message": f"Incorrect API key provided: {key}"}}).encode()
+    )
+    reader.feed_errors(f"error: cannot read /home/anna/.codex/{key}\n".encode())
+
+    report = reader.end()
+
+    assert report.trouble is not None
+    assert report.complaint is not None
+    assert key not in report.trouble.words + report.complaint
+    assert "/home/anna" not in report.complaint
+
+
+def test_there_are_transcripts() -> None:
+    assert len(ALL) >= 27
+    for name in ALL:
+        assert os.fsencode("/var/tmp") not in b"".join(output(name)), name

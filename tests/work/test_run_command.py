@@ -1,0 +1,83 @@
+"""`mam run`: it follows its job, is left by Ctrl-C and found again, and runs no prose."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from tests.cli.command import Mam, finish
+from tests.work.support import await_gone, await_that
+
+if TYPE_CHECKING:
+    from tests.work.support import Roll
+from tests.work.worker_commands import ended, heard, mam_fixture, nobody_is_left, plain_fixture, workers_of
+
+__all__ = ["mam_fixture", "nobody_is_left", "plain_fixture"]
+
+
+class TestRun:
+    def test_its_output_and_its_outcome(self, mam: Mam) -> None:
+        ran = mam("run", "--", "sh", "-c", "echo out; exit 0")
+        assert (ran.code, ran.out) == (0, "out\n")
+        ran = mam("run", "--", "sh", "-c", "echo half; exit 3")
+        assert (ran.code, ran.out) == (7, "half\n")
+        assert "exit code 3" in ran.stderr
+
+    def test_detached(self, mam: Mam) -> None:
+        job = mam("run", "-d", "--", "echo", "later").line
+        assert ended(mam, job)["result"] == "later"
+        assert mam("output", job).out == "later\n"
+
+    def test_ctrl_c_detaches_and_a_second_one_cancels(self, mam: Mam, roll: Roll) -> None:
+        for again, code, status in ((False, 130, "running"), (True, 8, "cancelled")):
+            process = mam.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
+            agent = roll.call(1)
+            process.send_signal(signal.SIGINT)
+            if again:
+                heard(process, b"detached")
+                process.send_signal(signal.SIGINT)
+            ran = finish(process)
+            assert ran.code == code, ran.stderr
+            job = mam("list", "--json").json[0]
+            assert job["status"] == status
+            mam("cancel", job["job_id"])
+            await_gone(agent)
+
+    def test_a_worker_that_is_killed_is_replaced(self, plain: Mam, roll: Roll) -> None:
+        """Nobody else would take the job, and whoever typed the command would wait for ever."""
+        process = plain.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
+        agent = roll.call(1)
+        (worker,) = workers_of(process.pid)
+        os.kill(worker, signal.SIGKILL)
+        await_gone(agent)
+        await_that(lambda: workers_of(process.pid) not in ([], [worker]), "no new worker was started")
+        (job,) = plain("list", "--json").json
+        plain("cancel", job["job_id"])
+        assert finish(process).code == 8
+
+    def test_a_cancelled_one(self, mam: Mam, roll: Roll) -> None:
+        process = mam.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
+        agent = roll.call(1)
+        (job,) = mam("list", "--json").json
+        mam("cancel", job["job_id"])
+        assert finish(process).code == 8
+        await_gone(agent)
+
+    def test_a_terminal_is_kept_safe(self, plain: Mam) -> None:
+        nasty = r"\033]0;title\007\033[2J\033[31mred\033[0m\033[>4;2m\033]52;c;aGk=\033\\\\x\200\n"
+        job = plain("run", "-d", "--", "printf", nasty).line
+        ended(plain, job)
+        shown = plain.on_terminal("output", job).stdout
+        assert re.findall(rb"\x1b[^m]*m", shown) == [b"\x1b[31m", b"\x1b[0m"]
+        assert b"title" not in shown
+        assert b"red" in shown
+        assert plain("output", job).stdout.startswith(b"\x1b]0;title\x07\x1b[2J")
+
+    def test_prose_is_never_a_script(self, plain: Mam) -> None:
+        plain.env["PATH"] = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"
+        plain("run", "touch me").failed(2, "--agent")
+        plain("run", "touch", "me").failed(2, '"touch me"', "behind --")
+        assert list(plain.here.iterdir()) == []

@@ -1,0 +1,134 @@
+"""Every way in which an agent cannot start is one line that says why."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.work.runner import Guardian, Plan
+from tests.work.support import (
+    ENV,
+    PATIENCE,
+    failure,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class TestCannotStart:
+    def test_command_not_found(self, guardian: Guardian, log: str) -> None:
+        plan = Plan(argv=("no-such-agent",), env=ENV, cwd="/")
+        assert failure(guardian.start(plan, log)) == "command not found: 'no-such-agent'"
+        plan = Plan(argv=("/no/such/agent",), env=ENV, cwd="/")
+        assert failure(guardian.start(plan, log)) == "command not found: '/no/such/agent'"
+
+    def test_a_relative_place_in_the_path_is_passed_over(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+        (tmp_path / "git").write_text("#!/bin/sh\necho stolen\n")
+        (tmp_path / "git").chmod(0o755)
+        for path in ("", ".", ":/nowhere", "bin/..:."):
+            plan = Plan(argv=("git",), env={"PATH": path}, cwd=str(tmp_path))
+            assert failure(guardian.start(plan, log)) == "command not found: 'git'"
+
+    def test_not_executable(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+        (tmp_path / "agent").write_text("x")
+        for argv, path in (("agent", str(tmp_path)), (str(tmp_path / "agent"), "/bin"), (str(tmp_path), "/bin")):
+            plan = Plan(argv=(argv,), env={"PATH": path}, cwd="/")
+            assert failure(guardian.start(plan, log)).endswith("is not executable")
+
+    def test_not_a_program(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+        (tmp_path / "agent").write_text("x")
+        (tmp_path / "agent").chmod(0o755)
+        assert "is not a program" in failure(
+            guardian.start(Plan(argv=(str(tmp_path / "agent"),), env=ENV, cwd="/"), log)
+        )
+        (tmp_path / "agent").write_text("#!/no/such/interpreter\n")
+        reason = failure(guardian.start(Plan(argv=(str(tmp_path / "agent"),), env=ENV, cwd="/"), log))
+        assert "first line does not exist" in reason
+
+    def test_directory_gone(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+        plan = Plan(argv=("true",), env=ENV, cwd=str(tmp_path / "gone"))
+        assert failure(guardian.start(plan, log)).endswith("gone': No such file or directory")
+        (tmp_path / "file").write_text("")
+        plan = Plan(argv=("true",), env=ENV, cwd=str(tmp_path / "file"))
+        assert failure(guardian.start(plan, log)).endswith("Not a directory")
+
+    @pytest.mark.parametrize("argv", [("true", "x" * (1 << 20)), ("true", *["x" * 1000] * 10_000)])
+    def test_command_line_too_long(self, guardian: Guardian, log: str, argv: tuple[str, ...]) -> None:
+        assert "belongs on stdin" in failure(guardian.start(Plan(argv=argv, env=ENV, cwd="/"), log))
+
+    @pytest.mark.parametrize(
+        ("argv", "env"),
+        [
+            (("true", "a\0b"), ENV),
+            (("true", "\ud800"), ENV),
+            (("true",), {"A=B": "c", **ENV}),
+            (("true",), {"A": "\0", **ENV}),
+            ((), ENV),
+            (("",), ENV),
+        ],
+    )
+    def test_what_no_program_can_be_given(
+        self, guardian: Guardian, log: str, argv: tuple[str, ...], env: dict[str, str]
+    ) -> None:
+        assert failure(guardian.start(Plan(argv=argv, env=env, cwd="/"), log))
+
+    @pytest.mark.parametrize("cwd", ["\ud800", "/a\0b"])
+    def test_what_is_no_directory(self, guardian: Guardian, log: str, cwd: str) -> None:
+        assert failure(guardian.start(Plan(argv=("true",), env=ENV, cwd=cwd), log))
+
+    def test_no_more_processes(self, log: str) -> None:
+        """In a process of its own, whose user may have no more of them. The limit is not for root, which therefore
+        becomes somebody else for the count, and gives up the rights to pass over it."""
+        import subprocess
+
+        script = """
+import ctypes, os, resource
+from mam.work.runner import Guardian, Plan
+if os.geteuid() == 0:
+    for capability in (21, 24):  # CAP_SYS_ADMIN, CAP_SYS_RESOURCE, for programs that are started from here
+        assert ctypes.CDLL(None).prctl(24, capability, 0, 0, 0) == 0
+    os.setresuid(65534, 0, 0)
+with Guardian() as guardian:
+    plan = Plan(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd="/")
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
+    *_, last = guardian.start(plan, "/nowhere/log").messages()
+    print(type(last).__name__, last.reason, sep=": ")
+"""
+        asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
+        who = "no keeper for the run" if os.geteuid() == 0 else "the run could not be started"
+        assert asked.stdout == f"Failed: {who}: Resource temporarily unavailable\n", asked.stderr
+
+    def test_no_descriptors_left_in_the_worker(self, log: str) -> None:
+        import subprocess
+
+        script = """
+import os, resource
+from mam.work.runner import Guardian, Plan
+with Guardian() as guardian:
+    plan = Plan(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd="/", stdin=b"x", tee=True)
+    *_, before = guardian.start(plan, "/nowhere/log").messages()
+    taken = []
+    reasons = []
+    for spare in range(8):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        try:
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        for _ in range(spare):
+            os.close(taken.pop())
+        count = len(os.listdir("/proc/self/fd")) if spare else 0
+        run = guardian.start(plan, "/nowhere/log")
+        *_, last = run.messages()
+        reasons.append(getattr(last, "reason", "ran"))
+        run.close()
+        assert not spare or len(os.listdir("/proc/self/fd")) == count, spare
+    print(*sorted(set(reasons)), sep=";")
+"""
+        asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
+        assert asked.stdout == "ran;the run could not be started: Too many open files\n", asked.stderr

@@ -1,0 +1,111 @@
+"""What the worker makes of good and bad agents."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from mam.config import Config
+from tests.work.shop import Shop
+from tests.work.support import await_that
+
+if TYPE_CHECKING:
+    from tests.work.support import Roll
+from tests.work.shop_fixtures import quick_fixture, shop_fixture
+
+__all__ = ["quick_fixture", "shop_fixture"]
+
+HERE = os.uname().nodename
+AWAY = """
+import os, sys, time
+os.setsid()
+with open(sys.argv[1], "w") as roll:
+    roll.write(f"{os.getpid()}\\n")
+time.sleep(1000)
+"""
+
+
+class TestAgents:
+    def test_a_command_of_the_users_own(self, shop: Shop) -> None:
+        shop.config = Config(commands={"mine": {"argv": ["/bin/sh", "-c", "cat; exit 0"], "prompt": "stdin"}})
+        job = shop.ended("say hello", agent="mine")
+        assert "say hello" in str(job.result)
+        assert job.job_id in str(job.result)
+
+    def test_only_its_own_word_counts_if_so_agreed(self, quick: Shop) -> None:
+        quick.config = Config(commands={"mine": {"argv": ["/bin/true"], "success": "said", "prompt": "stdin"}})
+        job = quick.ended("do it", agent="mine")
+        assert (job.status, job.reason) == ("error", "it ended without saying that it was done")
+
+    def test_artifacts_alone_if_so_agreed(self, quick: Shop) -> None:
+        argv = ["/bin/sh", "-c", "echo x > out.txt; exit 9"]
+        quick.config = Config(commands={"mine": {"argv": argv, "success": "artifacts", "prompt": "stdin"}})
+        job = quick.ended("do it", agent="mine", artifacts=["out.txt"])
+        assert (job.status, job.checked) == ("completed", True)
+
+    def test_a_person(self, shop: Shop) -> None:
+        job = shop.job("look at it", agent="human", artifacts=["report.md"])
+        with shop.at_work(labels=("human",)):
+            await_that(lambda: bool(shop.shown), "the brief was not shown")
+            assert "look at it" in shop.shown[0]
+            (shop.place / "report.md").write_text("seen")
+            shop.registry.complete(job, result="looks good")
+            found = shop.until(job)
+        assert (found.status, found.checked, found.result) == ("completed", True, "looks good")
+
+    def test_a_person_who_forgot_something(self, quick: Shop) -> None:
+        job = quick.job("look at it", agent="human", artifacts=["report.md"])
+        with quick.at_work(labels=("human",)):
+            await_that(lambda: bool(quick.shown), "the brief was not shown")
+            quick.registry.complete(job)
+            found = quick.until(job)
+        assert found.status == "error"
+        assert "report.md is not there" in str(found.reason)
+        assert found.said is not None
+        assert found.said["status"] == "completed"
+
+    def test_a_voice_that_is_gone_does_not_matter(self, quick: Shop) -> None:
+        def dead(_words: str) -> None:
+            raise OSError(5, "Input/output error")
+
+        job = quick.job("exit 0")
+        with quick.worker(drain=True) as worker:
+            worker._crew._say = dead
+            worker.run()
+        assert quick.get(job).status == "completed"
+
+
+class TestBadAgents:
+    def test_much_output(self, quick: Shop) -> None:
+        job = quick.ended("head -c 80000000 /dev/zero | tr '\\0' x; echo; echo end")
+        assert (job.status, job.run and job.run["output_bytes"]) == ("completed", 80_000_005)
+        assert str(job.result).endswith("x\nend")
+        assert quick.output(job.job_id).endswith(b"x\nend\n")
+
+    def test_output_that_is_no_text(self, shop: Shop) -> None:
+        job = shop.ended(r"printf '\377\376\000 a\200b \033[31m'")
+        assert job.status == "completed"
+        assert shop.output(job.job_id) == b"\377\376\000 a\200b \033[31m"
+        assert "\0" not in str(job.result)
+
+    def test_one_that_leaves_somebody_behind(self, quick: Shop, roll: Roll) -> None:
+        job = quick.ended(f"(trap '' HUP TERM; echo $$ > {roll.path}; exec sleep 1000) & echo on its way; sleep 0.2")
+        roll.hear(1)
+        assert (job.status, job.result) == ("completed", "on its way")
+
+    def test_one_that_closes_its_stdout(self, quick: Shop) -> None:
+        job = quick.ended("exec >&- 2>&-; sleep 0.3; exit 5")
+        assert job.reason == "exit code 5"
+
+    def test_one_that_spoils_its_own_directory(self, quick: Shop) -> None:
+        """The worker's private one, which it can find, as the same user."""
+        job = quick.ended('rm -rf "$(dirname "$0")"; echo still here', artifacts=["out.txt"])
+        assert job.status == "error"
+        assert "out.txt is not there" in str(job.reason)
+
+    def test_after_all_that_the_worker_goes_on(self, quick: Shop) -> None:
+        for prompt in ("kill -9 $$", "kill -9 $PPID; sleep 1000", "exit 1", 'rm -rf "$(dirname "$0")"'):
+            quick.job(prompt)
+        last = quick.job("exit 0")
+        quick.drain()
+        assert quick.get(last).status == "completed"
