@@ -28,6 +28,7 @@ from tests.faults.killing import forked
 KINDS = {"ext4": (["mkfs.ext4", "-q", "-F"], 48), "xfs": (["mkfs.xfs", "-q", "-f"], 320)}
 """How each is made, and how many megabytes it needs at least."""
 
+PATIENCE = 60.0
 SHUTDOWN = 0x8004587D
 FORGET_WHAT_IS_NOT_SYNCED = 2
 SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -57,7 +58,11 @@ class Disk:
         subprocess.run(["mount", "-o", "loop", str(self._image), str(self.path)], check=True)
 
     def unmount(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+        """Waits until nobody has anything open there any more: what is mounted again meanwhile is the dead one."""
+        ends = time.monotonic() + PATIENCE
+        while subprocess.run(["umount", str(self.path)], check=False, capture_output=True).returncode:
+            assert time.monotonic() < ends, "somebody keeps the disk busy"
+            time.sleep(0.05)
 
     def cut_power(self) -> None:
         descriptor = os.open(self.path, os.O_RDONLY)
