@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from mam.errors import AmbiguousId, AttemptNeeded, BadRecord, ClaimLost, MamError, Refused, TimedOut, UnknownJob
+from mam.errors import AmbiguousId, AttemptNeeded, ClaimLost, Refused, UnknownJob
 from mam.jobs import acts, rules
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import backoff_seconds
@@ -60,7 +60,7 @@ class Registry:
 
     def get(self, job: str) -> Job:
         """The job, from the archive if it has been moved there."""
-        return self._by_id(job, self._stored)
+        return self._by_id(job, self.stored)
 
     def events(self, job: str) -> list[Line]:
         """What was told about a job, wherever it is."""
@@ -68,7 +68,8 @@ class Registry:
         kept = self.store.archived(found.job_id) if found.status.ended else None
         return self.store.events(found.job_id) if kept is None else kept.events
 
-    def _stored(self, job_id: str) -> Job:
+    def stored(self, job_id: str) -> Job:
+        """The job of exactly this id, wherever it is."""
         try:
             return self.store.get(job_id)
         except UnknownJob:
@@ -181,7 +182,7 @@ class Registry:
             left = ends - time.monotonic()
             if job is not None or left <= 0:
                 return job
-            self._nap(cursor, left)
+            self.nap(cursor, left)
 
     def claim(self, request: Request) -> Job | None:
         """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
@@ -291,46 +292,13 @@ class Registry:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def follow(self, job_ids: Sequence[str], timeout: float | None = None) -> Iterator[Job]:
-        """Each job now and whenever it changes, until all have ended; TimedOut when that takes too long.
+        """Each job now and whenever it changes, until all have ended; TimedOut when that takes too long."""
+        from mam.following import follow
 
-        Who waits also settles what is due, so that a lost job is seen to be lost even if nobody else claims.
-        """
-        ends = None if timeout is None else time.monotonic() + timeout
-        cursor = self.store.end()
-        lost: list[MamError] = []
-        open_ids = set(job_ids)
-        yield from self._looked_at(list(job_ids), open_ids, lost)
-        while open_ids:
-            self.sweep()
-            changed: dict[str, None] = {}
-            for entry in self.store.entries(cursor):
-                cursor = entry.cursor
-                if entry.job_id in open_ids:
-                    changed[entry.job_id] = None
-            yield from self._looked_at(list(changed), open_ids, lost)
-            if open_ids and not changed:
-                left = NAP_SECONDS if ends is None else ends - time.monotonic()
-                if left <= 0:
-                    who = "1 job has" if len(open_ids) == 1 else f"{len(open_ids)} jobs have"
-                    raise TimedOut(what=f"{who} not ended", seconds=f"{timeout:g}")
-                self._nap(cursor, left)
-        if lost:
-            raise lost[0]
+        return follow(self, job_ids, timeout)
 
-    def _looked_at(self, job_ids: list[str], open_ids: set[str], lost: list[MamError]) -> Iterator[Job]:
-        """Each of them as it is now. One that is gone or broken is not waited for, and does not stop the others."""
-        for job_id in job_ids:
-            try:
-                job = self._stored(job_id)
-            except (UnknownJob, BadRecord) as error:
-                lost.append(error)
-                open_ids.discard(job_id)
-                continue
-            if job.status.ended:
-                open_ids.discard(job_id)
-            yield job
-
-    def _nap(self, cursor: str, longest: float) -> None:
+    def nap(self, cursor: str, longest: float) -> None:
+        """Sleeps until there may be news behind the cursor, time decides something, or `longest` is over."""
         due = self.store.due_in()
         self.store.wait(cursor, min(longest, NAP_SECONDS, NAP_SECONDS if due is None else due + 0.001))
 
@@ -368,7 +336,7 @@ class Registry:
                 assert look is not None
                 look(stopped.job)
             except UnknownJob:
-                old = self._stored(job_id)
+                old = self.stored(job_id)
                 raise Refused(why=f"Job {job_id} is {old.status} and archived; nothing changes it any more.") from None
             return self.store.change(job_id, act)
 

@@ -54,6 +54,8 @@ def furnish(store: Store, count: int) -> None:
         if number % 9 == 0:
             store.keep_secrets(job_id, {"auth_token": f"token {number}"})
     registry.pick("label-1", owner="worker", lease_seconds=3600)
+    for generation in ("first", "second", "third"):
+        store.announce("gpu", generation)
     registry.pause(Pause(agent="codex", label=None, reason="because"))
     registry.archive(ended[::3])
 
@@ -65,6 +67,7 @@ def contents(store: Store) -> dict[str, Any]:
         "events": {job.job_id: store.events(job.job_id) for job in jobs},
         "secrets": {job.job_id: store.secrets(job.job_id) for job in jobs},
         "archive": [(kept.job.to_json(), kept.events) for kept in store.archive_contents()],
+        "generations": store.generations(),
         "pauses": [pause.as_dict() for pause in store.pauses()],
     }
 

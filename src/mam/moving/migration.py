@@ -37,6 +37,7 @@ class Moved(Frozen):
 def copy(source: Source, store: Store, advance: Advance) -> Moved:
     """Steps 1 to 3; whoever calls does step 4."""
     state = source.state()
+    _announce(source, store)
     there = {job.job_id for job in store.select(Query())}
     _take_in(source, store, source.ids(), there, advance)
     _take_in_archive(source, store)
@@ -51,6 +52,17 @@ def copy(source: Source, store: Store, advance: Advance) -> Moved:
     else:
         raise Refused(why=f"jobs keep changing in {source.address}. Stop its workers; the same command then goes on.")
     return _compared(source, store, state)
+
+
+def _announce(source: Source, store: Store) -> None:
+    """Before there are jobs that a word of an older generation could take from anybody."""
+    known = store.generations()
+    for agent_id, one in source.generations().items():
+        there = known.get(agent_id)
+        heard = () if there is None else (*there.superseded, there.current)
+        for generation_id in (*one.superseded, one.current):
+            if generation_id not in heard:
+                store.announce(agent_id, generation_id)
 
 
 def _take_in(source: Source, store: Store, ids: Iterable[str], there: set[str], advance: Advance) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mam.jobs.change import Line
+    from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
     from mam.stores.files.records import Found
 
@@ -58,6 +59,9 @@ class OldJobs:
 
     def pauses(self) -> list[Pause]:
         return []
+
+    def generations(self) -> dict[str, Generations]:
+        return {}
 
     def state(self) -> str:
         stamps = []

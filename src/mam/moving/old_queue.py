@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
 
 SIZE_LIMIT = 64 * 1024 * 1024
@@ -95,6 +96,9 @@ class OldQueue:
 
     def pauses(self) -> list[Pause]:
         return []
+
+    def generations(self) -> dict[str, Generations]:
+        return {}
 
     def state(self) -> str:
         stamps = []

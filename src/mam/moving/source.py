@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Protocol
 
+    from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
     from mam.stores.port import Store
     from mam.workspace import Located
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         def secrets(self, job_id: str) -> dict[str, str]: ...
 
         def pauses(self) -> list[Pause]: ...
+
+        def generations(self) -> dict[str, Generations]: ...
 
         def state(self) -> str:
             """Another text whenever something has changed since."""
@@ -67,6 +70,9 @@ class StoreSource:
 
     def pauses(self) -> list[Pause]:
         return self._store.pauses()
+
+    def generations(self) -> dict[str, Generations]:
+        return self._store.generations()
 
     def state(self) -> str:
         return self._store.end()

@@ -98,6 +98,9 @@ class MemoryStore:
             changes = [displaced(job, agent_id, generation_id, moment) for job in self._jobs.values()]
             return [self._commit(change) for change in changes if change.lines]
 
+    def generations(self) -> dict[str, Generations]:
+        return dict(self._generations)
+
     def sweep(self) -> list[Job]:
         with self._changed:
             return self._sweep(self.clock.now())

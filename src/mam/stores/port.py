@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
+    from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
 
     Act = Callable[[Job, Moment], Change]
@@ -130,6 +131,9 @@ if TYPE_CHECKING:
             Raises GenerationLost when this one has been replaced itself. Saying it again changes nothing. A claim that
             names a session says it too, before anything else. Durable when it returns.
             """
+
+        def generations(self) -> dict[str, Generations]:
+            """What is known of each session, by its agent's id."""
 
         def sweep(self) -> list[Job]:
             """Settle what time has decided (mam.jobs.sweep) and what the end of a job means for those that come after

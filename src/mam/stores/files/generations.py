@@ -24,7 +24,7 @@ NAME = "generations"
 def announce(book: Book, agent_id: str, generation_id: str) -> list[Job]:
     """The jobs that it takes from its predecessor."""
     path = os.path.join(book.home, NAME)
-    known = _read(path)
+    known = read_generations(book.home)
     new = announced(known.get(agent_id), agent_id, generation_id)
     if new is not known.get(agent_id):
         replace_whole(path, {name: one.as_dict() for name, one in {**known, agent_id: new}.items()})
@@ -44,9 +44,10 @@ def _displace(book: Book, agent_id: str, generation_id: str) -> list[Job]:
     return [step.change.job for step in steps if step.change.lines]
 
 
-def _read(path: str) -> dict[str, Generations]:
+def read_generations(home: str) -> dict[str, Generations]:
     """Unlike a pause, this must not be forgotten with a file that somebody spoiled: an old generation would be let in
     again."""
+    path = os.path.join(home, NAME)
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read())

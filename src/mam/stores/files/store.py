@@ -7,12 +7,11 @@ from _thread import RLock, get_ident
 from errno import EDQUOT, ENOSPC, EROFS
 
 from mam.clock import SystemClock
-from mam.errors import AlreadyRegistered, BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable
-from mam.jobs import acts
+from mam.errors import BadRecord, StoreDamaged, StoreReadOnly, StoreUnavailable
 from mam.jobs.pause import seconds_until_lifted
 from mam.stores.beside import make_directories
-from mam.stores.common import check_exclusive, checked_needed, matches, soonest
-from mam.stores.files.book import ARCHIVE, INDEX, STORE, Book, Step
+from mam.stores.common import check_exclusive, matches, soonest
+from mam.stores.files.book import INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
 from mam.stores.files.claims import claim
 from mam.stores.files.directory import Directory
@@ -22,6 +21,7 @@ from mam.stores.files.journal import Place, as_told, parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
 from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.records import Records
+from mam.stores.files.registering import register
 from mam.stores.port import Entry, Problem, Registration
 
 TYPE_CHECKING = False
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock
     from mam.jobs.change import Line
+    from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.stores.files.archive import Archive
@@ -78,7 +79,7 @@ class FilesStore:
     # -- changing --------------------------------------------------------------------------------------------------
 
     def register(self, draft: Job) -> Registration:
-        return self._alone(lambda book: _register(book, draft))
+        return self._alone(lambda book: register(book, draft))
 
     def change(self, job_id: str, act: Act) -> Job:
         def do(book: Book) -> Job:
@@ -100,6 +101,11 @@ class FilesStore:
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         return self._alone(lambda book: _announce(book, agent_id, generation_id))
+
+    def generations(self) -> dict[str, Generations]:
+        from mam.stores.files.generations import read_generations
+
+        return read_generations(self.home)
 
     def sweep(self) -> list[Job]:
         return self._alone(lambda book: book.settle(self.clock.now()))
@@ -355,40 +361,10 @@ class FilesStore:
         return Records(self._directory)
 
 
-def _register(book: Book, draft: Job) -> Registration:
-    known = (draft.key is not None and book.index.with_key(draft.key)) or (
-        draft.retry_of is not None and book.index.retry_of(draft.retry_of)
-    )
-    if known:
-        return Registration(job=book.load(known), created=False)
-    archived = _archived_before(book, draft)
-    if archived is not None:
-        return Registration(job=archived, created=False)
-    if book.records.exists(draft.job_id):
-        raise AlreadyRegistered(job=draft.job_id)
-    needed = checked_needed(draft, book.needed(draft), book.directory.path, book.newest) if draft.after else {}
-    change = acts.register(draft, book.applied.next_number, book.clock.now(), needed)
-    book.commit([Step(before=None, change=change)])
-    return Registration(job=change.job, created=True)
-
-
 def _announce(book: Book, agent_id: str, generation_id: str) -> list[Job]:
     from mam.stores.files.generations import announce
 
     return announce(book, agent_id, generation_id)
-
-
-def _archived_before(book: Book, draft: Job) -> Job | None:
-    """The one that was registered in its place and is archived by now."""
-    if not os.path.exists(os.path.join(book.home, ARCHIVE)):
-        return None
-    with book.archive() as archive:
-        if archive.has(draft.job_id):
-            raise AlreadyRegistered(job=draft.job_id)
-        kept = archive.with_key(draft.key) if draft.key is not None else None
-        if kept is None and draft.retry_of is not None:
-            kept = archive.retry_of(draft.retry_of)
-    return None if kept is None else kept.job
 
 
 def _unavailable(address: str, error: OSError | DatabaseError) -> StoreUnavailable:

@@ -319,6 +319,9 @@ DELETE FROM pause WHERE agent = %(agent)s AND label = %(label)s RETURNING pg_not
 -- announcements wait for each other, and no transaction gets its number by that.
 SELECT pg_advisory_xact_lock(hashtextextended(%(agent_id)s::text, 7168365))
 
+-- name: generations
+SELECT agent_id, generation_id, superseded FROM session_generation
+
 -- name: generation
 SELECT generation_id, superseded FROM session_generation WHERE agent_id = %(agent_id)s
 

@@ -7,6 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 
 from mam.jobs.change import Change
+from mam.jobs.generation import Generations
 from mam.stores.common import archived_line, lines_of
 from mam.stores.port import Kept
 from mam.stores.sql.rows import as_text, job_of, new_row
@@ -78,6 +79,12 @@ class SqlArchive(ABC):
         """The last retry of a job that is archived itself."""
         rows = self._rows("newest archived", job_id=job_id)
         return job_of(rows[0][0], rows[0][1], self.address) if rows else None
+
+    def generations(self) -> dict[str, Generations]:
+        return {
+            agent_id: Generations(current=current, superseded=tuple(json.loads(superseded)))
+            for agent_id, current, superseded in self._rows("generations")
+        }
 
     # -- jobs of another registry ------------------------------------------------------------------------------------
 

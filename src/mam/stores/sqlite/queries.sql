@@ -188,6 +188,9 @@ VALUES (:agent, :label, :until, :reason, :made_at, :probe)
 -- name: resume
 DELETE FROM pause WHERE agent = :agent AND label = :label RETURNING 1
 
+-- name: generations
+SELECT agent_id, generation_id, superseded FROM session_generation
+
 -- name: generation
 SELECT generation_id, superseded FROM session_generation WHERE agent_id = :agent_id
 

@@ -1,0 +1,55 @@
+"""Waiting for jobs: what `mam wait`, `mam run` and a parent's worker do between two changes."""
+
+from __future__ import annotations
+
+import time
+
+from mam.errors import BadRecord, TimedOut, UnknownJob
+from mam.registry import NAP_SECONDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mam.errors import MamError
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+
+
+def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) -> Iterator[Job]:
+    """Who waits also settles what is due, so that a lost job is seen to be lost even if nobody else claims."""
+    ends = None if timeout is None else time.monotonic() + timeout
+    cursor = registry.store.end()
+    lost: list[MamError] = []
+    open_ids = set(job_ids)
+    yield from _looked_at(registry, list(job_ids), open_ids, lost)
+    while open_ids:
+        registry.sweep()
+        changed: dict[str, None] = {}
+        for entry in registry.store.entries(cursor):
+            cursor = entry.cursor
+            if entry.job_id in open_ids:
+                changed[entry.job_id] = None
+        yield from _looked_at(registry, list(changed), open_ids, lost)
+        if open_ids and not changed:
+            left = NAP_SECONDS if ends is None else ends - time.monotonic()
+            if left <= 0:
+                who = "1 job has" if len(open_ids) == 1 else f"{len(open_ids)} jobs have"
+                raise TimedOut(what=f"{who} not ended", seconds=f"{timeout:g}")
+            registry.nap(cursor, left)
+    if lost:
+        raise lost[0]
+
+
+def _looked_at(registry: Registry, job_ids: list[str], open_ids: set[str], lost: list[MamError]) -> Iterator[Job]:
+    """Each of them as it is now. One that is gone or broken is not waited for, and does not stop the others."""
+    for job_id in job_ids:
+        try:
+            job = registry.stored(job_id)
+        except (UnknownJob, BadRecord) as error:
+            lost.append(error)
+            open_ids.discard(job_id)
+            continue
+        if job.status.ended:
+            open_ids.discard(job_id)
+        yield job
