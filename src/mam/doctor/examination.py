@@ -31,6 +31,7 @@ CHECKS = {
     "quarantine": "mam.doctor.quarantine",
     "audit log": "mam.doctor.audit_log",
     "broker": "mam.doctor.broker",
+    "mirror": "mam.doctor.mirror",
     "git": "mam.doctor.git",
     "stores": "mam.doctor.stores",
 }

@@ -95,10 +95,15 @@ class Mirror:
             return None
         return record if problem_of(record, job_id) is None else None
 
+    def shown(self, job_id: str) -> str | None:
+        """The state that both files say; None when they do not agree, or cannot be relied on."""
+        record = self.read(job_id)
+        return record["state"] if record is not None and self._state(job_id) == record["state"] else None
+
     def is_whole_and_ended(self, job_id: str) -> bool:
         """Nothing will ever change about it again."""
-        record = self.read(job_id)
-        return record is not None and not MOVES[record["state"]] and self._state(job_id) == record["state"]
+        state = self.shown(job_id)
+        return state is not None and not MOVES[state]
 
     def _state(self, job_id: str) -> str | None:
         try:

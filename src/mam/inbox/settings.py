@@ -70,6 +70,15 @@ def settings_of(
     )  # fmt: skip
 
 
+def mirror_of(config: Config) -> tuple[str, str] | None:
+    """The root of the inbox that the settings name, and its mirror; None when they name none."""
+    root = config.inbox.get("root")
+    if root is None:
+        return None
+    root = os.path.expanduser(root)
+    return root, os.path.abspath(os.path.expanduser(config.queue.get("jobs_root", os.path.join(root, QUEUE, "jobs"))))
+
+
 def root_of(config: Config, root: str | None, mode: str | None) -> str:
     """For those who only look."""
     mode = mode or config.inbox.get("mode", MULTI)

@@ -1,0 +1,47 @@
+"""The inbox's mirror: other programs read there what the registry says, so it has to say the same."""
+
+from __future__ import annotations
+
+import os
+
+from mam.doctor.finding import count, fine, some, wrong
+from mam.errors import BadRecord, UnknownJob
+from mam.inbox.mirror import Mirror, state_of
+from mam.inbox.repairing import repair
+from mam.inbox.settings import mirror_of
+from mam.jobs.rules import is_job_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+    from mam.stores.port import Store
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    places = mirror_of(patient.config)
+    if places is None or not os.path.isdir(places[1]):
+        return
+    root, jobs_root = places
+    store, mirror = patient.store, Mirror(jobs_root, root)
+    drifted = [job_id for job_id in os.listdir(jobs_root) if is_job_id(job_id) and _drifts(mirror, store, job_id)]
+    if drifted:
+        yield wrong(
+            f"the mirror in {jobs_root} says something else than the registry about {count(len(drifted), 'job')}:"
+            f" {some(sorted(drifted))}",
+            "programs that read it see a state that is not true",
+            fix=lambda: repair(mirror, jobs_root, root, store, {}),
+        )
+    else:
+        yield fine("the inbox's mirror says what the registry says")
+
+
+def _drifts(mirror: Mirror, store: Store, job_id: str) -> bool:
+    """A job that only the mirror has is no drift: it may be another registry's, or an older program's."""
+    try:
+        job = store.get(job_id)
+    except (BadRecord, UnknownJob):
+        return False
+    return mirror.shown(job_id) != state_of(job)
