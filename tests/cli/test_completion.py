@@ -53,7 +53,7 @@ def test_verbs_and_options(mam: Mam) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_can_be_completed(mam: Mam, verb: str) -> None:
-    assert "--json" in offered(mam, verb, "--js") or verb in ("agents", "admin", "config")
+    assert "--json" in offered(mam, verb, "--js") or verb in ("agents", "admin", "config", "inbox", "skill")
     offered(mam, verb, "")
 
 

@@ -23,6 +23,7 @@ PROGRAMS = {
     "my-agent": "cat >/dev/null; echo my answer",
 }
 RUN_ELSEWHERE = {
+    "docs/inbox.md": "tests/docs/test_inbox.py",
     "docs/old-commands.md": "tests/scripts/test_quick_reference.py",
     "docs/protocol.md": "tests/docs/test_pages.py",
 }

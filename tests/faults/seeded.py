@@ -164,7 +164,7 @@ MUTANTS = [
         caught_by=f"{FAULTS}/test_kills.py::test_killed_before_any_step[files-call-complete]",
     ),
     Mutant(
-        name="an id that is taken is overwritten", file=f"{FILES}/store.py",
+        name="an id that is taken is overwritten", file=f"{FILES}/registering.py",
         old="    if book.records.exists(draft.job_id):\n        raise AlreadyRegistered(job=draft.job_id)\n", new="",
         caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
     ),

@@ -22,6 +22,7 @@ from tests.work.support import (
     descriptors,
     failure,
     finish,
+    has_spare,
     python,
     shell,
     text_in,
@@ -188,8 +189,10 @@ class TestItsEnd:
 class TestMany:
     def test_two_hundred_runs_in_eight_threads(self, guardian: Guardian, tmp_path: Path) -> None:
         finish(guardian.start(shell("exit 0"), str(tmp_path / "first")))
-        assert guardian.pid is not None
-        ours, theirs = descriptors(), descriptors(guardian.pid)
+        pid = guardian.pid
+        assert pid is not None
+        await_that(lambda: has_spare(pid), "no keeper was forked ahead")
+        ours, theirs = descriptors(), descriptors(pid)
         wrong: list[object] = []
 
         def serve(thread: int) -> None:
@@ -214,7 +217,6 @@ class TestMany:
             thread.join(PATIENCE)
         assert not wrong
         assert descriptors() == ours
-        pid = guardian.pid
         await_that(lambda: descriptors(pid) == theirs, "the guardian keeps descriptors")
 
     def test_runs_that_never_started_leave_no_descriptor(self, guardian: Guardian, log: str) -> None:

@@ -1,4 +1,4 @@
-"""Say why a job is not running, or what became of it; of one that runs, what its agent is doing and who says so."""
+"""Say why a job is not running, what became of it, or what its agent is doing and who says so."""
 
 from __future__ import annotations
 

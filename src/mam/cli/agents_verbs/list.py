@@ -6,6 +6,8 @@ from mam.agents.answer import LIVE, judged
 from mam.agents.observing import session_state
 from mam.cli.agents_verbs.common import directory_of
 from mam.cli.output import person_reads, put, put_json_array, say
+from mam.clock import parse_time
+from mam.times import age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,15 +29,14 @@ def run(options: Options) -> int:
     if options.json:
         put_json_array(_value(look, answer, now.wall_ms) for look, answer in rows)
         return 0
-    lines = [(look.agent_id, *_columns(answer), _doing(look, now.wall_ms)) for look, answer in rows]
     if not person_reads():
-        for line in lines:
-            put(*line)
-    elif lines:
+        for look, answer in rows:
+            put(look.agent_id, *_columns(answer), _doing(look, now.wall_ms))
+    elif rows:
         from mam.cli.agents_verbs.table import put_table
 
-        headings = ("NAME", "RECORD", "TMUX SESSION", "AGENT", "UNTIL", "STATE", "ID")
-        put_table(headings, [(*line[1:], line[0][:8]) for line in lines])
+        headings = ("NAME", "RECORD", "TMUX SESSION", "AGENT", "HOLDS", "STATE", "ID")
+        put_table(headings, [_glance(look, answer, now.wall_ms) for look, answer in rows])
     else:
         say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
     return 0
@@ -54,6 +55,16 @@ def _doing(look: Look, now_ms: int) -> str:
     if look.record is None or not look.record.live:
         return "-"
     return session_state(look.record, now_ms).told(now_ms)
+
+
+def _glance(look: Look, answer: Answer, now_ms: int) -> tuple[str, ...]:
+    """What fits on a terminal: how long the lease holds, and the one word of what it does; `status` says the rest."""
+    *named, until = _columns(answer)
+    record = look.record
+    if record is not None and record.liveness is not None:
+        until = age(max(0, parse_time(record.liveness.lease_expires_at) - now_ms))
+    doing = "-" if record is None or not record.live else session_state(record, now_ms).state
+    return (*named, until, doing, look.agent_id[:8])
 
 
 def _columns(answer: Answer) -> tuple[str, str, str, str, str]:

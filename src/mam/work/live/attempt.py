@@ -58,7 +58,7 @@ class LiveAttempt(Attempt):
         self._handing: Handing | None = None
         self._since = time.monotonic()
         self._looked = 0.0
-        self._asked_on_screen = self._replacement_told = False
+        self._asked = self._asked_on_screen = self._replacement_told = False
 
     def _run(self) -> Callable[[], None]:
         self._end_earlier()
@@ -131,17 +131,25 @@ class LiveAttempt(Attempt):
 
     def _hear(self) -> None:
         assert self._handing is not None
-        asked = (turn := self._own_turn) is not None and bool(turn.asks)
         for fields, mark in self._session.hear():
             if mark != self._handing.mark:
                 continue
             self.watching.sign()
             told = event_for(self._session.tool, fields)
             now = (turn := self._own_turn) is not None and bool(turn.asks)
-            if told is not None and (now != asked or (not now and fields["hook_event_name"] in _TOLD)):
+            if told is not None and (now != self._asked or (not now and fields["hook_event_name"] in _TOLD)):
                 self._tell(*told)
-            asked = self.watching.asks = now
+            self._asked = self.watching.asks = now
+        self._notice_earlier_question()
         self._notice_replacement()
+
+    def _notice_earlier_question(self) -> None:
+        """A quick agent asks before the proof of its turn has been looked at."""
+        turn = self._own_turn
+        if turn is not None and turn.asks and not self._asked:
+            self._asked = self.watching.asks = True
+            told = f"{self._session.tool} needs permission for {turn.asks}"
+            self._tell("permission_required", told, {"source": f"{self._session.tool} hook"})
 
     def _notice_replacement(self) -> None:
         """A person broke the turn off and typed something else. Whether the job is done only somebody can say now."""
