@@ -126,11 +126,5 @@ def await_that(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.005)
 
 
-def has_spare(guardian: int) -> bool:
-    """Whether a keeper waits for the next run."""
-    with open(f"/proc/{guardian}/task/{guardian}/children", encoding="ascii") as file:
-        return bool(file.read().split())
-
-
 def descriptors(pid: int | str = "self") -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))

@@ -22,7 +22,6 @@ from tests.work.support import (
     descriptors,
     failure,
     finish,
-    has_spare,
     python,
     shell,
     text_in,
@@ -191,7 +190,6 @@ class TestMany:
         finish(guardian.start(shell("exit 0"), str(tmp_path / "first")))
         pid = guardian.pid
         assert pid is not None
-        await_that(lambda: has_spare(pid), "no keeper was forked ahead")
         ours, theirs = descriptors(), descriptors(pid)
         wrong: list[object] = []
 
@@ -217,7 +215,8 @@ class TestMany:
             thread.join(PATIENCE)
         assert not wrong
         assert descriptors() == ours
-        await_that(lambda: descriptors(pid) == theirs, "the guardian keeps descriptors")
+        # One more is that of the keeper which it has forked ahead, now or when they were counted first.
+        await_that(lambda: descriptors(pid) <= theirs + 1, "the guardian keeps descriptors")
 
     def test_runs_that_never_started_leave_no_descriptor(self, guardian: Guardian, log: str) -> None:
         failure(guardian.start(Plan(argv=("none",), env=ENV, cwd="/"), log))
