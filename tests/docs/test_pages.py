@@ -73,7 +73,9 @@ def test_a_page_does_what_it_says(page: Path, reader: Reader) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_no_example_is_left_out(page: Path) -> None:
     for block in blocks(page):
-        assert block.kind in ("console", "sh", "text", "json", "toml", "sql", "python", "mermaid", "markdown"), block.kind
+        assert block.kind in ("console", "sh", "text", "json", "toml", "sql", "python", "mermaid", "markdown"), (
+            block.kind
+        )
         if block.kind == "console":
             assert block.text.startswith("$ ")
         if block.kind == "sh":
