@@ -7,8 +7,7 @@ import os
 from mam.config_file import checked, parsed
 from mam.errors import BadConfig, BadInput
 from mam.state import make_private, state_directory
-from mam.stores.beside import sync_directory
-from mam.writing import write_all
+from mam.stores.beside import replace_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,19 +58,7 @@ def replace_text(file: str, text: str) -> None:
     file = os.path.realpath(file)  # a file that is kept elsewhere and linked to stays there
     os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
     mode = os.stat(file).st_mode & 0o777 if os.path.exists(file) else 0o600
-    temporary = f"{file}.{os.urandom(6).hex()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        write_all(descriptor, text.encode())
-        os.fchmod(descriptor, mode)
-        os.fsync(descriptor)
-        os.rename(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    finally:
-        os.close(descriptor)
-    sync_directory(os.path.dirname(file))
+    replace_bytes(file, text.encode(), mode)
 
 
 def read_text(file: str) -> str:

@@ -8,6 +8,7 @@ from mam.agents.directory import FilesDirectory
 from mam.agents.tree import LIVE_AGENTS
 from mam.errors import Refused
 from mam.moving.migration import Moved
+from mam.stores.beside import sync_directory
 from mam.stores.port import Problem
 
 TYPE_CHECKING = False
@@ -47,6 +48,7 @@ def copy_agents(source: str, target: str) -> Moved:
     put_all(records, FilesDirectory(filling))
     os.makedirs(target, mode=0o700, exist_ok=True)
     os.rename(os.path.join(filling, LIVE_AGENTS), os.path.join(target, LIVE_AGENTS))
+    sync_directory(target)
     return Moved(jobs=len(records), archived=0, left_behind=problems)
 
 

@@ -29,10 +29,6 @@ class Pruned(Frozen):
     counts: dict[Status, int]
     last: Job | None = None
 
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
 
 def too_old(registry: Registry, retention: Retention) -> Iterator[Job]:
     """Newest first; `Store.archive` has the last word about each."""

@@ -27,11 +27,16 @@ def read_whole(path: str) -> Any:
 
 
 def replace_whole(path: str, value: object) -> None:
+    replace_bytes(path, to_bytes(value))
+
+
+def replace_bytes(path: str, data: bytes, mode: int = 0o600) -> None:
     """Durable when it returns; a reader sees the old one or the new one."""
     temporary = f"{path}.{os.urandom(6).hex()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        write_all(descriptor, to_bytes(value))
+        write_all(descriptor, data)
+        os.fchmod(descriptor, mode)
         os.fsync(descriptor)
         os.rename(temporary, path)
     except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.errors import StoreUnavailable
+from mam.stores.beside import sync_directory
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Query
 
@@ -27,11 +28,7 @@ def end_filling(store: FilesStore) -> None:
     if os.path.isdir(path):
         os.rename(path, f"{path}.empty-{os.urandom(4).hex()}")  # mam deletes nobody's directory, not even an empty one
     os.rename(filled, path)
-    parent = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(parent)
-    finally:
-        os.close(parent)
+    sync_directory(os.path.dirname(path))
 
 
 def _check_empty(path: str) -> None:

@@ -7,6 +7,7 @@ import os
 import apsw
 
 from mam.errors import StoreUnavailable
+from mam.stores.beside import sync_directory
 from mam.stores.port import Query
 from mam.stores.sqlite.database import address_of, unavailable
 from mam.stores.sqlite.store import WAIT_SECONDS, SqliteStore, create_sqlite_store
@@ -38,11 +39,7 @@ def end_filling(store: SqliteStore) -> None:
             os.rename(filled + suffix, path + suffix)
     if os.path.exists(filled + "-bell"):
         os.unlink(filled + "-bell")  # it only ever rang
-    parent = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(parent)
-    finally:
-        os.close(parent)
+    sync_directory(os.path.dirname(path))
 
 
 def _in_one_file(path: str) -> None:

@@ -138,9 +138,6 @@ class SqliteStore(SqlStore):
                 store=self.address, problem=f"its secrets cannot be read: {error.strerror}"
             ) from None
 
-    def _without_secrets(self, what: str, error: OSError) -> StoreUnavailable:
-        return StoreUnavailable(store=self.address, problem=f"its secrets cannot be {what}: {error.strerror}")
-
     # -- how it is done here ---------------------------------------------------------------------------------------
 
     def _look(self, request: Request | None, limit: int) -> Look:
