@@ -52,18 +52,21 @@ class SystemClock:
         return int.from_bytes(os.urandom(4), "big") / 2**32
 
 
-_written_second = (0, "1970-01-01T00:00:00Z")
+_written_seconds: dict[int, str] = {}
 _written_milli = (0, "1970-01-01T00:00:00.000Z")
-"""What was written last, and is likely to be asked for next: an act writes the same second half a dozen times."""
+"""What was written last, and is likely to be asked for next: an act writes the same second half a dozen times, and the
+end of its lease."""
+
+_SECONDS_KEPT = 16
 
 
 def iso_second(wall_ms: int) -> str:
-    global _written_second
-    second, text = _written_second
-    if second != wall_ms // 1000:
-        second = wall_ms // 1000
-        text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
-        _written_second = (second, text)
+    second = wall_ms // 1000
+    text = _written_seconds.get(second)
+    if text is None:
+        if len(_written_seconds) >= _SECONDS_KEPT:
+            _written_seconds.clear()
+        text = _written_seconds[second] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
     return text
 
 

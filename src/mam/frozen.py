@@ -23,6 +23,7 @@ class _FrozenType(type):
         cls.field_names = fields
         cls.field_defaults = defaults
         cls.all_fields = {**dict.fromkeys(fields), **defaults}
+        cls.width = len(fields)
         cls.needed = frozenset(fields) - defaults.keys()
         return cls
 
@@ -30,7 +31,11 @@ class _FrozenType(type):
     field_defaults: dict[str, Any]
     all_fields: dict[str, Any]
     """In the order of the class, each with its default, or None where there is none."""
+    width: int
     needed: frozenset[str]
+
+
+_made, _set = object.__new__, object.__setattr__
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -43,9 +48,9 @@ class Frozen(metaclass=_FrozenType):
         fields = {**kind.all_fields, **values}
         if not kind.needed <= values.keys():
             raise TypeError(f"{kind.__name__} needs {', '.join(sorted(kind.needed - values.keys()))}")
-        if len(fields) != len(kind.all_fields):
+        if len(fields) != kind.width:
             raise _unknown(kind, fields)
-        object.__setattr__(self, "__dict__", fields)
+        _set(self, "__dict__", fields)
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
@@ -54,10 +59,10 @@ class Frozen(metaclass=_FrozenType):
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
         """A record of exactly these fields, all of them, in the order of the class. It keeps the dictionary."""
-        if len(fields) != len(cls.all_fields):
+        if len(fields) != cls.width:
             raise _unknown(cls, fields)
-        made = cls.__new__(cls)
-        object.__setattr__(made, "__dict__", fields)
+        made = _made(cls)
+        _set(made, "__dict__", fields)
         return made
 
     def as_dict(self) -> dict[str, Any]:

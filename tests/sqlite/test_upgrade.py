@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +73,21 @@ def test_a_lease_of_an_earlier_boot_goes_by_the_wall_clock(old: Path) -> None:
     database.close()
     store = SqliteStore(str(old))
     assert "running0" in [job.job_id for job in store.sweep()]
+    store.close()
+
+
+def test_what_was_told_of_a_job_that_came_from_elsewhere_begins_there(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    old_database(path, 6)
+    told = {"schema_version": 1, "seq": 1, "job_id": "running0", "event": "progress", "detail": "told elsewhere"}
+    lines = [{"event": "migrated", "job_id": "running0"}, {"event": "published", "job_id": "running0", "payload": told}]
+    database = apsw.Connection(str(path))
+    database.execute("INSERT INTO journal (job_id, fields, lines) VALUES ('running0', NULL, ?)", (json.dumps(lines),))
+    database.close()
+    create_sqlite_store(str(path))
+    store = SqliteStore(str(path))
+    assert store.events("running0") == [told]
+    assert [event["event"] for event in store.events("finished")] == ["completed"]
     store.close()
 
 

@@ -19,7 +19,7 @@ WARM_UP = {True: 600, False: 120}
 """How often the bare commits and mam's are done before: a log that has been used once is overwritten, which takes half
 as long to sync as one that still grows, and mam's fills sooner."""
 
-COPIED = {"job": (), "prompt": (), "event": (), "journal": ("number",)}
+COPIED = {"job": ("told",), "prompt": (), "journal": ("number", "told")}
 """The tables that hold something of a job, and what of a copied row is given anew."""
 
 
@@ -93,15 +93,14 @@ def _copy(database: apsw.Connection, table: str, given: tuple[str, ...], templat
 
 
 def written_bytes(path: Path, store: SqliteStore) -> tuple[int, int]:
-    """How much the two acts write of one job: its record each time, what the journal says, and the event."""
+    """How much the two acts write of one job: its record each time, and what the journal says."""
     job_id = claim_and_complete(Registry(store))
     with apsw.Connection(str(path)) as database:
         record = _number(database, "SELECT octet_length(record) FROM job WHERE job_id = ?", job_id)
         entry = "SELECT octet_length(fields) + octet_length(lines) FROM journal WHERE job_id = ? ORDER BY number"
         claimed, completed = [int(str(row[0])) for row in database.execute(entry, (job_id,))][-2:]
-        event = _number(database, "SELECT sum(octet_length(event)) FROM event WHERE job_id = ?", job_id)
     database.close()
-    return record + claimed, record + completed + event
+    return record + claimed, record + completed
 
 
 def _number(database: apsw.Connection, query: str, job_id: str) -> int:

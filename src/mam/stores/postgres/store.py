@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mam.clock import Clock
     from mam.jobs.dependency import Needed
     from mam.jobs.pause import Pause
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Request
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
@@ -294,11 +294,14 @@ class PostgresStore(SqlStore):
             raise errors.SerializationFailure("somebody has written one of them since this transaction began")
         return [row for *row, _newer in rows]
 
-    def _insert(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+    def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
+        entry, events = told(fields, change)
         self._run("insert job", **values, **entry, news=news)
         self._tell(values["job_id"], events)
 
-    def _update(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
+        del before  # its row is locked
+        entry, events = told(fields, change)
         if events:
             self._run("update job and tell", **values, **entry, **events[0], news=news)
             self._tell(values["job_id"], events[1:])
@@ -307,6 +310,10 @@ class PostgresStore(SqlStore):
 
     def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
         self._rows("archive jobs", job_ids=json.dumps(job_ids), lines=json.dumps(lines))
+
+    def _forget(self, job_id: str) -> None:
+        self._rows("forget events", job_id=job_id)
+        self._rows("forget job", job_id=job_id)
 
     def _tell(self, job_id: str, events: list[dict[str, Any]]) -> None:
         for event in events:

@@ -47,6 +47,10 @@ class SqlArchive(ABC):
     def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
         """Whole or not at all, and without harm when it is done twice; `lines` are those of the journal, by job."""
 
+    @abstractmethod
+    def _forget(self, job_id: str) -> None:
+        """The job's row and what was told about it, if they are there."""
+
     # -- ended jobs ------------------------------------------------------------------------------------------------
 
     def archive(self, job_ids: Sequence[str]) -> list[str]:
@@ -102,8 +106,7 @@ class SqlArchive(ABC):
         self._act(do)
 
     def _take_in(self, kept: Kept, lines: tuple[Line, ...]) -> None:
-        self._rows("forget events", job_id=kept.job.job_id)
-        self._rows("forget job", job_id=kept.job.job_id)
+        self._forget(kept.job.job_id)
         self._write_new(Change(job=kept.job, lines=lines), self._root_of(kept.job))
 
     def _put_into_archive(self, kept: Kept) -> None:

@@ -7,8 +7,8 @@ For the same reason an act looks only at what it changed: what it left alone is 
 from __future__ import annotations
 
 import json
-from _operator import is_not
-from itertools import compress
+from _operator import eq, ne
+from itertools import compress, repeat
 
 from mam.errors import BadRecord
 from mam.jobs.lease import Lease
@@ -45,6 +45,7 @@ _STATUSES = {status.value: status for status in Status}
 _ABSENT = object()
 _TOPICS = "python/mqtt/jobs/"
 _USUAL = {**Job.field_defaults, "broker": NO_BROKER, "expected_artifacts": []}
+_usual = _USUAL.get
 _FIXED = Job.needed - _USUAL.keys() - {"prompt", "topic_prefix", "unknown"}
 _NEW = {**Job.all_fields, **_USUAL, "unknown": {}}
 
@@ -79,17 +80,16 @@ class Row:
     def after(self, job: Job) -> tuple[Row, Json]:
         """The row of the same job after an act, and the fields that it changed."""
         old, new = self.job.__dict__, job.__dict__
-        touched = compress(new, map(is_not, new.values(), old.values()))
-        changed = {name: new[name] for name in touched if new[name] != old[name]}
+        changed = dict(compress(new.items(), map(ne, new.values(), old.values())))
         if "unknown" in changed:
             del changed["unknown"]
             changed.update(job.unknown)
         if "lease" in changed and job.lease is not None:
             changed["lease"] = job.lease.as_dict()
         fields = {**self._fields, **changed}
-        for name, value in changed.items():
-            if name == "prompt" or value == _USUAL.get(name, _ABSENT):
-                del fields[name]
+        for name in compress(changed, map(eq, changed.values(), map(_usual, changed, repeat(_ABSENT)))):
+            del fields[name]
+        fields.pop("prompt", None)
         return _kept(job, self.root, fields), changed
 
 
@@ -140,12 +140,17 @@ def changing_values(row: Row) -> dict[str, Any]:
     }
 
 
+def entry_of(fields: Json, change: Change) -> dict[str, Any]:
+    """A change as the journal keeps it."""
+    return {"fields": as_text(fields), "lines": as_text(change.lines)}
+
+
 def told(fields: Json, change: Change) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A change as the journal keeps it, and as the event log does."""
+    """A change as the journal keeps it, and as an event log does that stands beside it."""
     events = [
         {"seq": event["seq"], "event": as_text(event)} for event in map(event_of, change.lines) if event is not None
     ]
-    return {"fields": as_text(fields), "lines": as_text(change.lines)}, events
+    return entry_of(fields, change), events
 
 
 def job_of(record: str, prompt: str, store: str) -> Job:

@@ -16,7 +16,7 @@ from mam.stores.sql.archive import SqlArchive
 from mam.stores.sql.damage import SqlDamage, check_moved, check_same
 from mam.stores.sql.gate import Gate, concerns_others
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import Row, changing_values, job_of, job_values, new_row, told
+from mam.stores.sql.rows import Row, changing_values, job_of, job_values, new_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import Change, Line
     from mam.jobs.dependency import Needed
     from mam.jobs.pause import Pause
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Query, Request
     from mam.stores.sql.sessions import Sessions
 
@@ -72,11 +72,11 @@ class SqlStore(SqlArchive, SqlDamage):
         """The row of one job, held until the transaction ends, and the time by which it is judged."""
 
     @abstractmethod
-    def _insert(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+    def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
         """A new row, with its line in the journal and what it tells."""
 
     @abstractmethod
-    def _update(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
         """The same for a row that is there. `news` when somebody may wait for just this."""
 
     @abstractmethod
@@ -250,11 +250,13 @@ class SqlStore(SqlArchive, SqlDamage):
                 return row
         if request.job_id is not None or skipped is None:
             return None
-        if skipped:
-            rows = self._rows("first of others", label=request.label, skipped=json.dumps(sorted(skipped)))
-        else:
-            rows = self._rows("first pending", label=request.label)
+        rows = self._first_pending(request.label, sorted(skipped))
         return self._row(*rows[0]) if rows else None
+
+    def _first_pending(self, label: str, skipped: list[str]) -> list[Any]:
+        if skipped:
+            return self._rows("first of others", label=label, skipped=json.dumps(skipped))
+        return self._rows("first pending", label=label)
 
     def _this(self, label: str, job_id: str, skipped: frozenset[str] | None) -> Row | None:
         """Exactly this one, if it may be claimed and its agent is not passed over."""
@@ -314,12 +316,12 @@ class SqlStore(SqlArchive, SqlDamage):
         if change.lines:
             row, changed = before.after(change.job)
             values = self._decided(before, lambda: changing_values(row))
-            self._update(values, *told(changed, change), _is_news(before.job, change.job))
+            self._update(before, values, changed, change, _is_news(before.job, change.job))
             self._written(row)
 
     def _write_new(self, change: Change, root: str | None) -> None:
         row = new_row(change.job, root)
-        self._insert(job_values(row), *told(change.job.to_json(), change), _is_news(None, change.job))
+        self._insert(job_values(row), change.job.to_json(), change, _is_news(None, change.job))
         self._gate.written(row.job, row.root)
 
     def _written(self, row: Row) -> None:

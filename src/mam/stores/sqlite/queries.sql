@@ -40,40 +40,38 @@ SELECT coalesce((SELECT root FROM job WHERE job_id = :job_id), (SELECT root FROM
 -- name: next number
 SELECT coalesce(max(number), 0) + 1 FROM job
 
--- name: first pending
--- INDEXED BY: a planner that has seen statistics may walk the whole table instead.
-SELECT record, prompt, root FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
-WHERE label = :label AND status = 'pending' AND blocked = 0
-ORDER BY priority DESC, number LIMIT 1
-
 -- name: ready
--- The same, and whether anything stands before it: somebody's time has come, an end has not been told to all yet,
--- something is paused. With no job there is nothing to hurry for, and each of these is asked for by itself.
+-- The first of a label whose jobs are all for one agent, as most are; and whether that has to be looked at more closely:
+-- there are other agents, somebody's time has come, an end has not been told to all yet, something is paused. With no
+-- job there is nothing to hurry for, and each of these is asked for by itself.
+-- INDEXED BY: a planner that has seen statistics may walk the whole table instead.
 SELECT record, prompt, root,
-       EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
-               WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
-                 AND :boot_id <> '' AND blocked < 2)
+       agent <> (SELECT max(other.agent) FROM job AS other INDEXED BY job_claim
+                 WHERE other.label = :label AND other.status = 'pending' AND other.blocked = 0)
+       OR EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
+                  WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
+                    AND :boot_id <> '' AND blocked < 2)
        OR EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
                   WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms
                     AND blocked < 2)
        OR EXISTS (SELECT 1 FROM unsettled) OR EXISTS (SELECT 1 FROM pause)
 FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
 WHERE label = :label AND status = 'pending' AND blocked = 0
-ORDER BY priority DESC, number LIMIT 1
+ORDER BY agent, priority DESC, number LIMIT 1
 
 -- name: first of others
--- From agent to agent, so that ten thousand jobs of one that is paused are one step.
+-- From agent to agent, so that ten thousand jobs of one that is passed over are one step.
 WITH RECURSIVE agents (agent) AS (
-    SELECT min(agent) FROM job INDEXED BY job_claim_by_agent
+    SELECT min(agent) FROM job INDEXED BY job_claim
     WHERE label = :label AND status = 'pending' AND blocked = 0
     UNION ALL
-    SELECT (SELECT min(job.agent) FROM job INDEXED BY job_claim_by_agent
+    SELECT (SELECT min(job.agent) FROM job INDEXED BY job_claim
             WHERE label = :label AND status = 'pending' AND blocked = 0 AND job.agent > agents.agent)
     FROM agents WHERE agents.agent IS NOT NULL
 )
 SELECT record, prompt, root FROM job JOIN prompt USING (job_id)
 WHERE job_id IN (
-    SELECT (SELECT job_id FROM job INDEXED BY job_claim_by_agent
+    SELECT (SELECT job_id FROM job INDEXED BY job_claim
             WHERE label = :label AND status = 'pending' AND blocked = 0 AND job.agent = agents.agent
             ORDER BY priority DESC, number LIMIT 1)
     FROM agents WHERE agent IS NOT NULL AND agent NOT IN (SELECT value FROM json_each(:skipped))
@@ -122,9 +120,9 @@ SELECT (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
 
 -- name: insert job
 INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-                 due_ms, boot_id, boot_ms, claimant_agent, parent, record)
+                 due_ms, boot_id, boot_ms, claimant_agent, parent, told, record)
 VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
-        :due_ms, :boot_id, :boot_ms, :claimant_agent, :parent, :record)
+        :due_ms, :boot_id, :boot_ms, :claimant_agent, :parent, CASE WHEN :tells THEN last_insert_rowid() END, :record)
 
 -- name: children
 SELECT job_id FROM job INDEXED BY job_parent WHERE parent = :parent ORDER BY number
@@ -135,20 +133,16 @@ INSERT INTO prompt (job_id, prompt) VALUES (:job_id, :prompt)
 -- name: update job
 UPDATE job
 SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    claimant_agent = :claimant_agent, record = :record
+    claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
 WHERE job_id = :job_id
-
--- name: update known job
-UPDATE job
-SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    claimant_agent = :claimant_agent, record = :record
-WHERE job_id = :job_id AND record = :before
 
 -- name: insert entry
 INSERT INTO journal (job_id, fields, lines) VALUES (:job_id, :fields, :lines)
 
--- name: insert event
-INSERT INTO event (job_id, seq, event) VALUES (:job_id, :seq, :event)
+-- name: insert next entry
+-- Only if the job is still as it was known to be. The job's own row is written behind it, and names it if it tells something.
+INSERT INTO journal (job_id, fields, lines, told)
+SELECT job_id, :fields, :lines, CASE WHEN :tells THEN told END FROM job WHERE job_id = :job_id AND record = :before
 
 -- name: ids with prefix
 SELECT job_id FROM job WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
@@ -170,7 +164,12 @@ SELECT (SELECT count(*) FROM job INDEXED BY job_claim
           AND (priority > :priority OR (priority = :priority AND number < :number)))
 
 -- name: events
-SELECT event FROM event WHERE job_id = :job_id ORDER BY seq
+WITH RECURSIVE chain (number, lines, told) AS (
+    SELECT number, lines, told FROM journal WHERE number = (SELECT told FROM job WHERE job_id = :job_id)
+    UNION ALL
+    SELECT journal.number, journal.lines, journal.told FROM chain JOIN journal ON journal.number = chain.told
+)
+SELECT lines FROM chain ORDER BY number
 
 -- name: last entry
 SELECT coalesce(max(number), 0) FROM journal
@@ -202,21 +201,14 @@ VALUES (:agent_id, :generation_id, :superseded)
 SELECT job_id FROM job INDEXED BY job_claimant
 WHERE claimant_agent = :agent_id AND status = 'running' ORDER BY number
 
--- name: archive jobs
+-- name: to archive
 -- The newest stays: its number is the one to count on from.
-INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
-SELECT job_id, number, key, retry_of, root, record, prompt,
-       '[' || coalesce((SELECT group_concat(event, ',' ORDER BY seq) FROM event WHERE event.job_id = job.job_id), '') || ']'
-FROM job JOIN prompt USING (job_id)
+SELECT job_id, number, key, retry_of, root, record, prompt FROM job JOIN prompt USING (job_id)
 WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND status IN ('completed', 'error', 'cancelled')
   AND number < (SELECT max(number) FROM job)
-RETURNING job_id
 
 -- name: forget job
 DELETE FROM job WHERE job_id = :job_id
-
--- name: forget events
-DELETE FROM event WHERE job_id = :job_id
 
 -- name: only archived
 SELECT job_id FROM archive

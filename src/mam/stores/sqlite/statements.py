@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     """From values by name to values in the order of the statement."""
 
 _QUERIES = {**load_queries(__file__), **load_queries(gate_module, "gate.sql")}
-_known: dict[str, tuple[str, Bound]] = {}
 
 
-def statement(query: str) -> tuple[str, Bound]:
-    """Made when it is first asked for: a command needs few of them."""
-    found = _known.get(query)
-    if found is None:
-        found = _known[query] = _numbered(_QUERIES[query])
-    return found
+class _Statements(dict[str, "tuple[str, Bound]"]):
+    """Made when they are first asked for: a command needs few of them."""
+
+    def __missing__(self, query: str) -> tuple[str, Bound]:
+        made = self[query] = _numbered(_QUERIES[query])
+        return made
+
+
+STATEMENTS = _Statements()
+"""By the names of the queries, their text and how values are bound to it."""
 
 
 def _numbered(query: str) -> tuple[str, Bound]:

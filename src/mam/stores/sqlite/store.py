@@ -12,13 +12,14 @@ import apsw
 
 from mam.clock import SystemClock
 from mam.errors import StoreUnavailable, UnknownJob
+from mam.stores.common import event_of
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import changing_values, told
+from mam.stores.sql.rows import as_text, changing_values, entry_of
 from mam.stores.sql.store import PAGE, SqlStore
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
-from mam.stores.sqlite.statements import statement
+from mam.stores.sqlite.statements import STATEMENTS
 from mam.writing import close_quietly
 
 TYPE_CHECKING = False
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
-    from mam.jobs.record import Job
+    from mam.jobs.change import Change, Line
+    from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Request
     from mam.stores.sql.rows import Row
     from mam.stores.watch import Watch
@@ -178,37 +180,54 @@ class SqliteStore(SqlStore):
         if not change.lines:
             return None
         after, changed = row.after(change.job)
-        self._tell("update known job", {**changing_values(after), "before": row.record})
-        if not self._connection().changes():
+        if not self._replaced(row, changing_values(after), changed, change):
             return None
-        self._append(job_id, *told(changed, change))
         self._written(after)
         return change.job
 
-    def _insert(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+    def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
         del news  # the bell rings at every commit: that costs next to nothing here
-        self._tell("insert job", values)
+        self._tell("insert entry", {"job_id": change.job.job_id, **entry_of(fields, change)})
+        self._tell("insert job", {**values, "tells": change.job.last_seq > 0})
         self._tell("insert prompt", values)
-        self._append(values["job_id"], entry, events)
 
-    def _update(self, values: dict[str, Any], entry: dict[str, Any], events: list[dict[str, Any]], news: bool) -> None:
+    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
         del news
+        self._replaced(before, values, fields, change)
+
+    def _replaced(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> bool:
+        """Whether the row was still the one that the change begins with; if not, nothing is written."""
+        values["tells"], values["before"] = change.job.last_seq != before.job.last_seq, before.record
+        self._tell("insert next entry", {**values, **entry_of(fields, change)})
+        if not self._connection().changes():
+            return False
         self._tell("update job", values)
-        self._append(values["job_id"], entry, events)
+        return True
 
     def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
         def do() -> None:
-            for (job_id,) in self._rows("archive jobs", job_ids=json.dumps(job_ids)):
-                self._rows("forget events", job_id=job_id)
-                self._rows("forget job", job_id=job_id)
+            names = ("job_id", "number", "key", "retry_of", "root", "record", "prompt")
+            for found in self._rows("to archive", job_ids=json.dumps(job_ids)):
+                job_id = found[0]
+                self._rows(
+                    "put into archive", **dict(zip(names, found, strict=True)), events=as_text(self.events(job_id))
+                )
+                self._forget(job_id)
                 self._rows("insert entry", job_id=job_id, fields=None, lines=lines[job_id])
 
         self._act(do)
 
-    def _append(self, job_id: str, entry: dict[str, Any], events: list[dict[str, Any]]) -> None:
-        self._tell("insert entry", {"job_id": job_id, **entry})
-        for event in events:
-            self._tell("insert event", {"job_id": job_id, **event})
+    def _forget(self, job_id: str) -> None:
+        self._rows(
+            "forget job", job_id=job_id
+        )  # what was told about it stays in the journal, where nobody looks for it
+
+    def events(self, job_id: str) -> list[Line]:
+        lines = [line for row in self._rows("events", job_id=job_id) for line in json.loads(row[0])]
+        return [event for event in map(event_of, lines) if event is not None]
+
+    def _first_pending(self, label: str, skipped: list[str]) -> list[Any]:
+        return self._rows("first of others", label=label, skipped=json.dumps(skipped))
 
     def _act(self, do: Callable[[], T]) -> T:
         with self._threads:
@@ -294,7 +313,7 @@ class SqliteStore(SqlStore):
 
     def _tell(self, query: str, values: dict[str, Any] | None = None) -> apsw.Cursor:
         """Every statement goes through here; one that answers nothing is done when this returns."""
-        text, bound = statement(query)
+        text, bound = STATEMENTS[query]
         try:
             return (self._database or self._connection()).execute(text, bound(values))
         except apsw.Error as error:
