@@ -20,7 +20,7 @@ import time
 from mam.machine.kernel import inherit_orphans
 from mam.machine.processes import identify
 from mam.work.ending import Ending
-from mam.work.keeper import get_ready, keep
+from mam.work.keeper import get_ready, keep, rehearse
 from mam.work.trees import finder
 from mam.work.wakes import Wakes
 from mam.work.wire import Wire
@@ -165,6 +165,7 @@ class Guardian:
 def _keep_when_asked(asked: socket.socket, guardian_end: socket.socket) -> None:
     guardian_end.close()
     ready = get_ready()
+    rehearse(ready)
     _, descriptors, _, _ = socket.recv_fds(asked, 1, _MOST_DESCRIPTORS)
     asked.close()
     for descriptor in descriptors:
