@@ -34,6 +34,7 @@ _ORPHAN_GRACE = 2.0
 _SPARE_SECONDS = 0.005
 _AGAIN_SECONDS = 1.0
 """Between two tries to fork a spare, which the system may refuse."""
+_REHEARSALS = 8
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -176,6 +177,10 @@ def _keep_when_asked(asked: socket.socket, guardian_end: socket.socket) -> None:
 
 def main() -> None:
     """Ignores what a terminal or a service manager sends to everybody: its work is over when the worker's is."""
+    ready = get_ready()
+    for _ in range(_REHEARSALS):
+        rehearse(ready)
+    ready.wakes.close()
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     inherit_orphans("mam-guardian")

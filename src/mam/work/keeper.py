@@ -57,11 +57,11 @@ def get_ready() -> Readiness:
 
 
 def rehearse(ready: Readiness) -> None:
-    """Keeps something that cannot be started. Memory that a fork shares is copied when it is first touched, and whoever
-    asks for a run would wait for that."""
+    """Keeps nothing at all. Python runs faster what it has run before, and memory that a fork shares is copied when it
+    is first touched: whoever asks for a run would wait for both."""
     theirs, mine = socket.socketpair()
     with theirs, mine:
-        plan = {"argv": [os.sep], "env": {}, "cwd": os.sep, "stdin": False, "tee": False, "tee_errors": False}
+        plan = {"argv": [""], "env": {}, "cwd": os.sep, "stdin": False, "tee": False, "tee_errors": False}
         theirs.send(to_bytes({**plan, "log_directory": os.path.join(os.devnull, "none"), "log_limit": 0}) + b"\n")
         keep(ready, [mine.fileno()])
 
