@@ -119,7 +119,7 @@ def _members(roots: list[ProcessId], agent: ProcessId | None, tell: Callable[[Pr
     def take_all(top: Entry) -> None:
         if top.pid not in found:
             take(top)
-            walk(top.pid, lambda pid, _parent: take(look(pid)))
+            walk(top.pid, lambda pids, _parent: [take(look(pid)) for pid in pids])
 
     for root in roots:
         entry = look(root.pid)
