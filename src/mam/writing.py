@@ -49,10 +49,9 @@ def field_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) -> 
 def _plain(value: object, encode: Callable[[object], bytes]) -> str:
     if value is None:
         return "null"
-    kind = type(value)
-    if kind is str:
+    if type(value) is str:
         return encode_basestring(value)
-    return str(value) if kind is int else encode(value).decode()
+    return str(value) if type(value) is int else encode(value).decode()
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -78,7 +78,7 @@ def _kill_groups(children: Collection[int]) -> None:
 
 
 def walk(
-    root: int, tell: Callable[[list[int], int], None], spare: Collection[int] = (), until: float = float("inf")
+    root: int, tell: Callable[[list[int], int], object], spare: Collection[int] = (), until: float = float("inf")
 ) -> None:
     """Calls `tell(pids, parent)` for everything below, parents first."""
     find = finder()
@@ -106,8 +106,8 @@ def signal_children(pids: list[int], parent: int, *numbers: int) -> None:
 
 
 def _signal_others(pids: list[int], parent: int, numbers: tuple[int, ...]) -> None:
-    """Through descriptors that are opened before the parent is asked once more for its children. A number has one holder
-    at a time: a descriptor is that of the child, or that of somebody who has ended, and then it reaches nobody."""
+    """Through descriptors that are opened before the parent is asked once more for its children. A number has one
+    holder at a time: a descriptor is that of the child, or that of somebody who has ended, and then reaches nobody."""
     opened: dict[int, int] = {}
     try:
         for pid in pids:

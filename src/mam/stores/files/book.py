@@ -99,9 +99,8 @@ class Book:
         """The job as its file says now. Somebody else's edit is taken over first."""
         row = self.index.row(job_id)
         try:
-            if row is not None and not row.bad and (known := self._memory.recall(job_id, row.stamp)) is not None:
-                if self.records.stamp(job_id) == row.stamp:
-                    return known
+            if row is not None and (known := self._recalled(job_id, row)) is not None:
+                return known
             found = self.records.read(job_id)
         except FileNotFoundError:
             if row is not None:
@@ -119,6 +118,11 @@ class Book:
         if row.bad:
             self.quietly(lambda: self.index.put(job, job.to_json(), found.stamp))
         return job
+
+    def _recalled(self, job_id: str, row: Row) -> Job | None:
+        """As this process wrote it last, if nobody has touched it since."""
+        job = None if row.bad else self._memory.recall(job_id, row.stamp)
+        return job if job is not None and self.records.stamp(job_id) == row.stamp else None
 
     def _welcome(self, found: Found) -> Job:
         """A file that could not be read before, and has been mended in place."""
