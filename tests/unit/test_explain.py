@@ -97,4 +97,4 @@ def test_an_ended_job_says_why_and_how_to_go_on() -> None:
         f"It ended in error at {NOW.second}: broken.",
         "`mam retry abc12345` registers it anew.",
     ]
-    assert explain(in_status(Status.CANCELLED), NOW, Surroundings())[0] == f"It ended in cancelled at {NOW.second}."
+    assert explain(in_status(Status.CANCELLED), NOW, Surroundings())[0] == f"It was cancelled at {NOW.second}."

@@ -151,9 +151,30 @@ def test_a_walk_tells_parents_first() -> None:
     with subprocess.Popen(["sh", "-c", "sh -c 'sleep 1000 & echo; wait' & wait"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        told: list[tuple[int, int]] = []
-        walk(process.pid, lambda pid, parent: told.append((pid, parent)))
-        assert len(told) == 2
-        assert [parent for _, parent in told] == [process.pid, told[0][0]]
-        for pid in (process.pid, *[pid for pid, _ in told]):
+        told: list[tuple[list[int], int]] = []
+        walk(process.pid, lambda pids, parent: told.append((pids, parent)))
+        [child], [grandchild] = (pids for pids, _ in told)
+        assert [parent for _, parent in told] == [process.pid, child]
+        for pid in (process.pid, child, grandchild):
             os.kill(pid, signal.SIGKILL)
+
+
+FEW = """
+import os, resource, signal, subprocess, sys
+from mam.work.trees import finder, signal_children
+family = subprocess.Popen(["sh", "-c", "for i in $(seq 40); do sleep 1000 & done; echo; exec sleep 1000"], stdout=-1)
+family.stdout.readline()
+resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+rounds = 0
+while children := [pid for pid in finder()(family.pid) if open(f"/proc/{pid}/stat").read().split()[2] != "Z"]:
+    signal_children(children, family.pid, signal.SIGKILL)
+    rounds += 1
+print(rounds)
+family.kill()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has descriptors of processes")
+def test_a_process_with_few_descriptors_reaches_all_of_a_large_family() -> None:
+    ran = subprocess.run([sys.executable, "-c", FEW], capture_output=True, check=True, text=True, timeout=60)
+    assert int(ran.stdout) > 1, "there were descriptors for all of them, so that nothing was tried"

@@ -11,7 +11,7 @@ import os
 from mam.audit.log import EVENTS, META, STATUS, check_regular, parse_line
 from mam.jobs.record import split_secrets
 from mam.jobs.rules import check_job_id
-from mam.writing import to_log_bytes, write_all
+from mam.writing import field_by_line, to_log_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Folder:
         except FileNotFoundError:
             pass
         # The store never gives a secret away; this file outlives it, so it does not rely on that.
-        self._replace(META, _field_by_line(split_secrets(record)[0]))
+        self._replace(META, field_by_line(split_secrets(record)[0], to_log_bytes))
 
     def write_status(self, job_id: str, status: str, updated_at: str) -> None:
         said = {"job_id": job_id, "status": status, "updated_at": updated_at}
@@ -122,12 +122,6 @@ class Folder:
         finally:
             os.close(descriptor)
         os.rename(temporary, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
-
-
-def _field_by_line(record: dict[str, Any]) -> bytes:
-    """Readable, and without the interpreted encoder that `indent` would call for."""
-    fields = [b"  %s: %s" % (to_log_bytes(name), to_log_bytes(value)) for name, value in record.items()]
-    return b"{\n%s\n}\n" % b",\n".join(fields)
 
 
 def fingerprint(line: dict[str, Any]) -> int:

@@ -10,7 +10,7 @@ from mam.cli.show_output import output_directory, put_output
 from mam.cli.text import one_line
 from mam.errors import MamError
 from mam.jobs.rules import ID_PREFIX_SHOWN
-from mam.jobs.status import CANCELLED, COMPLETED, RUNNING
+from mam.jobs.status import CANCELLED, COMPLETED, RUNNING, in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ def _detach(registry: Registry, job: Job, short: str) -> int:
         try:
             registry.cancel(job.job_id, reason="Ctrl-C")
         except MamError as error:
-            say(str(error))
+            say(str(error))  # it may have ended meanwhile
+            return DETACHED
         say(f"cancelled {short}")
         return WAS_CANCELLED
     say(f"come back with `mam output {short} --follow`, wait with `mam wait {short}`, stop with `mam cancel {short}`")
@@ -111,7 +112,8 @@ def _detach(registry: Registry, job: Job, short: str) -> int:
 def _outcome(job: Job, short: str) -> str:
     took = (job.run or {}).get("wall_seconds")
     after = f" after {took:.1f} s" if isinstance(took, int | float) else ""
-    why = f": {one_line(job.reason)}" if job.reason and job.reason != job.status else ""
     if job.status is COMPLETED:
         return f"{short} completed{after}{'' if job.checked else ' (unchecked)'}"
-    return f"{short} ended in {job.status}{after}{why}; `mam logs {short}` tells how"
+    # Some reasons are whole sentences, with their full stop.
+    why = f": {one_line(job.reason).removesuffix('.')}" if job.reason and job.reason != job.status else ""
+    return f"{short} {in_words(job.status)}{after}{why}; `mam logs {short}` tells how"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mam.cli.options import add_job, one_job, registry_of
 from mam.cli.output import put_exactly, put_json
 from mam.errors import Refused
-from mam.jobs.status import COMPLETED
+from mam.jobs.status import COMPLETED, in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,5 +36,5 @@ def _why_none(job: Job) -> str:
     if job.status is COMPLETED:
         return f"Job {job.job_id} completed without a result; `mam complete --result` would have stored one."
     if job.status.ended:
-        return f"Job {job.job_id} has no result: it ended in {job.status} ({job.reason or 'no reason given'})."
+        return f"Job {job.job_id} has no result: it {in_words(job.status)} ({job.reason or 'no reason given'})."
     return f"Job {job.job_id} is {job.status} and has no result yet; `mam wait {job.job_id[:8]}` waits for its end."

@@ -10,7 +10,7 @@ from mam.clock import Moment, parse_time
 from mam.errors import BadInput, Refused
 from mam.jobs.change import Change, line, moved, touched, unchanged
 from mam.jobs.record import DEPENDENCY, Job
-from mam.jobs.status import CANCELLED, COMPLETED, PENDING, WAITING
+from mam.jobs.status import CANCELLED, COMPLETED, PENDING, WAITING, in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _given_up(change: Change, needed: Needed, moment: Moment) -> Change | None:
     if failed is None:
         return None
     found = needed.get(failed)
-    why = "is gone" if found is None else f"ended in {found.status}"
+    why = "is gone" if found is None else in_words(found.status)
     return moved(change, CANCELLED, moment, by=DEPENDENCY, reason=f"job {failed}, which it comes after, {why}")
 
 

@@ -8,7 +8,7 @@ from mam.jobs.dependency import open_ones
 from mam.jobs.pause import Pause
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.state import job_state
-from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING
+from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING, in_words
 from mam.jobs.sweep import is_due, left_ms, stalled
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ def _one_before(job_id: str, found: Job | None) -> str:
     name = job_id if found.job_id == job_id else f"{found.job_id}, the retry of {job_id}"
     if not found.status.ended:
         return f"It waits for job {name}, which is {found.status}."
-    return f"It waits for job {name}, which ended in {found.status}; `mam retry {found.job_id[:8]}` takes its place."
+    return f"It waits for job {name}, which {in_words(found.status)}; `mam retry {found.job_id[:8]}` takes its place."
 
 
 def _waiting(job: Job, moment: Moment) -> list[str]:
@@ -138,9 +138,10 @@ def _ended(job: Job) -> list[str]:
         why = "nobody looked at its artifacts" if job.expected_artifacts else "there was nothing to look at"
         checked = "" if job.checked else f" (unchecked: {why})"
         return [f"It completed at {job.ended_at or job.updated_at}{checked}."]
-    why = f": {job.reason}" if job.reason and job.reason != job.status else ""
+    # Some reasons are whole sentences, with their full stop.
+    why = f": {job.reason.removesuffix('.')}" if job.reason and job.reason != job.status else ""
     return [
-        f"It ended in {job.status} at {job.ended_at or job.updated_at}{why}.",
+        f"It {in_words(job.status)} at {job.ended_at or job.updated_at}{why}.",
         f"`mam retry {job.job_id[:8]}` registers it anew.",
     ]
 

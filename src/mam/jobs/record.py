@@ -160,7 +160,7 @@ def parse_job(fields: object, file: str) -> Job:
         raise BadRecord(file=file, problem=f"schema_version {version} is newer than this mam understands")
     fields = _with_defaults(fields, file)
     for name, kinds in _KINDS.items():
-        if name in fields and not _is_of(fields[name], kinds):
+        if name in fields and type(fields[name]) not in kinds and not _is_of(fields[name], kinds):
             raise BadRecord(file=file, problem=f"{name} has the wrong type ({type(fields[name]).__name__})")
     _check_values(fields, file)
     known = {name: fields[name] for name in _KINDS if name in fields}

@@ -59,3 +59,8 @@ def parse_status(word: str) -> Status:
         return Status(word)
     except ValueError:
         raise UnknownStatus(word=repr(word), choices=", ".join(Status)) from None
+
+
+def in_words(ended: Status) -> str:
+    """How it ended, as the rest of a sentence."""
+    return {ERROR: "ended in error", CANCELLED: "was cancelled"}.get(ended, ended.value)

@@ -20,7 +20,7 @@ import time
 from mam.machine.kernel import inherit_orphans
 from mam.machine.processes import identify
 from mam.work.ending import Ending
-from mam.work.keeper import get_ready, keep
+from mam.work.keeper import get_ready, keep, rehearse
 from mam.work.trees import finder
 from mam.work.wakes import Wakes
 from mam.work.wire import Wire
@@ -34,6 +34,7 @@ _ORPHAN_GRACE = 2.0
 _SPARE_SECONDS = 0.005
 _AGAIN_SECONDS = 1.0
 """Between two tries to fork a spare, which the system may refuse."""
+_REHEARSALS = 8
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -165,6 +166,7 @@ class Guardian:
 def _keep_when_asked(asked: socket.socket, guardian_end: socket.socket) -> None:
     guardian_end.close()
     ready = get_ready()
+    rehearse(ready)
     _, descriptors, _, _ = socket.recv_fds(asked, 1, _MOST_DESCRIPTORS)
     asked.close()
     for descriptor in descriptors:
@@ -175,6 +177,10 @@ def _keep_when_asked(asked: socket.socket, guardian_end: socket.socket) -> None:
 
 def main() -> None:
     """Ignores what a terminal or a service manager sends to everybody: its work is over when the worker's is."""
+    ready = get_ready()
+    for _ in range(_REHEARSALS):
+        rehearse(ready)
+    ready.wakes.close()
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     inherit_orphans("mam-guardian")

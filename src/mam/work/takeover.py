@@ -116,10 +116,14 @@ def _members(roots: list[ProcessId], agent: ProcessId | None, tell: Callable[[Pr
             found[entry.pid] = named(entry)
             tell(found[entry.pid])
 
+    def take_each(pids: list[int]) -> None:
+        for pid in pids:
+            take(look(pid))
+
     def take_all(top: Entry) -> None:
         if top.pid not in found:
             take(top)
-            walk(top.pid, lambda pid, _parent: take(look(pid)))
+            walk(top.pid, lambda pids, _parent: take_each(pids))
 
     for root in roots:
         entry = look(root.pid)

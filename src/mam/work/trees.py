@@ -7,11 +7,12 @@ that there is no child left, has ended everything, since nobody that is dead sta
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
 
-from mam.machine.processes import look, table
+from mam.machine.processes import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     Finder = Callable[[int], list[int]]
 
 _ONE_THREAD = 3  # links of the directory of threads: itself, its parent, and one for each
+_AT_ONCE = 500  # descriptors, of the 1024 that a process may usually have
 _ROUND_SECONDS = 0.5  # then the caller looks after its other duties, and comes back
 
 
@@ -29,12 +31,11 @@ def ask_everything_below_me(until: float, spare: Collection[int] = ()) -> None:
 
     All are found before the first is told: who ends at once leads to its children no more, and they would not be asked.
     """
-    found: list[tuple[int, int]] = []
-    walk(os.getpid(), lambda pid, parent: found.append((pid, parent)), spare, until)
-    for pid, parent in found:
+    found: list[tuple[list[int], int]] = []
+    walk(os.getpid(), lambda pids, parent: found.append((pids, parent)), spare, until)
+    for pids, parent in found:
         if time.monotonic() < until:
-            signal_child(pid, parent, signal.SIGTERM)
-            signal_child(pid, parent, signal.SIGCONT)
+            signal_children(pids, parent, signal.SIGTERM, signal.SIGCONT)
 
 
 def kill_everything_below_me(reap: Callable[[], object], spare: Collection[int] = ()) -> bool:
@@ -45,17 +46,16 @@ def kill_everything_below_me(reap: Callable[[], object], spare: Collection[int] 
         before = len(told)
         _kill_groups(set(finder()(me)).difference(spare))
         # Not only the children: who is killed must get the processor to die, and its own children wait for that.
-        walk(me, lambda pid, parent: _kill_new(pid, parent, told), spare, ends)
+        walk(me, lambda pids, parent: _kill_new(pids, parent, told), spare, ends)
         reap()
         if len(told) == before:
             return True
     return False
 
 
-def _kill_new(pid: int, parent: int, told: set[int]) -> None:
-    if pid not in told:
-        told.add(pid)
-        signal_child(pid, parent, signal.SIGKILL)
+def _kill_new(pids: list[int], parent: int, told: set[int]) -> None:
+    signal_children([pid for pid in pids if pid not in told], parent, signal.SIGKILL)
+    told.update(pids)
 
 
 def _kill_groups(children: Collection[int]) -> None:
@@ -77,38 +77,61 @@ def _kill_groups(children: Collection[int]) -> None:
             continue
 
 
-def walk(root: int, tell: Callable[[int, int], None], spare: Collection[int] = (), until: float = float("inf")) -> None:
-    """Calls `tell(pid, parent)` for everything below, parents first."""
+def walk(
+    root: int, tell: Callable[[list[int], int], object], spare: Collection[int] = (), until: float = float("inf")
+) -> None:
+    """Calls `tell(pids, parent)` for everything below, parents first."""
     find = finder()
     seen = {root, *spare}
     todo = [root]
     while todo and time.monotonic() < until:
         parent = todo.pop()
-        for pid in find(parent):
-            if pid not in seen:
-                seen.add(pid)
-                tell(pid, parent)
-                todo.append(pid)
+        if fresh := [pid for pid in find(parent) if pid not in seen]:
+            seen.update(fresh)
+            tell(fresh, parent)
+            todo += fresh
 
 
-def signal_child(pid: int, parent: int, number: int) -> None:
-    """A signal for a child of `parent`. Nobody but this process reaps its own children, so that their pids are safe.
+def signal_children(pids: list[int], parent: int, *numbers: int) -> None:
+    """Signals for children of `parent`, with few calls for each: hundreds of them may be busy, and whoever wants to end
+    them gets its turn as seldom as each of them.
 
-    Others are told through a descriptor that was opened before their parent was looked up.
+    Nobody but this process reaps its own children, so that their pids are safe.
     """
+    if parent == os.getpid() or not hasattr(os, "pidfd_open"):
+        _signal_each(os.kill, pids, numbers)
+        return
+    for begin in range(0, len(pids), _AT_ONCE):
+        _signal_others(pids[begin : begin + _AT_ONCE], parent, numbers)
+
+
+def _signal_others(pids: list[int], parent: int, numbers: tuple[int, ...]) -> None:
+    """Through descriptors that are opened before the parent is asked once more for its children. A number has one
+    holder at a time: a descriptor is that of the child, or that of somebody who has ended, and then reaches nobody."""
+    opened: dict[int, int] = {}
     try:
-        if parent == os.getpid() or not hasattr(os, "pidfd_open"):
-            os.kill(pid, number)
-            return
-        descriptor = os.pidfd_open(pid)
-        try:
-            entry = look(pid)
-            if entry is not None and entry.parent in (parent, os.getpid()):
-                signal.pidfd_send_signal(descriptor, number)
-        finally:
+        for pid in pids:
+            try:
+                opened[pid] = os.pidfd_open(pid)
+            except OSError as error:
+                if error.errno == errno.EMFILE and opened:
+                    os.close(opened.popitem()[1])  # a look needs one too; the next round goes on
+                    break
+        find = finder()
+        still = opened.keys() & {*find(parent), *find(os.getpid())}
+        _signal_each(signal.pidfd_send_signal, [opened[pid] for pid in still], numbers)
+    finally:
+        for descriptor in opened.values():
             os.close(descriptor)
-    except OSError:
-        pass  # it has ended, or is not ours to end; the next round sees which
+
+
+def _signal_each(send: Callable[[int, int], None], those: list[int], numbers: tuple[int, ...]) -> None:
+    for one in those:
+        try:
+            for number in numbers:
+                send(one, number)
+        except OSError:
+            continue  # it has ended, or is not ours to end; the next round sees which
 
 
 def finder() -> Finder:

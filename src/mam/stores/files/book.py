@@ -25,6 +25,7 @@ from mam.stores.common import changed_fields, event_of
 from mam.stores.files.directory import Directory
 from mam.stores.files.index import NO_STAMP, Applied, DatabaseError, Index, digest
 from mam.stores.files.journal import Journal
+from mam.stores.files.memory import Memory
 from mam.stores.files.records import Records
 
 TYPE_CHECKING = False
@@ -82,6 +83,7 @@ class Book:
         except OSError as error:
             raise StoreUnavailable(store=directory.path, problem=_said(error)) from None
         self.records = Records(self.directory)
+        self._memory = Memory()
         self.applied: Applied
         self.behind = False
         """Whether an act of this session is committed but not carried out, so that nothing may be built on it."""
@@ -97,6 +99,8 @@ class Book:
         """The job as its file says now. Somebody else's edit is taken over first."""
         row = self.index.row(job_id)
         try:
+            if row is not None and (known := self._recalled(job_id, row)) is not None:
+                return known
             found = self.records.read(job_id)
         except FileNotFoundError:
             if row is not None:
@@ -114,6 +118,11 @@ class Book:
         if row.bad:
             self.quietly(lambda: self.index.put(job, job.to_json(), found.stamp))
         return job
+
+    def _recalled(self, job_id: str, row: Row) -> Job | None:
+        """As this process wrote it last, if nobody has touched it since."""
+        job = None if row.bad else self._memory.recall(job_id, row.stamp)
+        return job if job is not None and self.records.stamp(job_id) == row.stamp else None
 
     def _welcome(self, found: Found) -> Job:
         """A file that could not be read before, and has been mended in place."""
@@ -343,6 +352,9 @@ class Book:
         for file, problem in problems.items():
             self.index.note_problem(file, problem, NO_STAMP)
         self._carried_out()
+        for draft in drafts:
+            if draft.prepared is not None:
+                self._memory.keep(draft.step.change.job, draft.stamp)
 
     def append_events(self, job_id: str, lines: Sequence[Line]) -> str | None:
         """What is wrong with the job's event log, if anything: it is made from the journal, and stops nobody."""

@@ -46,11 +46,20 @@ VERSION = 5
 NO_STAMP = (-1, -1, -1)
 """Of a file that has to be looked at, or of something that is no record file."""
 
-_COLUMNS = (
-    "job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,"
-    " due_ms, boot_id, boot_ms, claimant, parent, inode, modified_ns, size, bad, state"
+_WHAT_IT_IS = (
+    "job_id", "number", "label", "agent", "priority", "created_at", "key", "retry_of", "root", "exclusive", "parent",
+)  # fmt: skip
+_HOW_IT_STANDS = (
+    "status", "blocked", "due_ms", "boot_id", "boot_ms", "claimant", "inode", "modified_ns", "size", "state",
+)  # fmt: skip
+_COLUMNS = ", ".join(_WHAT_IT_IS + _HOW_IT_STANDS)
+_INSERT = f"INSERT OR REPLACE INTO job ({_COLUMNS}, bad) VALUES ({'?, ' * _COLUMNS.count(',')}?, 0)"  # noqa: S608
+_UPDATE = (
+    f"UPDATE job SET {', '.join(f'{name} = ?' for name in _HOW_IT_STANDS)}, bad = 0"  # noqa: S608
+    f" WHERE job_id = ? AND {' AND '.join(f'{name} IS ?' for name in _WHAT_IT_IS[1:])}"
 )
-
+"""Of a job that is as it was but for how it stands: most of the indexes, and where its row is, then stay as they are,
+which is six pages to write instead of fifteen."""
 
 _as_text = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -66,8 +75,14 @@ class Applied(Frozen):
 class Row(Frozen):
     number: int
     stamp: Stamp
-    state: dict[str, Any]
     bad: bool
+    text: str
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Wanted only when somebody else has written the record."""
+        state: dict[str, Any] = json.loads(self.text)
+        return state
 
 
 class Index:
@@ -123,10 +138,10 @@ class Index:
     # -- one job ---------------------------------------------------------------------------------------------------
 
     def row(self, job_id: str) -> Row | None:
-        found = self._one("SELECT number, inode, modified_ns, size, state, bad FROM job WHERE job_id = ?", job_id)
+        found = self._one("SELECT number, inode, modified_ns, size, bad, state FROM job WHERE job_id = ?", job_id)
         if found is None:
             return None
-        return Row(number=found[0], stamp=tuple(found[1:4]), state=json.loads(found[4]), bad=bool(found[5]))
+        return Row(number=found[0], stamp=tuple(found[1:4]), bad=bool(found[4]), text=found[5])
 
     def put(self, job: Job, fields: Json, stamp: Stamp) -> None:
         self.put_state(job, {**fields, "prompt": digest(job.prompt)}, stamp)
@@ -136,15 +151,16 @@ class Index:
         due_ms = end.wall_ms if end else None
         boot_id, boot_ms = (end.boot_id, end.boot_ms) if end and end.boot_id else (None, None)
         root = None if job.retry_of is None else self._root(job.retry_of)
-        self._database.execute(
-            f"INSERT OR REPLACE INTO job ({_COLUMNS})"  # noqa: S608
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
-            (
-                job.job_id, job.number, job.status.value, job.agent_session, job.agent, job.priority, job.created_at,
-                job.key, job.retry_of, root, job.exclusive, blocked_at_first(job), due_ms, boot_id, boot_ms,
-                None if job.claimant is None else job.claimant["agent_id"], job.parent_id, *stamp, _as_text(state),
-            ),
+        what_it_is = (
+            job.job_id, job.number, job.agent_session, job.agent, job.priority, job.created_at, job.key, job.retry_of,
+            root, job.exclusive, job.parent_id,
         )  # fmt: skip
+        how_it_stands = (
+            job.status.value, blocked_at_first(job), due_ms, boot_id, boot_ms,
+            None if job.claimant is None else job.claimant["agent_id"], *stamp, _as_text(state),
+        )  # fmt: skip
+        if not self._database.execute(_UPDATE, how_it_stands + what_it_is).rowcount:
+            self._database.execute(_INSERT, what_it_is + how_it_stands)
         self.gate.written(job, root)
         self.forget_problem(f"{job.job_id}.json")
 

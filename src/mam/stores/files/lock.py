@@ -30,8 +30,9 @@ _held: dict[tuple[str, int], list[int]] = {}
 class registry_lock:  # noqa: N801 - the seed's name, used as a function
     """`with registry_lock(directory):` nobody else reads, changes or writes the registry meanwhile."""
 
-    def __init__(self, directory: str, wait_seconds: float = WAIT_SECONDS) -> None:
-        self._directory = os.path.realpath(directory)
+    def __init__(self, directory: str, wait_seconds: float = WAIT_SECONDS, *, is_real: bool = False) -> None:
+        """`is_real` says that the path leads through no link, which need not be found out again at each act."""
+        self._directory = directory if is_real else os.path.realpath(directory)
         self._wait_seconds = wait_seconds
 
     def __enter__(self) -> None:

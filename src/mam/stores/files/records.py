@@ -14,7 +14,7 @@ import time
 from mam.errors import BadInput, BadRecord
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
-from mam.writing import to_bytes, write_all
+from mam.writing import field_by_line, to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Records:
 
     def prepare(self, job_id: str, fields: Json) -> Prepared:
         """All that can fail for want of space happens here, before the act is committed."""
-        data = readable(fields)
+        data = field_by_line(fields, to_bytes)
         if len(data) > SIZE_LIMIT:
             size = f"{len(data):,} bytes; at most {SIZE_LIMIT:,} are kept"
             raise BadInput(why=f"the record of job {job_id} would have {size}")
@@ -154,18 +154,6 @@ class Records:
 
     def _label(self, name: str) -> str:
         return os.path.join(self._directory.path, name)
-
-
-def readable(fields: Json) -> bytes:
-    """One field a line. Python's own indentation leaves its C encoder unused, which every act would pay for."""
-    lines = [b"  %s: %s" % (to_bytes(name), _value(value)) for name, value in fields.items()]
-    return b"{\n" + b",\n".join(lines) + b"\n}\n"
-
-
-def _value(value: object) -> bytes:
-    if value is None:
-        return b"null"
-    return b"%d" % value if type(value) is int else to_bytes(value)
 
 
 def file_name(job_id: str) -> str:

@@ -271,7 +271,7 @@ class FilesStore:
 
     def _alone(self, do: Callable[[Book], T], *, thoroughly: bool = False) -> T:
         self._notice_fork()
-        with self._threads, registry_lock(self.address, self._lock_wait_seconds):
+        with self._threads, registry_lock(self.address, self._lock_wait_seconds, is_real=True):
             try:
                 return self._try(do, thoroughly)
             except DatabaseError as error:

@@ -1,0 +1,31 @@
+"""The records that this process wrote last, of jobs that go on: whoever claims a job is likely to end it.
+
+Memory is never believed by itself: a record is as it was written as long as its file has the stamp that it had then.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Job
+    from mam.stores.files.index import Stamp
+
+MOST = 32
+LARGEST = 64 * 1024
+
+
+class Memory:
+    def __init__(self) -> None:
+        self._written: dict[str, tuple[Stamp, Job]] = {}
+
+    def keep(self, job: Job, stamp: Stamp) -> None:
+        self._written.pop(job.job_id, None)
+        _inode, _modified_ns, size = stamp
+        if not job.status.ended and size <= LARGEST:
+            self._written[job.job_id] = (stamp, job)
+            if len(self._written) > MOST:
+                del self._written[next(iter(self._written))]
+
+    def recall(self, job_id: str, stamp: Stamp) -> Job | None:
+        written, job = self._written.get(job_id, (None, None))
+        return job if written == stamp else None
