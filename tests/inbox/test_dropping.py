@@ -147,13 +147,14 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         yield made
 
 
-def test_without_power_a_file_is_still_one_job(disk: Disk) -> None:
+@pytest.mark.parametrize("kind", ["files", "sqlite"])
+def test_without_power_a_file_is_still_one_job(disk: Disk, kind: str) -> None:
     """The power fails somewhere in a turn; what was synced comes back, and the next turn makes it whole."""
     import random
 
     chance = random.Random(8)
     for cut in range(12):
-        world = World(_made(disk.path / f"w{cut}"))
+        world = World(_made(disk.path / f"w{cut}"), kind)
         for name in ("x", "y"):
             world.drop(f"{name}.prompt.md", name)
         os.sync()
@@ -170,7 +171,7 @@ def test_without_power_a_file_is_still_one_job(disk: Disk) -> None:
         os.waitpid(child, 0)
         disk.unmount()
         disk.mount()
-        again = World(world.folder)
+        again = World(world.folder, kind)
         again.steady()
         assert sorted(job.prompt for job in again.all_jobs()) == ["x", "y"], f"cut {cut}"
         assert again.files("inbox") == [f"{WHERE}/x.running.md", f"{WHERE}/y.running.md"]

@@ -12,11 +12,11 @@ import time
 from mam.errors import MamError, UnknownJob
 from mam.inbox.ledger import CLAIMED, OPEN, SHOWN, Claim, Ledger
 from mam.inbox.mirror import Mirror
-from mam.inbox.names import beside
+from mam.inbox.names import beside, check_name
 from mam.inbox.putting import Putting
 from mam.inbox.repairing import prune, remembered, repair
 from mam.inbox.settling import Settling
-from mam.inbox.taking import BATCH, Taking, check_name
+from mam.inbox.taking import BATCH, Taking
 from mam.inbox.tree import QUEUE, Tree
 from mam.workspace import ignore_in_git
 
@@ -24,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from mam.inbox.handing import Taken
     from mam.inbox.settings import Settings
-    from mam.inbox.taking import Taken
     from mam.inbox.tree import Look, Seen
     from mam.jobs.record import Job
     from mam.registry import Registry
@@ -67,7 +67,7 @@ class Inbox:
         self.open: dict[str, Claim] = {}
         """Jobs whose end is still to be shown."""
         self.jobs: dict[str, Job] = {}
-        """The same jobs as they were when they were last looked at."""
+        """The same jobs as they were when they were last looked at, without their prompts."""
         self._shown: dict[str, Claim] = {}
         self._version = -1
         self._due: set[str] = set()
@@ -140,7 +140,7 @@ class Inbox:
                     ended.append(self._putting.show(claim, job, self._now_ms()))
                     self._told(ENDED, ended[-1], job, "")
                 else:
-                    self.jobs[job_id] = job
+                    self.jobs[job_id] = job.replace(prompt="")
                     self._mirror.write(job, claim)
             except UnknownJob:
                 ended.append(self._putting.show_refusal(claim, "its job is no longer in the registry", self._now_ms()))

@@ -9,8 +9,7 @@ from mam.clock import parse_time
 from mam.errors import MamError
 from mam.inbox.ledger import OPEN, Claim
 from mam.inbox.mirror import FINAL, SUCCEEDED, Ends
-from mam.inbox.names import Target, check_branch, target_of
-from mam.inbox.taking import check_name
+from mam.inbox.names import Target, check_branch, check_name, target_of
 from mam.inbox.tree import PROCESSED, temporary_name
 from mam.jobs.status import ENDED, Status
 from mam.stores.port import Query

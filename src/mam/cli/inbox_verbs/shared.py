@@ -50,12 +50,12 @@ class Telling:
         self._json = options.json
         self._once = once
         self._root = settings.root
-        self._ended: dict[str, Job] = {}
+        self._ended: dict[str, str] = {}
         self.codes: set[int] = set()
 
     def told(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
         if job is not None and what == "ended":
-            self._ended[claim.job_id] = job
+            self._ended[claim.job_id] = job.status
             self.codes |= {"error": {FAILED}, "cancelled": {CANCELLED}}.get(str(job.status), set())
         if what in ("refused", "left"):
             self.codes.add(REFUSED_CODE)
@@ -91,8 +91,7 @@ class Telling:
         elif what in ("refused", "left"):
             say(f"{claim.rel}: {words}")
         elif what == "finished" and self._once:
-            ended = self._ended.get(claim.job_id)
-            put(claim.job_id, "refused" if claim.refused else ended.status if ended else "ended", words or "-")
+            put(claim.job_id, "refused" if claim.refused else self._ended.get(claim.job_id, "ended"), words or "-")
 
 
 def work(options: Options, *, once: bool) -> int:
