@@ -92,7 +92,7 @@ class Handing:
 
     def job_of(self, claim: Claim) -> Job | None:
         try:
-            return self._registry.store.get(claim.job_id)
+            return self._registry.stored(claim.job_id)
         except UnknownJob:
             return None
 
@@ -185,13 +185,12 @@ class Handing:
         return {draft.job_id: self._registered_alone(draft) for draft in drafts}
 
     def _registered_alone(self, draft: Job) -> Job | MamError:
-        store = self._registry.store
         try:
-            return store.register(draft).job
+            return self._registry.store.register(draft).job
         except AWAY:
             raise
         except AlreadyRegistered:
-            return store.get(draft.job_id)
+            return self._registry.stored(draft.job_id)
         except MamError as bad:
             return bad
 

@@ -135,7 +135,7 @@ class Inbox:
             if claim is None:
                 continue
             try:
-                job = self._registry.store.get(job_id)
+                job = self._registry.stored(job_id)
                 if job.status.ended:
                     ended.append(self._putting.show(claim, job, self._now_ms()))
                     self._told(ENDED, ended[-1], job, "")
