@@ -101,3 +101,8 @@ def test_a_job_that_was_archived_before_anybody_told_of_it_is_told(world: World,
     assert told.startswith("echo one\n")
     assert "all well" in told
     assert world.mirrored(job.job_id)["state"] == "succeeded"
+    world.close()
+    (world.root / ".queue" / "jobs" / job.job_id / "state").unlink()
+    world.steady()
+    assert world.mirrored(job.job_id)["state"] == "succeeded"
+    assert world.complaints == []

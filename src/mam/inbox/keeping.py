@@ -117,8 +117,8 @@ class Inbox:
         self._due |= self.open.keys() - known  # their news may have come before they were known
         self._shown = {claim.job_id: claim for claim in self._ledger.claims(SHOWN)}
         if not self._repaired:
-            settings, store = self.settings, self._registry.store
-            for trouble in repair(self._mirror, settings.jobs_root, settings.root, store, self.open):
+            settings = self.settings
+            for trouble in repair(self._mirror, settings.jobs_root, settings.root, self._registry, self.open):
                 self._complain(trouble)
             self._repaired = True
 

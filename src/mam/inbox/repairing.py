@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from mam.inbox.mirror import Mirror
     from mam.inbox.settings import Settings
     from mam.jobs.record import Job
+    from mam.registry import Registry
     from mam.stores.port import Store
 
 FILES = ("job.json", "state")
 _DAY_MS = 86_400_000
 
 
-def repair(mirror: Mirror, jobs_root: str, root: str, store: Store, open_claims: dict[str, Claim]) -> list[str]:
+def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_claims: dict[str, Claim]) -> list[str]:
     """Every job of the mirror; what could not be repaired is named."""
     troubles = []
     with contextlib.suppress(FileNotFoundError):
@@ -41,7 +42,7 @@ def repair(mirror: Mirror, jobs_root: str, root: str, store: Store, open_claims:
         if claim is None and mirror.is_whole_and_ended(job_id):
             continue
         try:
-            job = store.get(job_id)
+            job = registry.stored(job_id)
             claim = claim or claim_of(job)
             if claim is not None:
                 mirror.write(job, claim, Ends(processed=processed_path(root, claim)))
