@@ -180,6 +180,34 @@ def test_without_power_a_file_is_still_one_job(disk: Disk, kind: str) -> None:
         again.close()
 
 
+def test_without_power_the_copy_and_the_mirror_are_made_again(disk: Disk) -> None:
+    """They are not synced, and the row that says `open` is. Of an ended job, which nobody looks after, the copy is."""
+    world = World(_made(disk.path / "world"))
+    names = [f"{number}.prompt.md" for number in range(10)]
+    for name in names:
+        world.drop(name, f"---\npriority: 1\n---\ndo {name}\n")
+    os.sync()
+    inbox = world.open()
+    inbox.turn()
+    assert len(inbox.open) == len(names)
+    ended = world.all_jobs()[0].job_id
+    world.registry().complete(ended)
+    inbox.turn()
+    disk.cut_power()
+    world.close()
+    disk.unmount()
+    disk.mount()
+    again = World(world.folder)
+    again.steady()
+    for job in again.all_jobs():
+        name = os.path.basename(str((job.inbox or {})["file"]))
+        kept = again.root / "processed" / WHERE / job.job_id / "prompt.md"
+        assert kept.read_text() == f"---\npriority: 1\n---\ndo {name}\n"
+        assert again.mirrored(job.job_id)["state"] == ("succeeded" if job.job_id == ended else "queued")
+    assert len(again.all_jobs()) == len(names)
+    again.close()
+
+
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder

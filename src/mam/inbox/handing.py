@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 FILES_AT_ONCE, BYTES_AT_ONCE = 64, 4 << 20
-NO_INPUT = "NO_INPUT.md"
+COPY, NO_INPUT = "prompt.md", "NO_INPUT.md"
 NO_INPUT_TEXT = "The prompt file {rel} was gone after it had been claimed, so there was nothing to hand to an agent.\n"
 _HELD_BACK_MS = 3_600_000
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -96,6 +96,19 @@ class Handing:
         except UnknownJob:
             return None
 
+    def mend_copy(self, claim: Claim) -> None:
+        """Of a job that is open: its copy was not synced, and a power cut may have left nothing of it."""
+        job = self.job_of(claim)
+        if job is None:
+            return
+        try:
+            with self._tree.folder(PROCESSED, claim.target.path, claim.job_id) as folder:
+                kept = read_whole(folder, COPY, TEXT_LIMIT + 1)
+        except FileNotFoundError:
+            kept = b""
+        if job.prompt.encode(errors="replace") not in kept:
+            self._copy(claim, self._read_again(claim, job).content, new=False)
+
     def _portions(self, claims: list[Claim], taken: list[Taken], *, new: bool) -> Iterator[list[_Read]]:
         """Those that can become jobs; what became of the others goes to `taken`."""
         some: list[_Read] = []
@@ -135,8 +148,9 @@ class Handing:
             content = self._content(claim)
         except Unreadable:
             content = None
-        if content is None and job.prompt != NO_INPUT_TEXT.format(rel=claim.rel).strip("\n"):
-            content = job.prompt.encode(errors="replace")
+        prompt = job.prompt.encode(errors="replace")
+        if prompt not in (content or b"") and job.prompt != NO_INPUT_TEXT.format(rel=claim.rel).strip("\n"):
+            content = prompt
         return _Read(claim=claim, content=content, job=job, is_registered=True)
 
     def _content(self, claim: Claim) -> bytes | None:
@@ -210,9 +224,9 @@ class Handing:
             if content is None:
                 replace(folder, NO_INPUT, NO_INPUT_TEXT.format(rel=claim.rel).encode(), durable=False)
             elif new:
-                write_new(folder, "prompt.md", (content,), durable=False)
+                write_new(folder, COPY, (content,), durable=False)
             else:
-                replace(folder, "prompt.md", content, durable=False)
+                replace(folder, COPY, content, durable=False)
 
     def _trouble(self, claim: Claim, error: OSError) -> None:
         self._troubles.append(f"{claim.rel}: {error.strerror or error}")

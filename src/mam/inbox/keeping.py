@@ -120,6 +120,7 @@ class Inbox:
             settings = self.settings
             for trouble in repair(self._mirror, settings.jobs_root, settings.root, self._registry, self.open):
                 self._complain(trouble)
+            self._taking.mend_copies(self.open.values())
             self._repaired = True
 
     def _finish_left_behind(self) -> None:

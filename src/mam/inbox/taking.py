@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import os
 
-from mam.errors import BadInput
+from mam.errors import BadInput, MamError
 from mam.inbox.handing import Handing, Taken
 from mam.inbox.ledger import OPEN, Claim
 from mam.inbox.names import INBOX, PROMPT, RUNNING, Target, beside, target_of
 from mam.inbox.tree import exists, move
+from mam.work.holding import AWAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ class Taking:
         self._ledger.put(opened)
         self._ledger.remove(gone + [one.claim.job_id for one in taken if one.unreadable])
         return [one.replace(claim=one.claim.replace(state=OPEN)) if one.job is not None else one for one in taken]
+
+    def mend_copies(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            try:
+                self._handing.mend_copy(claim)
+            except AWAY:
+                raise
+            except (MamError, OSError) as error:
+                self.troubles.append(f"{claim.rel}: {error}")
 
     def adopt(self, rel: str) -> Taken | None:
         """A file that is called running and that no row knows: left by the older watcher, or by a lost ledger."""
