@@ -222,19 +222,19 @@ def test_files_of_other_users_are_left_alone_unless_they_are_named(tmp_path: Pat
 
 def test_what_cannot_be_read_stays_and_is_taken_when_it_can(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system refuses; root may read everything, so its answer is made up here."""
-    from mam.inbox import taking
+    from mam.inbox import handing
 
     path = world.drop("x.prompt.md", "do it")
-    read = taking.read_whole
+    read = handing.read_whole
 
     def refuse(_folder: int, _name: str, _limit: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(taking, "read_whole", refuse)
+    monkeypatch.setattr(handing, "read_whole", refuse)
     world.open().turn()
     assert path.read_text() == "do it"
     assert "it cannot be read: Permission denied" in (world.inbox / WHERE / "x.error.md").read_text()
-    monkeypatch.setattr(taking, "read_whole", read)
+    monkeypatch.setattr(handing, "read_whole", read)
     os.chmod(path, 0o600)
     world.steady()
     assert world.only_job().prompt == "do it"

@@ -41,7 +41,11 @@ def test_once_says_by_its_exit_code_how_it_went(desk: Desk) -> None:
     desk.drop("true", "good.prompt.md")
     desk.drop("exit 1", "bad.prompt.md")
     desk.drop("", "empty.prompt.md")
-    assert sorted(status for _, status, _ in desk.once(code=7)) == ["completed", "error", "refused"]
+    lines = desk.once(code=7)
+    assert sorted(status for _, status, _ in lines) == ["completed", "error", "refused"]
+    ids = {status: job_id for job_id, status, _ in lines}
+    assert ids.pop("refused") == "-", "there is no such job"
+    assert set(ids.values()) == {job["job_id"] for job in desk("list", "--json").json}
     desk.drop("", "empty.prompt.md")
     desk.once(code=1)
 

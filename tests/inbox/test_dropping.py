@@ -147,13 +147,14 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         yield made
 
 
-def test_without_power_a_file_is_still_one_job(disk: Disk) -> None:
+@pytest.mark.parametrize("kind", ["files", "sqlite"])
+def test_without_power_a_file_is_still_one_job(disk: Disk, kind: str) -> None:
     """The power fails somewhere in a turn; what was synced comes back, and the next turn makes it whole."""
     import random
 
     chance = random.Random(8)
     for cut in range(12):
-        world = World(_made(disk.path / f"w{cut}"))
+        world = World(_made(disk.path / f"w{cut}"), kind)
         for name in ("x", "y"):
             world.drop(f"{name}.prompt.md", name)
         os.sync()
@@ -170,13 +171,41 @@ def test_without_power_a_file_is_still_one_job(disk: Disk) -> None:
         os.waitpid(child, 0)
         disk.unmount()
         disk.mount()
-        again = World(world.folder)
+        again = World(world.folder, kind)
         again.steady()
         assert sorted(job.prompt for job in again.all_jobs()) == ["x", "y"], f"cut {cut}"
         assert again.files("inbox") == [f"{WHERE}/x.running.md", f"{WHERE}/y.running.md"]
         for job in again.all_jobs():
             assert again.mirrored(job.job_id)["state"] == "queued"
         again.close()
+
+
+def test_without_power_the_copy_and_the_mirror_are_made_again(disk: Disk) -> None:
+    """They are not synced, and the row that says `open` is. Of an ended job, which nobody looks after, the copy is."""
+    world = World(_made(disk.path / "world"))
+    names = [f"{number}.prompt.md" for number in range(10)]
+    for name in names:
+        world.drop(name, f"---\npriority: 1\n---\ndo {name}\n")
+    os.sync()
+    inbox = world.open()
+    inbox.turn()
+    assert len(inbox.open) == len(names)
+    ended = world.all_jobs()[0].job_id
+    world.registry().complete(ended)
+    inbox.turn()
+    disk.cut_power()
+    world.close()
+    disk.unmount()
+    disk.mount()
+    again = World(world.folder)
+    again.steady()
+    for job in again.all_jobs():
+        name = os.path.basename(str((job.inbox or {})["file"]))
+        kept = again.root / "processed" / WHERE / job.job_id / "prompt.md"
+        assert kept.read_text() == f"---\npriority: 1\n---\ndo {name}\n"
+        assert again.mirrored(job.job_id)["state"] == ("succeeded" if job.job_id == ended else "queued")
+    assert len(again.all_jobs()) == len(names)
+    again.close()
 
 
 def _made(folder: Path) -> Path:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.inbox import putting, taking
+from mam.inbox import handing, putting, taking
 from mam.inbox.ledger import Ledger
 from mam.jobs.status import Status
-from tests.faults.killing import at_calls, counted, kill_points
+from tests.faults.killing import at_calls, at_statements, counted, kill_points
 from tests.inbox.world import WHERE, World
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.faults.killing import Count
 
-SEAMS = ((taking, "move"), (putting, "move"), (Ledger, "_change"))
+SEAMS = ((taking, "move"), (handing, "move"), (putting, "move"), (Ledger, "_change"))
 PROMPT = "echo one\n"
 
 
@@ -27,44 +27,48 @@ def at_steps(count: Count) -> object:
     """What the store does, and what the inbox does besides."""
     for owner, name in SEAMS:
         setattr(owner, name, counted(getattr(owner, name), count))
-    return at_calls(count)
+    return at_calls(count), at_statements(count)
 
 
-def fresh(folder: Path) -> World:
+def fresh(folder: Path, kind: str = "files") -> World:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    return World(folder)
+    return World(folder, kind)
 
 
-def test_killed_before_any_step_of_the_hand_over(quick_path: Path) -> None:
-    folder = quick_path / "world"
-    world = fresh(folder)
-    world.drop("x.prompt.md", PROMPT)
-    world.drop("y.prompt.md", PROMPT)
+@pytest.mark.parametrize("kind", ["files", "sqlite"])
+def test_killed_before_any_step_of_the_hand_over(quick_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three files: two are registered in one act, and the third in the next."""
+    monkeypatch.setattr(handing, "FILES_AT_ONCE", 2)
+    names = ("x", "y", "z")
+
+    def dropped() -> World:
+        world = fresh(quick_path / "world", kind)
+        for name in names:
+            world.drop(f"{name}.prompt.md", PROMPT)
+        return world
 
     def work(acknowledge: Callable[[str], None]) -> None:
         world.open().turn()
         acknowledge("done")
 
+    world = dropped()
     steps = 0
     for step, _acknowledged in kill_points(at_steps, work):
         steps += 1
         world.steady()
         jobs = world.all_jobs()
-        assert [job.prompt for job in jobs] == ["echo one"] * 2, f"killed before step {step}"
-        assert sorted(str((job.inbox or {})["file"]) for job in jobs) == [
-            f"{WHERE}/x.prompt.md",
-            f"{WHERE}/y.prompt.md",
-        ]
-        assert world.files("inbox") == [f"{WHERE}/x.running.md", f"{WHERE}/y.running.md"]
+        assert [job.prompt for job in jobs] == ["echo one"] * 3, f"killed before step {step}"
+        files = sorted(str((job.inbox or {})["file"]) for job in jobs)
+        assert files == [f"{WHERE}/{name}.prompt.md" for name in names]
+        assert world.files("inbox") == [f"{WHERE}/{name}.running.md" for name in names]
         for job in jobs:
             assert world.mirrored(job.job_id)["state"] == "queued"
             assert (world.root / "processed" / WHERE / job.job_id / "prompt.md").read_text() == PROMPT
         world.close()
-        world = fresh(folder)
-        world.drop("x.prompt.md", PROMPT)
-        world.drop("y.prompt.md", PROMPT)
-    assert steps > 60, "the seam no longer reaches the steps"
+        world = dropped()
+    world.close()
+    assert steps > 90, "the seam no longer reaches the steps"
 
 
 @pytest.mark.parametrize("ending", ["completed", "error"])

@@ -105,6 +105,41 @@ def test_everything_stays_below_the_root(desk: Desk, tmp_path: Path) -> None:
     assert sorted(os.listdir(desk.here)) == [".mam"]
 
 
+def test_the_mirror_is_where_the_settings_say(desk: Desk, tmp_path: Path) -> None:
+    desk.configure(queue=f'jobs_root = "{tmp_path}/older/jobs"')
+    desk.drop("true")
+    ((job_id, _, _),) = desk.once()
+    assert sorted(os.listdir(tmp_path / "older" / "jobs" / job_id)) == ["job.json", "state"]
+    assert not (desk.here / ".queue" / "jobs").exists()
+
+
+def test_a_job_that_waits_for_its_turn_can_be_called_off(desk: Desk) -> None:
+    """Only one that ran could be, and then it was said to have failed."""
+    desk.drop("echo never")
+    desk.once("--concurrency", "0")
+    (job,) = desk("list", "--json").json
+    assert desk("cancel", job["job_id"], "--reason", "not needed any more").code == 0
+    desk.once(code=8)
+    told = desk.told("x.error.md")
+    assert told.startswith("echo never")
+    assert "- status: cancelled" in told
+    assert "- why: not needed any more" in told
+    assert state(desk, job["job_id"])["state"] == "failed_final"
+
+
+def test_a_job_of_the_older_queue_that_nobody_knows_is_named_and_left(desk: Desk) -> None:
+    """It was passed over without a word."""
+    stranger = desk.here / ".queue" / "jobs" / ("0" * 32)
+    stranger.mkdir(parents=True)
+    (stranger / "job.json").write_text("{")
+    desk.drop("true")
+    ran = desk("inbox", "once")
+    assert ran.code == 0, ran.stderr
+    assert str(stranger) in ran.stderr
+    assert (stranger / "job.json").read_text() == "{"
+    assert len(desk("list", "--json").json) == 1
+
+
 def test_what_a_job_prints_can_be_read_while_it_runs(desk: Desk, tmp_path: Path) -> None:
     """Its log was empty until it ended."""
     pipe = tmp_path / "go"

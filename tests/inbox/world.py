@@ -14,14 +14,19 @@ from mam.inbox.settings import Settings
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Query
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from mam.inbox.ledger import Claim
     from mam.jobs.record import Job
+    from mam.stores.port import Store
 
 WHERE = "acme/shop/main"
+MAKE: dict[str, Callable[[str], object]] = {"files": create_files_store, "sqlite": create_sqlite_store}
+OPEN: dict[str, Callable[[str], Store]] = {"files": FilesStore, "sqlite": SqliteStore}
 
 
 def fork() -> int:
@@ -32,13 +37,14 @@ def fork() -> int:
 
 
 class World:
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, kind: str = "files", **settings: Any) -> None:
         self.folder = folder
+        self.kind = kind
         self.root = folder / "root"
         self.inbox = self.root / "inbox"
         self.root.mkdir(exist_ok=True)
         self.jobs = folder / "jobs"
-        create_files_store(str(self.jobs))
+        MAKE[kind](str(self.jobs))
         self.settings = Settings(
             **{
                 "root": str(self.root),
@@ -53,10 +59,10 @@ class World:
         )
         self.told: list[tuple[str, str, str]] = []
         self.complaints: list[str] = []
-        self._opened: list[Inbox | FilesStore] = []
+        self._opened: list[Inbox | Store] = []
 
     def registry(self) -> Registry:
-        store = FilesStore(str(self.jobs))
+        store = OPEN[self.kind](str(self.jobs))
         self._opened.append(store)
         return Registry(store)
 

@@ -10,6 +10,7 @@ from mam.inbox.mirror import Mirror, state_of
 from mam.inbox.repairing import repair
 from mam.inbox.settings import mirror_of
 from mam.jobs.rules import is_job_id
+from mam.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def look(patient: Patient) -> Iterator[Finding]:
             f"the mirror in {jobs_root} says something else than the registry about {count(len(drifted), 'job')}:"
             f" {some(sorted(drifted))}",
             "programs that read it see a state that is not true",
-            fix=lambda: repair(mirror, jobs_root, root, store, {}),
+            fix=lambda: repair(mirror, jobs_root, root, Registry(store), {}),
         )
     else:
         yield fine("the inbox's mirror says what the registry says")

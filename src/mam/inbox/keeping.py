@@ -12,11 +12,11 @@ import time
 from mam.errors import MamError, UnknownJob
 from mam.inbox.ledger import CLAIMED, OPEN, SHOWN, Claim, Ledger
 from mam.inbox.mirror import Mirror
-from mam.inbox.names import beside
+from mam.inbox.names import beside, check_name
 from mam.inbox.putting import Putting
 from mam.inbox.repairing import prune, remembered, repair
 from mam.inbox.settling import Settling
-from mam.inbox.taking import BATCH, Taking, check_name
+from mam.inbox.taking import BATCH, Taking
 from mam.inbox.tree import QUEUE, Tree
 from mam.workspace import ignore_in_git
 
@@ -24,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from mam.inbox.handing import Taken
     from mam.inbox.settings import Settings
-    from mam.inbox.taking import Taken
     from mam.inbox.tree import Look, Seen
     from mam.jobs.record import Job
     from mam.registry import Registry
@@ -67,7 +67,7 @@ class Inbox:
         self.open: dict[str, Claim] = {}
         """Jobs whose end is still to be shown."""
         self.jobs: dict[str, Job] = {}
-        """The same jobs as they were when they were last looked at."""
+        """The same jobs as they were when they were last looked at, without their prompts."""
         self._shown: dict[str, Claim] = {}
         self._version = -1
         self._due: set[str] = set()
@@ -117,9 +117,10 @@ class Inbox:
         self._due |= self.open.keys() - known  # their news may have come before they were known
         self._shown = {claim.job_id: claim for claim in self._ledger.claims(SHOWN)}
         if not self._repaired:
-            settings, store = self.settings, self._registry.store
-            for trouble in repair(self._mirror, settings.jobs_root, settings.root, store, self.open):
+            settings = self.settings
+            for trouble in repair(self._mirror, settings.jobs_root, settings.root, self._registry, self.open):
                 self._complain(trouble)
+            self._taking.mend_copies(self.open.values())
             self._repaired = True
 
     def _finish_left_behind(self) -> None:
@@ -135,12 +136,12 @@ class Inbox:
             if claim is None:
                 continue
             try:
-                job = self._registry.store.get(job_id)
+                job = self._registry.stored(job_id)
                 if job.status.ended:
                     ended.append(self._putting.show(claim, job, self._now_ms()))
                     self._told(ENDED, ended[-1], job, "")
                 else:
-                    self.jobs[job_id] = job
+                    self.jobs[job_id] = job.replace(prompt="")
                     self._mirror.write(job, claim)
             except UnknownJob:
                 ended.append(self._putting.show_refusal(claim, "its job is no longer in the registry", self._now_ms()))

@@ -76,8 +76,8 @@ class Mirror:
             os.mkdir(half, 0o700)
             folder = os.open(half, _FOLDER)
             try:
-                write_new(folder, "job.json", (to_bytes(record), b"\n"), durable=False)
-                write_new(folder, "state", (record["state"].encode(), b"\n"), durable=False)
+                write_new(folder, "job.json", (to_bytes(record) + b"\n",), durable=False)
+                write_new(folder, "state", (record["state"].encode() + b"\n",), durable=False)
             finally:
                 os.close(folder)
             os.rename(half, os.path.join(self._jobs_root, job_id))

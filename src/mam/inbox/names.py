@@ -107,3 +107,15 @@ def check_branch(branch: str) -> str:
     except UnicodeEncodeError:
         raise BadInput(why=f"{branch[:80]!a} cannot be the name of a branch") from None
     return branch
+
+
+def check_name(rel: str) -> None:
+    """What goes into records and onto terminals."""
+    try:
+        rel.encode()
+    except UnicodeEncodeError:
+        raise BadInput(why="its path is not UTF-8; rename it") from None
+    if not rel.isprintable():
+        raise BadInput(why="its path has a control character; rename it")
+    if len(os.path.basename(rel).encode()) > NAME_LIMIT:
+        raise BadInput(why=f"its name has more than {NAME_LIMIT} bytes; give it a shorter one")

@@ -15,6 +15,7 @@ import contextlib
 import os
 
 from mam.inbox import names
+from mam.inbox.handing import COPY
 from mam.inbox.ledger import SHOWN
 from mam.inbox.mirror import Ends
 from mam.inbox.names import INBOX, RUNNING, beside, numbered
@@ -129,12 +130,23 @@ class Putting:
     def _kept(self, claim: Claim, job: Job | None) -> Iterator[bytes]:
         try:
             with self._tree.folder(PROCESSED, claim.target.path, claim.job_id) as folder:
-                yield from _parts_of(folder, "prompt.md")
+                yield from _parts_of(folder, COPY)
         except OSError:
             yield b"" if job is None else job.prompt.encode(errors="replace")
 
     def _processed(self, claim: Claim) -> str:
-        return os.path.join(self._tree.root, PROCESSED, claim.target.path, claim.job_id, "prompt.md")
+        """Where the copy is. Synced by now, since nobody looks after it once its job has ended."""
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            self._tree.folder(PROCESSED, claim.target.path, claim.job_id) as folder,
+        ):
+            descriptor = os.open(COPY, _READ, dir_fd=folder)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.fsync(folder)
+        return os.path.join(self._tree.root, PROCESSED, claim.target.path, claim.job_id, COPY)
 
     def _archived(self, claim: Claim, job: Job, done: bool) -> str | None:
         if done or not self._settings.failure_archive:

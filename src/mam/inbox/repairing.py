@@ -9,8 +9,7 @@ from mam.clock import parse_time
 from mam.errors import MamError
 from mam.inbox.ledger import OPEN, Claim
 from mam.inbox.mirror import FINAL, SUCCEEDED, Ends
-from mam.inbox.names import Target, check_branch, target_of
-from mam.inbox.taking import check_name
+from mam.inbox.names import Target, check_branch, check_name, target_of
 from mam.inbox.tree import PROCESSED, temporary_name
 from mam.jobs.status import ENDED, Status
 from mam.stores.port import Query
@@ -23,13 +22,14 @@ if TYPE_CHECKING:
     from mam.inbox.mirror import Mirror
     from mam.inbox.settings import Settings
     from mam.jobs.record import Job
+    from mam.registry import Registry
     from mam.stores.port import Store
 
 FILES = ("job.json", "state")
 _DAY_MS = 86_400_000
 
 
-def repair(mirror: Mirror, jobs_root: str, root: str, store: Store, open_claims: dict[str, Claim]) -> list[str]:
+def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_claims: dict[str, Claim]) -> list[str]:
     """Every job of the mirror; what could not be repaired is named."""
     troubles = []
     with contextlib.suppress(FileNotFoundError):
@@ -42,7 +42,7 @@ def repair(mirror: Mirror, jobs_root: str, root: str, store: Store, open_claims:
         if claim is None and mirror.is_whole_and_ended(job_id):
             continue
         try:
-            job = store.get(job_id)
+            job = registry.stored(job_id)
             claim = claim or claim_of(job)
             if claim is not None:
                 mirror.write(job, claim, Ends(processed=processed_path(root, claim)))

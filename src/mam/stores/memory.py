@@ -62,14 +62,22 @@ class MemoryStore:
             known = self._registered_before(draft)
             if known is not None:
                 return Registration(job=known, created=False)
-            if draft.job_id in self._jobs:
-                raise AlreadyRegistered(job=draft.job_id)
-            if draft.job_id in self._archive:
-                raise AlreadyRegistered(job=draft.job_id)
+            self._check_free(draft.job_id)
             number = max((job.number for job in self._jobs.values()), default=0) + 1
             needed = checked_needed(draft, self._needed(draft), self.address, self.newest)
             change = acts.register(draft, number, self.clock.now(), needed)
             return Registration(job=self._commit(change), created=True)
+
+    def register_all(self, drafts: Sequence[Job]) -> list[Job]:
+        with self._changed:
+            ids = [draft.job_id for draft in drafts]
+            for rank, job_id in enumerate(ids):
+                self._check_free(job_id, *ids[:rank])
+            return [self.register(draft).job for draft in drafts]
+
+    def _check_free(self, job_id: str, *others: str) -> None:
+        if job_id in self._jobs or job_id in self._archive or job_id in others:
+            raise AlreadyRegistered(job=job_id)
 
     def change(self, job_id: str, act: Act) -> Job:
         with self._changed:

@@ -109,6 +109,13 @@ if TYPE_CHECKING:
             Raises AlreadyRegistered when another job has the id. Durable when it returns.
             """
 
+        def register_all(self, drafts: Sequence[Job]) -> list[Job]:
+            """Take many new jobs in one act, in this order: all of them or none.
+
+            For jobs that stand alone: without a key, and coming after or in the place of no other. Raises
+            AlreadyRegistered when another job has one of the ids. Durable when it returns.
+            """
+
         def change(self, job_id: str, act: Act) -> Job:
             """Apply an act to one job, atomically, and return the job after it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mam.errors import AlreadyRegistered, ClaimLost, GenerationLost, MamError
+from mam.jobs.draft import draft_job
 from mam.registry import Registry
 from mam.stores.port import Query, Request
 
@@ -84,6 +85,12 @@ def register_as(store: Store, _report: Report, *, job_id: str) -> bool:
         return Registry(store).register(prompt="mine", agent="codex", job_id=job_id).created
     except AlreadyRegistered:
         return False
+
+
+def register_many(store: Store, _report: Report, *, name: str, count: int) -> list[int]:
+    """The numbers that its jobs got."""
+    drafts = [draft_job(job_id=f"{name}-{rank}", prompt=name, agent="codex", label=LABEL) for rank in range(count)]
+    return [job.number for job in store.register_all(drafts)]
 
 
 def retry_of(store: Store, _report: Report, *, job_id: str) -> str:

@@ -50,12 +50,12 @@ class Telling:
         self._json = options.json
         self._once = once
         self._root = settings.root
-        self._ended: dict[str, Job] = {}
+        self._ended: dict[str, str] = {}
         self.codes: set[int] = set()
 
     def told(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
         if job is not None and what == "ended":
-            self._ended[claim.job_id] = job
+            self._ended[claim.job_id] = job.status
             self.codes |= {"error": {FAILED}, "cancelled": {CANCELLED}}.get(str(job.status), set())
         if what in ("refused", "left"):
             self.codes.add(REFUSED_CODE)
@@ -69,7 +69,7 @@ class Telling:
         return next((code for code in (FAILED, CANCELLED, REFUSED_CODE) if code in self.codes), 0)
 
     def _put_json(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
-        line = {"event": what, "job_id": claim.job_id or None, "file": claim.rel, "status": job and str(job.status)}
+        line = {"event": what, "job_id": _job_id(claim), "file": claim.rel, "status": job and str(job.status)}
         if what == "finished":
             line["outcome"] = words or None
         elif claim.outcome:
@@ -91,8 +91,13 @@ class Telling:
         elif what in ("refused", "left"):
             say(f"{claim.rel}: {words}")
         elif what == "finished" and self._once:
-            ended = self._ended.get(claim.job_id)
-            put(claim.job_id, "refused" if claim.refused else ended.status if ended else "ended", words or "-")
+            status = "refused" if claim.refused else self._ended.get(claim.job_id, "ended")
+            put(_job_id(claim) or "-", status, words or "-")
+
+
+def _job_id(claim: Claim) -> str | None:
+    """What was refused has no job that anybody could ask for."""
+    return None if claim.refused else claim.job_id or None
 
 
 def work(options: Options, *, once: bool) -> int:

@@ -12,6 +12,8 @@ from mam.stores.port import Registration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mam.jobs.record import Job
     from mam.stores.files.book import Book
 
@@ -31,6 +33,20 @@ def register(book: Book, draft: Job) -> Registration:
     change = acts.register(draft, book.applied.next_number, book.clock.now(), needed)
     book.commit([Step(before=None, change=change)])
     return Registration(job=change.job, created=True)
+
+
+def register_all(book: Book, drafts: Sequence[Job]) -> list[Job]:
+    """One frame of the journal for all of them, so that they are there together or not at all."""
+    ids: set[str] = set()
+    for draft in drafts:
+        if draft.job_id in ids or book.records.exists(draft.job_id):
+            raise AlreadyRegistered(job=draft.job_id)
+        ids.add(draft.job_id)
+        _archived_before(book, draft)
+    first, moment = book.applied.next_number, book.clock.now()
+    changes = [acts.register(draft, number, moment) for number, draft in enumerate(drafts, first)]
+    book.commit([Step(before=None, change=change) for change in changes])
+    return [change.job for change in changes]
 
 
 def _archived_before(book: Book, draft: Job) -> Job | None:

@@ -81,6 +81,11 @@ class FilesStore:
     def register(self, draft: Job) -> Registration:
         return self._alone(lambda book: register(book, draft))
 
+    def register_all(self, drafts: Sequence[Job]) -> list[Job]:
+        from mam.stores.files.registering import register_all
+
+        return self._alone(lambda book: register_all(book, drafts))
+
     def change(self, job_id: str, act: Act) -> Job:
         def do(book: Book) -> Job:
             job = book.load(job_id)

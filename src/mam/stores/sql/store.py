@@ -20,7 +20,7 @@ from mam.stores.sql.rows import Row, changing_values, job_of, job_values, new_ro
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
@@ -101,16 +101,19 @@ class SqlStore(SqlArchive, SqlDamage):
     # -- changing --------------------------------------------------------------------------------------------------
 
     def register(self, draft: Job) -> Registration:
-        def do() -> Registration:
-            number, moment, known, root = self._place_for(draft)
-            if known is not None:
-                return Registration(job=known, created=False)
-            needed = self._needed(draft) if draft.after else {}
-            change = acts.register(draft, number, moment, needed)
-            self._write_new(change, root)
-            return Registration(job=change.job, created=True)
+        return self._act(lambda: self._registered(draft))
 
-        return self._act(do)
+    def register_all(self, drafts: Sequence[Job]) -> list[Job]:
+        return self._act(lambda: [self._registered(draft).job for draft in drafts])
+
+    def _registered(self, draft: Job) -> Registration:
+        number, moment, known, root = self._place_for(draft)
+        if known is not None:
+            return Registration(job=known, created=False)
+        needed = self._needed(draft) if draft.after else {}
+        change = acts.register(draft, number, moment, needed)
+        self._write_new(change, root)
+        return Registration(job=change.job, created=True)
 
     def change(self, job_id: str, act: Act) -> Job:
         return self._act(lambda: self._change(job_id, act))

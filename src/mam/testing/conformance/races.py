@@ -61,6 +61,15 @@ class Races(StoreCase):
         assert got.count(True) == 1
         check_journal(live)
 
+    def test_many_at_once_from_many_at_once_are_as_many_numbers(self, live: Store, crew: Crew) -> None:
+        names = [f"member{turn}" for turn in range(RACERS)]
+
+        got = crew.race([partial(tasks.register_many, name=name, count=12) for name in names])
+
+        assert len({number for some in got for number in some}) == 12 * RACERS
+        assert all(some == sorted(some) for some in got)
+        check_journal(live)
+
     def test_one_retry_at_once_is_one_job(self, live: Store, crew: Crew) -> None:
         registry = Registry(live)
         old = claimed(registry)

@@ -10,7 +10,15 @@ from mam.errors import AlreadyRegistered, Refused, UnknownJob
 from mam.jobs.draft import draft_job
 from mam.jobs.status import Status
 from mam.stores.port import Query
-from mam.testing.conformance.base import StoreCase, claim_again, everything, in_status, registered
+from mam.testing.conformance.base import (
+    StoreCase,
+    check_journal,
+    claim_again,
+    everything,
+    in_status,
+    picked,
+    registered,
+)
 from mam.testing.tasks import LABEL
 
 if TYPE_CHECKING:
@@ -52,6 +60,36 @@ class Registrations(StoreCase):
 
         with pytest.raises(AlreadyRegistered, match="abc12345"):
             registry.register(prompt="the second", agent="codex", job_id="abc12345")
+
+        assert everything(store) == before
+
+    def test_many_at_once_keep_their_order(self, registry: Registry, store: Store) -> None:
+        registered(registry)
+        drafts = [draft_job(job_id=job_id, prompt=job_id, agent="codex", label="many") for job_id in ("b", "c", "a")]
+
+        jobs = store.register_all(drafts)
+
+        assert [job.job_id for job in jobs] == ["b", "c", "a"]
+        assert [store.get(job.job_id) for job in jobs] == jobs
+        numbers = [job.number for job in [*store.select(Query())][::-1]]
+        assert numbers == sorted(set(numbers))
+        assert [picked(registry, "many") for _ in range(4)] == ["b", "c", "a", None]
+        assert store.register_all([]) == []
+        check_journal(store)
+
+    @pytest.mark.parametrize("taken", ["there", "archived", "new"])
+    def test_of_many_one_whose_id_is_taken_takes_the_others_with_it(
+        self, registry: Registry, store: Store, taken: str
+    ) -> None:
+        for job_id in ("archived", "there"):
+            registry.register(prompt="the first", agent="codex", job_id=job_id)
+        registry.cancel("archived")
+        assert registry.archive(["archived"]) == ["archived"]
+        before = everything(store)
+        drafts = [draft_job(job_id=job_id, prompt="p", agent="codex") for job_id in ("new", taken, "newer")]
+
+        with pytest.raises(AlreadyRegistered, match=taken):
+            store.register_all(drafts)
 
         assert everything(store) == before
 
