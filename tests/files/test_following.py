@@ -161,6 +161,40 @@ def test_what_others_do_wakes_whoever_follows(place: Place, follower: Follower, 
     assert follower.store.wait(follower.cursor, LONG)
 
 
+@pytest.mark.parametrize("others", ["rename", "edit in place", "pause"])
+def test_what_others_do_right_behind_an_act_is_not_lost_in_its_noise(
+    place: Place, follower: Follower, others: str
+) -> None:
+    job_id = follower.store.ids_with_prefix("", 1)[0]
+    registry = place.open()
+    registry.register(prompt="y", agent="codex")
+    assert follower.store.wait(follower.cursor, LONG)
+    *_, last = follower.store.entries(follower.cursor)
+    file = place.file(job_id)
+    match others:
+        case "rename":
+            place.edit(job_id, lambda fields: fields.update(status="cancelled"))
+        case "edit in place":
+            file.write_bytes(file.read_bytes().replace(b"pending", b"cancelled"))
+        case "pause":
+            registry.resume("codex", None)
+
+    assert follower.store.wait(last.cursor, LONG)
+
+
+def test_a_journal_that_was_put_in_the_place_of_another_is_read_anew(place: Place, follower: Follower) -> None:
+    registry = place.open()
+    registry.register(prompt="y", agent="codex")
+    assert follower.numbers() == [2]
+    journal = place.path / ".store" / "journal.log"
+    copy = journal.with_name("copy")
+    copy.write_bytes(journal.read_bytes())
+    copy.rename(journal)
+
+    registry.register(prompt="z", agent="codex")
+    assert follower.numbers() == [2, 3]
+
+
 def test_what_another_renamed_in_is_in_the_journal_when_a_follower_has_been_woken(
     place: Place, follower: Follower
 ) -> None:

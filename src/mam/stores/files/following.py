@@ -22,7 +22,7 @@ _ACT_SECONDS = 0.02
 
 def open_watch(directory: str, home: str) -> Watch:
     os.makedirs(home, mode=0o700, exist_ok=True)
-    return Watch(directory, records_changed(), (home, closed(MARK)))
+    return Watch(directory, records_changed(), first=(home, closed(MARK)))
 
 
 def await_news(

@@ -17,9 +17,8 @@ NAME = "journal.end"
 IN_WORK = -1
 """In the place of the directory's time: an act is committed and not yet carried out, or somebody else was there."""
 
-_SIZE = 96
+SIZE = 96
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Mark(Frozen):
@@ -43,24 +42,17 @@ def write_mark(directory: str, mark: Mark) -> None:
     except OSError:
         return
     try:
-        os.pwrite(descriptor, line.ljust(_SIZE - 1) + b"\n", 0)
+        os.pwrite(descriptor, line.ljust(SIZE - 1) + b"\n", 0)
     except OSError:
         pass
     finally:
         os.close(descriptor)
 
 
-def read_mark(directory: str) -> Mark | None:
-    try:
-        descriptor = os.open(os.path.join(directory, NAME), _READ)
-        try:
-            line = os.read(descriptor, _SIZE)
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return None
+def parse_mark(line: bytes) -> Mark | None:
+    """None for anything that is not whole."""
     text, _, checksum = line.rstrip().rpartition(b" ")
-    if len(line) != _SIZE or checksum != b"%08x" % crc32(text):
+    if len(line) != SIZE or checksum != b"%08x" % crc32(text):
         return None
     first, offset, directory_ns = map(int, text.split())
-    return Mark(first=first, offset=offset, directory_ns=directory_ns)
+    return Mark.of({"first": first, "offset": offset, "directory_ns": directory_ns})
