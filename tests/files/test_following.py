@@ -11,7 +11,7 @@ import pytest
 
 from mam.errors import StoreUnavailable
 from mam.stores.files.lock import registry_lock
-from mam.stores.files.mark import NAME, Mark, write_mark
+from mam.stores.files.mark import NAME, Mark, MarkFile
 from mam.stores.files.store import FilesStore
 from tests.files.conftest import Place
 
@@ -83,7 +83,7 @@ def test_what_is_written_and_not_yet_synced_is_not_read(place: Place, follower: 
 
 
 def beside(mark: Path, first: int, offset: int) -> None:
-    write_mark(str(mark.parent), Mark(first=first, offset=offset, directory_ns=-1))
+    MarkFile(str(mark.parent)).write(Mark(first=first, offset=offset, directory_ns=-1))
 
 
 def spoil(mark: Path, how: str, end: int) -> None:

@@ -11,11 +11,12 @@ from mam.jobs.status import Status
 from tests.files.conftest import Place, old_record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from mam.registry import Registry
 
-ACTS = {
+ACTS: dict[str, Callable[[Registry, str], object]] = {
     "registered": lambda _registry, _job_id: None,
     "claimed": lambda registry, _job_id: registry.pick("codex", owner="me", lease_seconds=60.5),
     "told": lambda registry, job_id: registry.publish(

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MODIFY, _CLOSE_WRITE, _MOVED_TO, _DELETE = 0x2, 0x8, 0x80, 0x200
+_NOT_ANY_MORE = 0x4 | 0x400 | 0x800
+"""Of a file: its links or modes, its end, its move."""
+_DO_NOT_FOLLOW = 0x02000000
 _LOOK_SECONDS = 0.25
 _DEAF_SECONDS = 0.01
 
@@ -41,8 +44,9 @@ def written(name: str) -> News:
     return News(events=_MODIFY, concerns=lambda found: found == os.fsencode(name))
 
 
-def closed(name: str) -> News:
-    return News(events=_CLOSE_WRITE, concerns=lambda found: found == os.fsencode(name))
+def written_itself() -> News:
+    """Of a file and not of a directory: written, or not the file of that name any more."""
+    return News(events=_MODIFY | _NOT_ANY_MORE | _DO_NOT_FOLLOW, concerns=lambda _name: True)
 
 
 class Happened(Frozen):
@@ -63,16 +67,19 @@ UNKNOWN = Happened(kind=0, name=b"")
 class Watch:
     """Opened before the last look at the directory, so that nothing can happen unseen in between."""
 
-    def __init__(self, path: str, news: News, *, first: tuple[str, News] | None = None) -> None:
-        """`first` is another directory, whose news does not wait for anything; it is left out where the system does not
-        say what happened where."""
+    def __init__(self, path: str, news: News, *, first: str | None = None) -> None:
+        """`first` is a file; what is written into it is told at once. It is left out where the system does not say what
+        happened where."""
         self._news: dict[int, News] = {}
         self._descriptor = self._first = None
         if sys.platform == "linux":
             self._descriptor = self._inotify(path, news)
-            self._first = self._inotify(*first) if first is not None and self._descriptor is not None else None
+            if first is not None and self._descriptor is not None:
+                self._first = self._inotify(first, written_itself())
         self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._deaf_until = 0.0
+        self.is_over = False
+        """Whether the file that is told at once is not there any more, so that another watch is needed."""
 
     def close(self) -> None:
         for descriptor in (self._directory, self._descriptor, self._first):
@@ -149,6 +156,7 @@ class Watch:
             number, kind, _, length = unpack_from("=iIII", told, at)
             name = told[at + 16 : at + 16 + length].rstrip(b"\0")
             at += 16 + length
+            self.is_over = self.is_over or (descriptor == self._first and kind != _MODIFY)
             if number < 0:
                 yield UNKNOWN
             elif news.concerns(name):

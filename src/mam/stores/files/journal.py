@@ -13,7 +13,7 @@ from mam.errors import StoreDamaged, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.beside import sync_directory
 from mam.stores.files.frames import frame, unframe
-from mam.stores.files.mark import IN_WORK, Mark, write_mark
+from mam.stores.files.mark import IN_WORK, Mark, MarkFile
 from mam.writing import close_quietly, write_all
 
 TYPE_CHECKING = False
@@ -49,6 +49,7 @@ class Journal:
 
     def __init__(self, directory: str, new_id: str) -> None:
         self._directory = directory
+        self._mark = MarkFile(directory)
         self._followed: Tail | None = None
         self._descriptor = -1
         self._descriptor = self._open(new_id)
@@ -90,7 +91,7 @@ class Journal:
 
     def mark(self, place: Place, directory_ns: int) -> None:
         """For those who follow; `directory_ns` is how the act has left the directory, once it is carried out."""
-        write_mark(self._directory, Mark(first=place.first, offset=place.offset, directory_ns=directory_ns))
+        self._mark.write(Mark.of({"first": place.first, "offset": place.offset, "directory_ns": directory_ns}))
 
     def marked(self) -> Mark | None:
         """The end as those see it who do not hold the lock; None when only the lock can tell."""
