@@ -20,7 +20,7 @@ class NameTwice(Doubtful):
 def strict_json(data: bytes) -> Any:
     """What the bytes say; a ValueError when they are no JSON, Doubtful when only some would call it that."""
     try:
-        return json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+        return _decode(data.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -42,3 +42,6 @@ def _finite(word: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise Doubtful("it holds a number that nobody can hold")
     return number
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite).decode

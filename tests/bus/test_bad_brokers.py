@@ -207,6 +207,13 @@ def secure(tmp_path: Path) -> Iterator[Secure]:
     made.broker.stop()
 
 
+def test_the_example_s_broker_gets_to_its_key_as_another_user_and_nobody_to_the_authority_s(secure: Secure) -> None:
+    folder = secure.ca.parent
+    modes = {file.name: file.stat().st_mode & 0o777 for file in (folder, *folder.iterdir())}
+    assert modes["certificates"] == 0o711
+    assert modes["ca.key"] == modes["broker.key"] == 0o600
+
+
 def test_the_example_carries_the_news(mam: Mam, secure: Secure) -> None:
     job = mam.register("x", "--sign")
     mam.env.update(secure.env("observer"))

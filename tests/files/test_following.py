@@ -11,7 +11,7 @@ import pytest
 
 from mam.errors import StoreUnavailable
 from mam.stores.files.lock import registry_lock
-from mam.stores.files.mark import NAME, Mark, write_mark
+from mam.stores.files.mark import NAME, Mark, MarkFile
 from mam.stores.files.store import FilesStore
 from tests.files.conftest import Place
 
@@ -83,7 +83,7 @@ def test_what_is_written_and_not_yet_synced_is_not_read(place: Place, follower: 
 
 
 def beside(mark: Path, first: int, offset: int) -> None:
-    write_mark(str(mark.parent), Mark(first=first, offset=offset, directory_ns=-1))
+    MarkFile(str(mark.parent)).write(Mark(first=first, offset=offset, directory_ns=-1))
 
 
 def spoil(mark: Path, how: str, end: int) -> None:
@@ -159,6 +159,40 @@ def test_what_others_do_wakes_whoever_follows(place: Place, follower: Follower, 
             place.open().resume("codex", None)
 
     assert follower.store.wait(follower.cursor, LONG)
+
+
+@pytest.mark.parametrize("others", ["rename", "edit in place", "pause"])
+def test_what_others_do_right_behind_an_act_is_not_lost_in_its_noise(
+    place: Place, follower: Follower, others: str
+) -> None:
+    job_id = follower.store.ids_with_prefix("", 1)[0]
+    registry = place.open()
+    registry.register(prompt="y", agent="codex")
+    assert follower.store.wait(follower.cursor, LONG)
+    *_, last = follower.store.entries(follower.cursor)
+    file = place.file(job_id)
+    match others:
+        case "rename":
+            place.edit(job_id, lambda fields: fields.update(status="cancelled"))
+        case "edit in place":
+            file.write_bytes(file.read_bytes().replace(b"pending", b"cancelled"))
+        case "pause":
+            registry.resume("codex", None)
+
+    assert follower.store.wait(last.cursor, LONG)
+
+
+def test_a_journal_that_was_put_in_the_place_of_another_is_read_anew(place: Place, follower: Follower) -> None:
+    registry = place.open()
+    registry.register(prompt="y", agent="codex")
+    assert follower.numbers() == [2]
+    journal = place.path / ".store" / "journal.log"
+    copy = journal.with_name("copy")
+    copy.write_bytes(journal.read_bytes())
+    copy.rename(journal)
+
+    registry.register(prompt="z", agent="codex")
+    assert follower.numbers() == [2, 3]
 
 
 def test_what_another_renamed_in_is_in_the_journal_when_a_follower_has_been_woken(

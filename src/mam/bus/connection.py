@@ -21,7 +21,7 @@ from mam.errors import BadConfig, BrokerUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from paho.mqtt.client import ConnectFlags, DisconnectFlags
@@ -41,13 +41,16 @@ WINDOW = 100
 class Connection:
     """`with Connection(broker, role, seconds) as connection:`; every method may raise BrokerUnavailable."""
 
-    def __init__(self, broker: Broker, role: str, seconds: float) -> None:
+    def __init__(
+        self, broker: Broker, role: str, seconds: float, hear: Callable[[str, bytes], None] | None = None
+    ) -> None:
+        """`hear` is given each message as it is read, before the broker has its answer."""
         self._broker = broker
+        self._hear = hear
         self._greeting: ReasonCode | None = None
         self._lost: str | None = None
         self._refused: str | None = None
         self._unanswered: set[int] = set()
-        self._came: list[tuple[str, bytes]] = []
         self._subscribed = self._is_old = self._corked = False
         self.window = WINDOW
         self._begin(role, seconds)
@@ -67,9 +70,10 @@ class Connection:
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def send(self, topic: str, message: bytes, *, retain: bool) -> int:
-        """Puts a message on its way, with the next `turn` at the latest. Its number stays in `unanswered` until the
-        broker has taken it."""
-        self._cork(True)
+        """Puts a message on its way: one alone at once, one of many with the next `turn` at the latest. Its number
+        stays in `unanswered` until the broker has taken it."""
+        if self._unanswered:
+            self._cork(True)
         sent = self._client.publish(topic, message, qos=QOS, retain=retain)
         if sent.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise self._broken(self._lost or "went away")
@@ -95,10 +99,6 @@ class Connection:
             self.turn(max(0.0, ends - time.monotonic()))
             if time.monotonic() >= ends and not self._subscribed:
                 raise self._broken("does not answer")
-
-    def received(self) -> Iterator[tuple[str, bytes]]:
-        came, self._came = self._came, []
-        yield from came
 
     # -- both --------------------------------------------------------------------------------------------------------
 
@@ -230,7 +230,8 @@ class Connection:
             topic = message.topic
         except UnicodeDecodeError:
             return
-        self._came.append((topic, bytes(message.payload)))
+        if self._hear is not None:
+            self._hear(topic, bytes(message.payload))
 
 
 def _tls(broker: Broker) -> ssl.SSLContext:

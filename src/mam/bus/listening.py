@@ -106,7 +106,7 @@ class Listener:
     def _connected(self, broker: Broker) -> Connection:
         from mam.bus.connection import Connection
 
-        connection = Connection(broker, "subscribe", CONNECT_SECONDS)
+        connection = Connection(broker, "subscribe", CONNECT_SECONDS, self._hear)
         try:
             connection.subscribe(self._filters(), CONNECT_SECONDS)
         except BrokerUnavailable:
@@ -131,8 +131,6 @@ class Listener:
                 continue
             known = [settle_at, self._look_at, self._deadline()]
             connection.turn(min(moment for moment in known if moment is not None) - now)
-            for topic, raw in connection.received():
-                self._hear(topic, raw)
 
     def _follow_store(self, seconds: float) -> None:
         ends = time.monotonic() + seconds

@@ -38,6 +38,6 @@ def is_signed(raw: bytes, signature: object, token: str) -> bool:
 
 
 def _digest(raw: bytes, token: str) -> str:
-    import hmac
+    from hmac import digest
 
-    return hmac.new(token.encode(), raw, "sha256").hexdigest()
+    return digest(token.encode(), raw, "sha256").hex()

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MODIFY, _CLOSE_WRITE, _MOVED_TO, _DELETE = 0x2, 0x8, 0x80, 0x200
+_NOT_ANY_MORE = 0x4 | 0x400 | 0x800
+"""Of a file: its links or modes, its end, its move."""
+_DO_NOT_FOLLOW = 0x02000000
 _LOOK_SECONDS = 0.25
+_DEAF_SECONDS = 0.01
 
 BELL = ".bell"
 """A file that is opened and closed when something happened that is no change of a record."""
@@ -40,8 +44,9 @@ def written(name: str) -> News:
     return News(events=_MODIFY, concerns=lambda found: found == os.fsencode(name))
 
 
-def closed(name: str) -> News:
-    return News(events=_CLOSE_WRITE, concerns=lambda found: found == os.fsencode(name))
+def written_itself() -> News:
+    """Of a file and not of a directory: written, or not the file of that name any more."""
+    return News(events=_MODIFY | _NOT_ANY_MORE | _DO_NOT_FOLLOW, concerns=lambda _name: True)
 
 
 class Happened(Frozen):
@@ -62,16 +67,24 @@ UNKNOWN = Happened(kind=0, name=b"")
 class Watch:
     """Opened before the last look at the directory, so that nothing can happen unseen in between."""
 
-    def __init__(self, path: str, news: News, *more: tuple[str, News]) -> None:
-        """`more` directories only where the system says what happened in which."""
+    def __init__(self, path: str, news: News, *, first: str | None = None) -> None:
+        """`first` is a file; what is written into it is told at once. It is left out where the system does not say what
+        happened where."""
         self._news: dict[int, News] = {}
-        self._descriptor = self._inotify([(path, news), *more]) if sys.platform == "linux" else None
+        self._descriptor = self._first = None
+        if sys.platform == "linux":
+            self._descriptor = self._inotify(path, news)
+            if first is not None and self._descriptor is not None:
+                self._first = self._inotify(first, written_itself())
         self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._deaf_until = 0.0
+        self.is_over = False
+        """Whether the file that is told at once is not there any more, so that another watch is needed."""
 
     def close(self) -> None:
-        os.close(self._directory)
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        for descriptor in (self._directory, self._descriptor, self._first):
+            if descriptor is not None:
+                os.close(descriptor)
 
     def wait(self, timeout: float) -> bool:
         """True when the directory changed since the last call; False when the time ran out."""
@@ -94,44 +107,60 @@ class Watch:
             time.sleep(min(left, _LOOK_SECONDS))
         return False
 
-    def _inotify(self, places: list[tuple[str, News]]) -> int | None:
+    def _inotify(self, path: str, news: News) -> int | None:
         import ctypes  # only for those who wait: it costs more than a claim
 
         library = ctypes.CDLL(None, use_errno=True)
         descriptor = int(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
         if descriptor < 0:
             return None  # no instances left for this user; the slow look will do
-        for path, news in places:
-            number = int(library.inotify_add_watch(descriptor, os.fsencode(path), news.events))
-            if number < 0:
-                os.close(descriptor)
-                return None
-            self._news[number] = news
+        if int(library.inotify_add_watch(descriptor, os.fsencode(path), news.events)) < 0:
+            os.close(descriptor)
+            return None
+        self._news[descriptor] = news
         return descriptor
 
     def _wait_inotify(self, descriptor: int, timeout: float) -> list[Happened]:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        ends = time.monotonic() + timeout
-        while poll.poll(max(0.0, ends - time.monotonic()) * 1000):
-            try:
-                told = os.read(descriptor, 1 << 16)
-            except BlockingIOError:
-                continue
-            if found := list(self._concerning(told)):
+        """One change of mam's own is half a dozen events in the directory, of which none says more than what came
+        `first`: after any of them the directory is left alone for a moment, and tells all of it then."""
+        now = time.monotonic()
+        ends = now + timeout
+        while True:
+            is_deaf = self._first is not None and now < self._deaf_until
+            poll = select.poll()
+            if self._first is not None:
+                poll.register(self._first, select.POLLIN)
+            if not is_deaf:
+                poll.register(descriptor, select.POLLIN)
+            wakes = min(ends, self._deaf_until) if is_deaf else ends
+            ready = [number for number, _ in poll.poll(max(0.0, wakes - now) * 1000)]
+            now = time.monotonic()
+            if ready:
+                self._deaf_until = now + _DEAF_SECONDS
+            if found := [happened for number in ready for happened in self._read(number)]:
                 return found
-        return []
+            if now >= ends and not ready:
+                return []
 
-    def _concerning(self, told: bytes) -> Iterator[Happened]:
+    def _read(self, descriptor: int) -> Iterator[Happened]:
         """A run of inotify events: the number of the watch, what happened, two words more, the last of them the length
         of the name that follows. An overflow has no watch, and concerns everybody."""
-        while told:
-            number, kind, _, length = (int.from_bytes(told[at : at + 4], sys.byteorder) for at in (0, 4, 8, 12))
-            name = told[16 : 16 + length].rstrip(b"\0")
-            news = self._news.get(number)
-            if news is None or news.concerns(name):
-                yield UNKNOWN if news is None else Happened(kind=kind, name=name)
-            told = told[16 + length :]
+        from struct import unpack_from
+
+        try:
+            told = os.read(descriptor, 1 << 12)
+        except BlockingIOError:
+            return
+        news, at = self._news[descriptor], 0
+        while at < len(told):
+            number, kind, _, length = unpack_from("=iIII", told, at)
+            name = told[at + 16 : at + 16 + length].rstrip(b"\0")
+            at += 16 + length
+            self.is_over = self.is_over or (descriptor == self._first and kind != _MODIFY)
+            if number < 0:
+                yield UNKNOWN
+            elif news.concerns(name):
+                yield Happened(kind=kind, name=name)
 
 
 def _wait_kqueue(directory: int, timeout: float) -> bool:

@@ -11,13 +11,15 @@ from mam.writing import to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mam.jobs.change import Line
     from mam.stores.files.directory import Directory
 
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _PROBLEMS = {errno.ELOOP: "is a link", errno.EISDIR: "is a directory", errno.ENXIO: "is not a regular file"}
-_TAIL = 1 << 16
+_TAIL = 1 << 12
 
 
 def append_events(directory: Directory, job_id: str, told: list[Line]) -> str | None:
@@ -39,7 +41,7 @@ def append_events(directory: Directory, job_id: str, told: list[Line]) -> str | 
 
 
 def _append(descriptor: int, told: list[Line]) -> None:
-    last, whole = _last_seq(descriptor, _upto(told[-1]))
+    last, whole = _last_seq(descriptor, int(told[0]["seq"]) - 1, _upto(told[-1]))
     missing = [event for event in told if int(event["seq"]) > last]
     if missing:
         write_all(descriptor, (b"" if whole else b"\n") + b"".join(to_bytes(event) + b"\n" for event in missing))
@@ -58,20 +60,31 @@ def read_events(directory: int, job_id: str) -> list[Line]:
     return sorted(found, key=lambda event: int(event["seq"]))
 
 
-def _last_seq(descriptor: int, most: int) -> tuple[int, bool]:
-    """The highest number that the log's last whole line carries, and whether the log ends with a whole line.
+def _last_seq(descriptor: int, least: int, most: int) -> tuple[int, bool]:
+    """The highest number that the end of the log carries, and whether the log ends with a whole line.
 
-    Numbers above `most` have not been given out: whatever wrote them, they say nothing about what is missing.
+    Numbers above `most` have not been given out: whatever wrote them, they say nothing about what is missing. Looked
+    for from the end, since `least` nearly always is in the last line, and every act of a job comes by here.
     """
     size = os.fstat(descriptor).st_size
     reach = _TAIL
     while True:
         tail = os.pread(descriptor, min(reach, size), max(0, size - reach))
         lines = tail.splitlines() if reach >= size else tail.splitlines()[1:]
-        known = [_upto(event) for event in map(_parse, lines) if event is not None and _upto(event) <= most]
-        if known or reach >= size:
-            return max(known, default=0), not tail or tail.endswith(b"\n")
+        highest = _highest(reversed(lines), least, most)
+        if highest or reach >= size:
+            return highest, not tail or tail.endswith(b"\n")
         reach *= 8
+
+
+def _highest(lines: Iterable[bytes], least: int, most: int) -> int:
+    highest = 0
+    for event in map(_parse, lines):
+        if event is not None and highest < _upto(event) <= most:
+            highest = _upto(event)
+            if highest >= least:
+                break
+    return highest
 
 
 def _upto(event: Line) -> int:

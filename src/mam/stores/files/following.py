@@ -7,7 +7,7 @@ import time
 
 from mam.stores.files.mark import IN_WORK
 from mam.stores.files.mark import NAME as MARK
-from mam.stores.watch import BELL, UNKNOWN, Watch, closed, records_changed
+from mam.stores.watch import BELL, UNKNOWN, Watch, records_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,12 @@ _ACT_SECONDS = 0.02
 
 def open_watch(directory: str, home: str) -> Watch:
     os.makedirs(home, mode=0o700, exist_ok=True)
-    return Watch(directory, records_changed(), (home, closed(MARK)))
+    mark = os.path.join(home, MARK)
+    try:
+        os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
+    except OSError:
+        return Watch(directory, records_changed())  # something else has its name; records still change
+    return Watch(directory, records_changed(), first=mark)
 
 
 def await_news(

@@ -7,18 +7,21 @@ the store (records, index, event logs) follows from here and is caught up by the
 from __future__ import annotations
 
 import os
+from io import BytesIO
 
 from mam.errors import StoreDamaged, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.beside import sync_directory
 from mam.stores.files.frames import frame, unframe
-from mam.stores.files.mark import IN_WORK, Mark, read_mark, write_mark
+from mam.stores.files.mark import IN_WORK, Mark, MarkFile
 from mam.writing import close_quietly, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
+
+    from mam.stores.files.tail import Tail
 
 ACTIVE = "journal.log"
 SEGMENT_LIMIT = 16 * 1024 * 1024
@@ -46,6 +49,8 @@ class Journal:
 
     def __init__(self, directory: str, new_id: str) -> None:
         self._directory = directory
+        self._mark = MarkFile(directory)
+        self._followed: Tail | None = None
         self._descriptor = -1
         self._descriptor = self._open(new_id)
 
@@ -86,22 +91,30 @@ class Journal:
 
     def mark(self, place: Place, directory_ns: int) -> None:
         """For those who follow; `directory_ns` is how the act has left the directory, once it is carried out."""
-        write_mark(self._directory, Mark(first=place.first, offset=place.offset, directory_ns=directory_ns))
+        self._mark.write(Mark.of({"first": place.first, "offset": place.offset, "directory_ns": directory_ns}))
 
     def marked(self) -> Mark | None:
         """The end as those see it who do not hold the lock; None when only the lock can tell."""
-        mark = read_mark(self._directory)
-        try:
-            is_whole = mark is not None and mark.offset == os.stat(self._path(ACTIVE)).st_size
-        except OSError:
-            return None
-        return mark if mark is not None and is_whole and mark.first == self.first else None
+        mark = self._tail_followed().mark()
+        return mark if mark is not None and mark.first == self.first else None
+
+    def _tail_followed(self) -> Tail:
+        if self._followed is None:
+            from mam.stores.files.tail import Tail  # only for those who follow
+
+            self._followed = Tail(self._directory, ACTIVE)
+        return self._followed
 
     def read(
         self, place: Place, end: Place, damaged: Callable[[StoreDamaged], None]
     ) -> Iterator[tuple[list[dict[str, Any]], Place]]:
         """Whole frames between two places, each with the place behind it. `damaged` is told of any that is not
         whole, and either raises what it is given or lets the reading go on behind it."""
+        is_near = place.first == end.first
+        news = self._tail_followed().read(end.first, place.offset, end.offset) if is_near else None
+        if news is not None:
+            yield from self._frames(BytesIO(news), place.first, ACTIVE, place.offset, None, damaged)
+            return
         segments = [(self.first, ACTIVE)] if place.first == end.first == self.first else self.segments()
         for first, name in segments:
             if first < place.first:
@@ -178,17 +191,24 @@ class Journal:
     ) -> Iterator[tuple[list[dict[str, Any]], Place]]:
         with self._segment(first, name) as file:
             file.seek(begin)
-            offset = begin
-            while stop is None or offset < stop:
-                line = file.readline()
-                if not line:
-                    return
-                payload = unframe(line)
-                if payload is None:
-                    damaged(StoreDamaged(file=self._path(name), offset=offset, problem="a frame is not whole"))
-                offset += len(line)
-                if isinstance(payload, list):
-                    yield payload, Place(first=first, offset=offset)
+            yield from self._frames(file, first, name, begin, stop, damaged)
+
+    def _frames(
+        self,
+        file: BinaryIO,
+        first: int,
+        name: str,
+        offset: int,
+        stop: int | None,
+        damaged: Callable[[StoreDamaged], None],
+    ) -> Iterator[tuple[list[dict[str, Any]], Place]]:
+        while (stop is None or offset < stop) and (line := file.readline()):
+            payload = unframe(line)
+            if payload is None:
+                damaged(StoreDamaged(file=self._path(name), offset=offset, problem="a frame is not whole"))
+            offset += len(line)
+            if isinstance(payload, list):
+                yield payload, Place(first=first, offset=offset)
 
     def _segment(self, first: int, name: str) -> BinaryIO:
         """The segment that begins so. Another process may have closed it since its name was read."""

@@ -12,14 +12,13 @@ import os
 from zlib import crc32
 
 from mam.frozen import Frozen
+from mam.stores.files.kept_open import KeptOpen
 
 NAME = "journal.end"
 IN_WORK = -1
 """In the place of the directory's time: an act is committed and not yet carried out, or somebody else was there."""
 
-_SIZE = 96
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+SIZE = 96
 
 
 class Mark(Frozen):
@@ -34,33 +33,27 @@ class Mark(Frozen):
         return self.directory_ns in (IN_WORK, modified_ns)
 
 
-def write_mark(directory: str, mark: Mark) -> None:
-    """What cannot be written is left out: without a mark the lock is asked."""
-    text = b"%d %d %d" % (mark.first, mark.offset, mark.directory_ns)
-    line = b"%s %08x" % (text, crc32(text))
-    try:
-        descriptor = os.open(os.path.join(directory, NAME), _WRITE, 0o600)
-    except OSError:
-        return
-    try:
-        os.pwrite(descriptor, line.ljust(_SIZE - 1) + b"\n", 0)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
+class MarkFile:
+    """For those who write it. It stays open: all that is done between a commit and its followers delays the news."""
 
+    def __init__(self, directory: str) -> None:
+        self._file = KeptOpen(os.path.join(directory, NAME), os.O_WRONLY | os.O_CREAT)
 
-def read_mark(directory: str) -> Mark | None:
-    try:
-        descriptor = os.open(os.path.join(directory, NAME), _READ)
+    def write(self, mark: Mark) -> None:
+        """What cannot be written is left out: without a mark the lock is asked."""
+        text = b"%d %d %d" % (mark.first, mark.offset, mark.directory_ns)
+        line = b"%s %08x" % (text, crc32(text))
         try:
-            line = os.read(descriptor, _SIZE)
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return None
+            descriptor, _size = self._file.opened()
+            os.pwrite(descriptor.number, line.ljust(SIZE - 1) + b"\n", 0)
+        except OSError:
+            pass
+
+
+def parse_mark(line: bytes) -> Mark | None:
+    """None for anything that is not whole."""
     text, _, checksum = line.rstrip().rpartition(b" ")
-    if len(line) != _SIZE or checksum != b"%08x" % crc32(text):
+    if len(line) != SIZE or checksum != b"%08x" % crc32(text):
         return None
     first, offset, directory_ns = map(int, text.split())
-    return Mark(first=first, offset=offset, directory_ns=directory_ns)
+    return Mark.of({"first": first, "offset": offset, "directory_ns": directory_ns})
