@@ -6,10 +6,7 @@ import os
 
 from mam.config import Config, load_config
 from mam.errors import MamError, StoreUnavailable
-from mam.jobs.rules import is_job_id
-from mam.reading import read_regular
-from mam.stores.files.book import INDEX
-from mam.stores.files.journal import ACTIVE
+from mam.stores.files.place import is_files_store
 from mam.workspace import FILES, POSTGRES, SQLITE_KIND, locate, open_store
 
 TYPE_CHECKING = False
@@ -17,8 +14,6 @@ if TYPE_CHECKING:
     from mam.doctor.survey import Survey
     from mam.stores.port import Store
     from mam.workspace import Located
-
-RECORDS_TRIED, RECORD_LIMIT = 20, 1 << 20
 
 
 class Patient:
@@ -64,7 +59,7 @@ class Patient:
         it would be an attack."""
         if self._is_store is None:
             path = self.located.path if self.located is not None and self.located.kind == FILES else ""
-            self._is_store = os.path.isdir(path) and looks_like_store(path)
+            self._is_store = is_files_store(path)
         return self._is_store
 
     @property
@@ -109,25 +104,3 @@ class Patient:
         if self._store is not None:
             self._store.close()
             self._store = None
-
-
-def looks_like_store(path: str) -> bool:
-    """A journal of mam's, or records that say who they are, as the old scripts left them."""
-    if os.path.isfile(os.path.join(path, ".store", ACTIVE)) or os.path.isfile(os.path.join(path, ".store", INDEX)):
-        return True
-    try:
-        names = [name for name in os.listdir(path) if name.endswith(".json") and is_job_id(name[:-5])]
-    except OSError:
-        return False
-    return any(_is_record(os.path.join(path, name)) for name in names[:RECORDS_TRIED])
-
-
-def _is_record(path: str) -> bool:
-    import json
-
-    try:
-        _, content = read_regular(path, RECORD_LIMIT, os.O_NOFOLLOW)
-        found = json.loads(content)
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and found.get("job_id") == os.path.basename(path)[:-5] and "prompt" in found

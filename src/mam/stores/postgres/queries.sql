@@ -6,7 +6,9 @@
 SELECT journal_id FROM store
 
 -- name: version
-SELECT version FROM store
+-- And whether the journal's last transaction is one that this server has not reached yet, as after loading a dump.
+SELECT version, (SELECT xact >= pg_snapshot_xmax(pg_current_snapshot()) FROM journal ORDER BY xact DESC, number DESC LIMIT 1)
+FROM store
 
 -- name: now
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
