@@ -21,8 +21,9 @@ def other(mam: Mam, request: pytest.FixtureRequest) -> Path:
 
 @pytest.mark.parametrize(
     "line",
-    ["list", "get abc", "pick -s x", "status abc", "stats", "watch", "wait abc", "complete abc", "fail abc", "prune",
-     "cancel abc", "retry abc", "explain abc", "pause --agent x", "worker -s x --drain"],
+    ["list", "get abc", "pick -s x", "status abc", "stats", "watch", "wait abc", "complete abc",
+     "fail abc --reason x", "prune", "cancel abc", "retry abc", "explain abc", "pause --agent x",
+     "worker -s x --drain"],
 )  # fmt: skip
 def test_it_is_left_alone(mam: Mam, other: Path, line: str) -> None:
     before = sorted(other.iterdir())

@@ -73,7 +73,7 @@ def test_a_source_that_is_not_there(mam: Mam) -> None:
 
 
 def test_records_of_scripts_that_are_being_written(tmp_path: Path) -> None:
-    """By scripts that know nothing of mam's journal: whatever they wrote before the end is there, and nothing by half."""
+    """By scripts that know nothing of mam's journal: what they wrote before the end is there, nothing by half."""
     tree = tmp_path / "old"
     tree.mkdir(mode=0o700)
 

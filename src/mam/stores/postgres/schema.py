@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SCHEMAS = (
     "schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql", "schema_0005.sql", "schema_0006.sql",
-    "schema_0007.sql",
+    "schema_0007.sql", "schema_0009.sql",
 )  # fmt: skip
 """In order; the store's version is how many of them it has."""
 
@@ -76,8 +76,8 @@ def check_version_of_filling(server: Server, rows: list[Any]) -> None:
 
 
 def _renumbered(connection: psycopg.Connection[Any]) -> bool:
-    """The journal is read in the order of transactions. Those of another server may be far ahead of this one's: they all
-    become the oldest, in the order of their own numbers. Whoever followed the journal sees that it is another one."""
+    """The journal is read in the order of transactions. Those of another server may be far ahead of this one's: they
+    all become the oldest, in the order of their own numbers. Whoever followed the journal sees that it is another."""
     (found,) = connection.execute(text(STATEMENTS["version"].text)).fetchall()
     if found[1]:
         connection.execute("LOCK TABLE journal IN SHARE ROW EXCLUSIVE MODE")
