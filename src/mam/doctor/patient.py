@@ -11,6 +11,8 @@ from mam.workspace import FILES, POSTGRES, SQLITE_KIND, locate, open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.doctor.survey import Survey
     from mam.stores.port import Store
     from mam.workspace import Located
@@ -20,7 +22,11 @@ class Patient:
     """Nothing here raises but `store`, which says why there is none. What was wrong with one way to look at it must not
     keep the other checks from looking."""
 
-    def __init__(self, flag_store: str | None, flag_registry_dir: str | None) -> None:
+    def __init__(
+        self, flag_store: str | None, flag_registry_dir: str | None, saw: Callable[[str], None] = lambda _what: None
+    ) -> None:
+        self.saw = saw
+        """Hears of each record and each entry that is read: there may be a million of them."""
         self.last_entry: int | None = None
         """Where the journal of a files store ended before it was opened, which takes over what others did to it."""
         self.bad_settings: MamError | None = None
@@ -97,7 +103,7 @@ class Patient:
         if self._survey is None and store is not None:
             from mam.doctor.survey import survey
 
-            self._survey = survey(store)
+            self._survey = survey(store, self.saw)
         return self._survey
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ def look(patient: Patient) -> Iterator[Finding]:
 
 
 def _mend(problem: str, address: str) -> str | None:
-    if "`mam init`" in problem:
+    if "`mam init" in problem:
         return f"mam init --store {address}"
     if "can be written by" in problem:
         return f"chmod go-w {address}"
