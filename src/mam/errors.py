@@ -99,7 +99,7 @@ class StoreUnavailable(MamError):
 
 
 class StoreMissing(MamError):
-    """No store at {store}; `mam init` makes one, and so does the first `mam register`."""
+    """No store at {store}; `mam init --store {store}` makes one, and so does the first `mam register`."""
 
     exit_code = 9
 

@@ -122,25 +122,35 @@ def open_store(located: Located, config: Config) -> Store:
         from mam.stores.postgres.store import PostgresStore
 
         return PostgresStore(located.address)
+    from mam.stores.files.place import is_files_store
     from mam.stores.files.store import FilesStore
 
-    return FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
+    store = FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
+    if located.exists is False and not is_files_store(located.path):
+        raise StoreMissing(store=located.address)  # a directory that was named by mistake stays as it is
+    return store
 
 
-def catch_up_log(located: Located, config: Config) -> None:
+def catch_up_log(located: Located, config: Config, copied: Callable[[int], None] = lambda _count: None) -> None:
     """The audit log gets what an earlier command could not write into it."""
     from mam.audit.mirror import AuditLog
 
-    AuditLog(located.logs_dir).catch_up(open_store(located, config))
+    AuditLog(located.logs_dir).catch_up(open_store(located, config), copied)
 
 
 def make_store(located: Located) -> bool:
     """Whether there was something to make, or to bring up to date."""
     made = _made(located)
-    parent = os.path.dirname(located.path)
-    if made and located.kind != POSTGRES and os.path.basename(parent) == ".mam":
-        ignore_in_git(parent)  # a `.mam` that mam made stays out of the project's history
+    if made:
+        keep_out_of_git(located)
     return made
+
+
+def keep_out_of_git(located: Located) -> None:
+    """A `.mam` that mam made stays out of the project's history."""
+    parent = os.path.dirname(located.path)
+    if located.kind != POSTGRES and os.path.basename(parent) == ".mam":
+        ignore_in_git(parent)
 
 
 def schema_of(located: Located) -> str:
@@ -171,9 +181,12 @@ def _made(located: Located) -> bool:
         return create_postgres_store(located.address)
     if located.exists:
         return False
-    from mam.stores.files.store import create_files_store
+    from mam.stores.files.place import is_files_store
+    from mam.stores.files.store import FilesStore, create_files_store
 
-    return create_files_store(located.path)
+    made = create_files_store(located.path) or not is_files_store(located.path)
+    FilesStore(located.path).end()  # lays the journal, by which the directory is known for a store
+    return made
 
 
 def need_for(located: Located) -> None:
@@ -217,7 +230,9 @@ def _directory(text: str, by: str) -> Located:
         raise BadInput(why=f"{by} names no directory")
     path = os.path.join(_here(), os.path.expanduser(text)) if not text.startswith("/") else text
     path = os.path.normpath(path)
-    return Located(kind=FILES, address=path, why=f"named by {by}", exists=os.path.isdir(path))
+    from mam.stores.files.place import is_files_store
+
+    return Located(kind=FILES, address=path, why=f"named by {by}", exists=is_files_store(path))
 
 
 def _here() -> str:

@@ -151,6 +151,8 @@ class Reader:
         real = [one for line in shown for one in _ID.findall(line)]
         for example, one in zip(examples, real, strict=False):
             self._ids.setdefault(example, one)
+        # A beginning of an id may have been shown before the whole of it.
+        self._ids = dict(sorted(self._ids.items(), key=lambda pair: -len(pair[0])))
 
     def _real(self, command: str) -> str:
         for example, real in self._ids.items():

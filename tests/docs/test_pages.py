@@ -13,7 +13,10 @@ from tests.docs.pages import ROOT, Reader, blocks
 from tests.postgres.server import PrivateServer
 
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")],
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *(page for folder in ("docs", "examples") for page in (ROOT / folder).rglob("*.md")),
+    ],
     key=lambda page: str(page.relative_to(ROOT)),
 )
 DATABASE = "postgresql://me@db.example.org/work"
@@ -23,6 +26,7 @@ PROGRAMS = {
     "my-agent": "cat >/dev/null; echo my answer",
 }
 RUN_ELSEWHERE = {
+    "examples/mosquitto/README.md": "tests/bus/test_example.py",
     "docs/inbox.md": "tests/docs/test_inbox.py",
     "docs/old-commands.md": "tests/scripts/test_quick_reference.py",
     "docs/protocol.md": "tests/docs/test_pages.py",
@@ -80,6 +84,9 @@ def test_no_example_is_left_out(page: Path) -> None:
             assert block.text.startswith("$ ")
         if block.kind == "sh":
             assert page.name == "how-to.md" or _named(page) in RUN_ELSEWHERE
+    consoles = "".join(block.text for block in blocks(page) if block.kind == "console")
+    for line in page.read_text(encoding="utf-8").splitlines():
+        assert not line.startswith("$ ") or line in consoles, f"what looks like a command is run: {line}"
 
 
 def test_what_is_not_run_is_only_make() -> None:

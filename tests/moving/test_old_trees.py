@@ -95,6 +95,7 @@ def test_sessions_of_the_other_directory(tree: Path, tmp_path: Path) -> None:
     moved = copy_agents(str(tree / "live_agents"), str(tmp_path / "to"))
     assert (moved.jobs, moved.left_behind) == (2, [])
     assert fingerprint(tree) == before
+    assert [path.name for path in tmp_path.iterdir() if path != tree] == ["to"], "what it was filled in is gone"
     old = {look.agent_id: look.record for look in FilesDirectory(str(tree)).looks()}
     new = {look.agent_id: look.record for look in FilesDirectory(str(tmp_path / "to")).looks()}
     assert new == old

@@ -20,7 +20,7 @@ class PrivateServer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._data = folder / "data"
-        self._programs = _programs()
+        self._programs = programs()
         folder.mkdir(mode=0o755, exist_ok=True)
         if os.geteuid() == 0:
             shutil.chown(folder, _unprivileged())
@@ -70,7 +70,7 @@ def _unprivileged() -> str:
     return next(name for name in UNPRIVILEGED if name in known)
 
 
-def _programs() -> Path:
+def programs() -> Path:
     """Debian's, else those of the PyPI package that carries a server; without either, the tests fail."""
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if debian:

@@ -36,8 +36,8 @@ class AuditLog:
         """Copy what the store's journal has and this log lacks, up to a bound that no act should feel."""
         self._best_effort(lambda: self._copy_some(store), store)
 
-    def catch_up(self, store: Store) -> None:
-        """Copy all of it, for those who are about to read."""
+    def catch_up(self, store: Store, copied: Callable[[int], None] = lambda _count: None) -> None:
+        """Copy all of it, for those who are about to read. `copied` hears of so many entries more, now and then."""
 
         def do() -> None:
             began_anew = False
@@ -45,6 +45,7 @@ class AuditLog:
                 if batch.replaced and began_anew:
                     raise RuntimeError("the journal does not say the same twice")
                 began_anew = began_anew or batch.replaced
+                copied(len(batch.steps))
 
         self._best_effort(do, store)
 

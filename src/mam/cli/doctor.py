@@ -13,6 +13,7 @@ In a pipe: check, state, what, why and command, separated by tabs.
 from __future__ import annotations
 
 import sys
+from time import monotonic
 
 from mam.cli.output import person_reads, put, put_json, say
 from mam.doctor.examination import Result, examine
@@ -21,10 +22,12 @@ from mam.doctor.patient import Patient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from mam.cli.parser import Options, Parser
+
+EACH, SHOWN_SECONDS = 100, 0.2
 
 
 def add_arguments(parser: Parser) -> None:
@@ -32,9 +35,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    patient = Patient(options.store, options.registry_dir)
+    look = Looking()
+    patient = Patient(options.store, options.registry_dir, look.saw)
     try:
-        results = examine(patient, fix=options.fix)
+        results = look.stepping_aside(examine(patient, fix=options.fix))
         found = list(results) if options.json else _told(results, _shower())
     finally:
         patient.close()
@@ -45,6 +49,32 @@ def run(options: Options) -> int:
         mendable = any(result.finding.fix is not None for result in found)
         say(f"{broken} {'things are' if broken > 1 else 'thing is'} wrong{'; --fix mends some of it' * mendable}")
     return 1 if broken else 0
+
+
+class Looking:
+    """A line on a terminal that says how far a long look has come, and is gone when there is something to say."""
+
+    def __init__(self) -> None:
+        self._shows = sys.stderr is not None and sys.stderr.isatty()
+        self._counts: dict[str, int] = {}
+        self._shown_at = monotonic()
+        self._is_shown = False
+
+    def saw(self, what: str) -> None:
+        count = self._counts[what] = self._counts.get(what, 0) + 1
+        if self._shows and count % EACH == 0 and monotonic() - self._shown_at >= SHOWN_SECONDS:
+            self._shown_at, self._is_shown = monotonic(), True
+            sys.stderr.write(f"\r\x1b[K{count:,} {what} looked at …")
+            sys.stderr.flush()
+
+    def stepping_aside(self, results: Iterable[Result]) -> Iterator[Result]:
+        for result in results:
+            self._counts.clear()
+            if self._is_shown:
+                self._is_shown = False
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+            yield result
 
 
 def _told(results: Iterable[Result], show: Callable[[Result], None]) -> list[Result]:

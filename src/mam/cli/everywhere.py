@@ -99,6 +99,7 @@ def _table(place: Place, options: Options, most: int | None, *, first: bool) -> 
     from rich.console import Console
     from rich.text import Text
 
+    from mam.cli.list import how_many_more
     from mam.cli.table import put_jobs
     from mam.cli.text import one_line
 
@@ -113,9 +114,9 @@ def _table(place: Place, options: Options, most: int | None, *, first: bool) -> 
     shown = list(islice(jobs, most))
     if shown:
         put_jobs(shown, store.clock.now(), store.pauses())
-        more = sum(1 for _ in jobs)
+        more = how_many_more(jobs)
         if more:
-            console.print(Text(f"… and {more:,} more", style="dim"))
+            console.print(Text(more, style="dim"))
     else:
         console.print(Text("  no job matches", style="dim"))
 

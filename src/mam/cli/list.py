@@ -1,8 +1,8 @@
 """Show the jobs, newest first.
 
 In a pipe: id, status, agent, label, created_at and the prompt's first line, separated by tabs. When --limit leaves
-jobs out, the last line, on stderr, says how many; --json has them all, whatever --limit says. With --everywhere the
-store comes first: in a column, or with --json around its jobs.
+jobs out, the last line, on stderr, says how many, up to a thousand; --json has them all, whatever --limit says. With
+--everywhere the store comes first: in a column, or with --json around its jobs.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 ROWS_SHOWN = 50
+COUNTED = 1_000
+"""Of those that are not shown: nobody waits for the count of a million."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -93,6 +95,14 @@ def _lines(jobs: Iterator[Job], most: int | None) -> None:
 
 
 def _say_more(jobs: Iterator[Job]) -> None:
-    more = sum(1 for _ in jobs)
+    more = how_many_more(jobs)
     if more:
-        say(f"… and {more} more; --limit 0 shows all")
+        say(f"{more}; --limit 0 shows all")
+
+
+def how_many_more(jobs: Iterator[Job]) -> str:
+    """Nothing when there are none."""
+    more = sum(1 for _ in islice(jobs, COUNTED + 1))
+    if not more:
+        return ""
+    return f"… and {more} more" if more <= COUNTED else f"… and more than {COUNTED:,} more"

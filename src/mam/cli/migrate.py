@@ -45,7 +45,7 @@ def _jobs(options: Options, origin: Located, target: Located) -> Moved:
     from mam.moving.destination import begin_filling
     from mam.moving.migration import copy
     from mam.moving.source import open_source
-    from mam.workspace import open_store
+    from mam.workspace import catch_up_log, keep_out_of_git, open_store
 
     config = load_config()
     source = open_source(origin, lambda located: open_store(located, config))
@@ -55,6 +55,9 @@ def _jobs(options: Options, origin: Located, target: Located) -> Moved:
     with counting("copied", len(source.ids())) as advance:
         moved = copy(source, destination.store, advance)
     destination.finish()
+    keep_out_of_git(target)
+    with counting("told to the audit log", moved.jobs) as advance:
+        catch_up_log(target, config, advance)  # else the first act there would seem to be behind
     return moved
 
 

@@ -14,15 +14,13 @@ median and p95 of waiting, of running, tokens, cost; separated by tabs.
 from __future__ import annotations
 
 from mam.cli.options import registry_of
-from mam.cli.output import person_reads, put, put_json, say
+from mam.cli.output import person_reads, put, put_json
 from mam.clock import parse_time
 from mam.errors import BadInput
 from mam.times import since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mam.cli.parser import Options, Parser
     from mam.stats.figures import Figures
 
@@ -40,12 +38,14 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     kinds = _kinds(options.by)
     registry = registry_of(options)
+    from mam.cli.progress import counting
     from mam.stats import figures
     from mam.stats.cache import StatsCache
 
     now = registry.store.clock.now().wall_ms
     begin = parse_time(since(options.since, now)) // 1000
-    with StatsCache(registry.store, _progress()) as cache:
+    # The first call may take a while; later ones read only what is new.
+    with counting("entries of the journal read") as told, StatsCache(registry.store, told) as cache:
         database = cache.database
         total = figures.total(database, begin)
         groups = {kind: figures.grouped(database, begin, kind) for kind in kinds}
@@ -92,19 +92,3 @@ def _put(kind: str, one: Figures) -> None:
         one.run_median, one.run_p95, one.tokens, one.cost,
     )  # fmt: skip
     put(kind, one.name, *("" if number is None else f"{number:g}" for number in numbers))
-
-
-def _progress() -> Callable[[int], None]:
-    """The first call may take a while, and a person wants to know that."""
-    import sys
-
-    if sys.stderr is None or not sys.stderr.isatty():
-        return lambda _count: None
-    said: list[int] = []
-
-    def told(count: int) -> None:
-        if not said:
-            say("reading the journal for the first time; later calls read only what is new")
-        said.append(count)
-
-    return told

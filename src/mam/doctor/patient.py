@@ -6,26 +6,27 @@ import os
 
 from mam.config import Config, load_config
 from mam.errors import MamError, StoreUnavailable
-from mam.jobs.rules import is_job_id
-from mam.reading import read_regular
-from mam.stores.files.book import INDEX
-from mam.stores.files.journal import ACTIVE
+from mam.stores.files.place import is_files_store
 from mam.workspace import FILES, POSTGRES, SQLITE_KIND, locate, open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.doctor.survey import Survey
     from mam.stores.port import Store
     from mam.workspace import Located
-
-RECORDS_TRIED, RECORD_LIMIT = 20, 1 << 20
 
 
 class Patient:
     """Nothing here raises but `store`, which says why there is none. What was wrong with one way to look at it must not
     keep the other checks from looking."""
 
-    def __init__(self, flag_store: str | None, flag_registry_dir: str | None) -> None:
+    def __init__(
+        self, flag_store: str | None, flag_registry_dir: str | None, saw: Callable[[str], None] = lambda _what: None
+    ) -> None:
+        self.saw = saw
+        """Hears of each record and each entry that is read: there may be a million of them."""
         self.last_entry: int | None = None
         """Where the journal of a files store ended before it was opened, which takes over what others did to it."""
         self.bad_settings: MamError | None = None
@@ -64,7 +65,7 @@ class Patient:
         it would be an attack."""
         if self._is_store is None:
             path = self.located.path if self.located is not None and self.located.kind == FILES else ""
-            self._is_store = os.path.isdir(path) and looks_like_store(path)
+            self._is_store = is_files_store(path)
         return self._is_store
 
     @property
@@ -102,32 +103,10 @@ class Patient:
         if self._survey is None and store is not None:
             from mam.doctor.survey import survey
 
-            self._survey = survey(store)
+            self._survey = survey(store, self.saw)
         return self._survey
 
     def close(self) -> None:
         if self._store is not None:
             self._store.close()
             self._store = None
-
-
-def looks_like_store(path: str) -> bool:
-    """A journal of mam's, or records that say who they are, as the old scripts left them."""
-    if os.path.isfile(os.path.join(path, ".store", ACTIVE)) or os.path.isfile(os.path.join(path, ".store", INDEX)):
-        return True
-    try:
-        names = [name for name in os.listdir(path) if name.endswith(".json") and is_job_id(name[:-5])]
-    except OSError:
-        return False
-    return any(_is_record(os.path.join(path, name)) for name in names[:RECORDS_TRIED])
-
-
-def _is_record(path: str) -> bool:
-    import json
-
-    try:
-        _, content = read_regular(path, RECORD_LIMIT, os.O_NOFOLLOW)
-        found = json.loads(content)
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and found.get("job_id") == os.path.basename(path)[:-5] and "prompt" in found

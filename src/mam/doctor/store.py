@@ -21,10 +21,8 @@ def look(patient: Patient) -> Iterator[Finding]:
     if located is None:
         yield wrong(str(patient.not_located), "no verb finds its jobs", "mam where")
         return
-    if located.exists is False:
-        yield note(f"there is no store at {located.shown}", "nothing has been registered here", "mam init")
-        return
-    if located.kind == FILES and not patient.is_store:
+    init = f"mam init --store {located.shown}"
+    if located.kind == FILES and os.path.isdir(located.path) and not patient.is_store:
         empty = not os.listdir(located.path)
         what = "is an empty directory" if empty else "has files, and nothing of mam's among them"
         why = (
@@ -32,13 +30,16 @@ def look(patient: Patient) -> Iterator[Finding]:
             if empty
             else "it is left alone; a job registered here would be beside them"
         )
-        yield note(f"{located.shown} {what}", why, "mam init" if empty else "mam where")
+        yield note(f"{located.shown} {what}", why, init if empty else "mam where")
+        return
+    if located.exists is False:
+        yield note(f"there is no store at {located.shown}", "nothing has been registered here", init)
         return
     try:
         store = patient.store
         store.end()
     except StoreMissing as error:
-        yield note(str(error), "nothing has been registered here", f"mam init --store {located.shown}")
+        yield note(str(error), "nothing has been registered here", init)
         return
     except StoreUnavailable as error:
         yield wrong(str(error), "no verb can use it", _mend(str(error), located.shown))
@@ -52,7 +53,7 @@ def look(patient: Patient) -> Iterator[Finding]:
 
 
 def _mend(problem: str, address: str) -> str | None:
-    if "schema" in problem and "up to date" in problem:
+    if "`mam init" in problem:
         return f"mam init --store {address}"
     if "can be written by" in problem:
         return f"chmod go-w {address}"

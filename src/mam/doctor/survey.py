@@ -12,6 +12,8 @@ from mam.stores.port import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.stores.port import Problem, Store
 
 LATE_MS = 60_000
@@ -28,13 +30,14 @@ class Survey(Frozen):
     problems: list[Problem]
 
 
-def survey(store: Store) -> Survey:
+def survey(store: Store, saw: Callable[[str], None]) -> Survey:
     statuses: Counter[str] = Counter()
     open_agents: Counter[str] = Counter()
     latest: int | None = None
     expired: list[str] = []
     late = store.clock.now().wall_ms - LATE_MS
     for job in store.select(Query()):
+        saw("records")
         statuses[job.status] += 1
         latest = max(latest or 0, parse_time(job.updated_at))
         if not job.status.ended:

@@ -9,6 +9,7 @@ from mam.agents.tree import LIVE_AGENTS
 from mam.errors import Refused
 from mam.moving.migration import Moved
 from mam.stores.beside import sync_directory
+from mam.stores.files.lock import LOCK_FILE
 from mam.stores.port import Problem
 
 TYPE_CHECKING = False
@@ -49,7 +50,16 @@ def copy_agents(source: str, target: str) -> Moved:
     os.makedirs(target, mode=0o700, exist_ok=True)
     os.rename(os.path.join(filling, LIVE_AGENTS), os.path.join(target, LIVE_AGENTS))
     sync_directory(target)
+    _remove_emptied(filling)
     return Moved(jobs=len(records), archived=0, left_behind=problems)
+
+
+def _remove_emptied(filling: str) -> None:
+    try:
+        os.unlink(os.path.join(filling, LOCK_FILE))
+        os.rmdir(filling)
+    except OSError:
+        pass  # somebody has put something there, or removed it
 
 
 def put_all(records: list[AgentRecord], directory: Directory) -> None:

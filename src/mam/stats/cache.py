@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from itertools import islice
 
 from mam.audit.cursor import BEGINNING, Position, mark_of, position_behind
 from mam.config_file import cache_directory
@@ -28,7 +29,7 @@ class StatsCache:
     """`with StatsCache(store) as cache:` up to date when it is opened."""
 
     def __init__(self, store: Store, told: Callable[[int], None] = lambda _count: None) -> None:
-        """`told` hears how many entries were read, now and then: the first time there may be many."""
+        """`told` hears of so many entries more, now and then: the first time there may be many."""
         self._store = store
         self._told = told
         self.database = self._opened()
@@ -63,23 +64,29 @@ class StatsCache:
             return _prepared(":memory:")
 
     def _catch_up(self) -> None:
+        """A page at a time: whoever is cut off goes on from there, and others get their turn."""
+        while (read := self._read_page()) == PAGE:
+            self._told(read)
+
+    def _read_page(self) -> int:
+        """How many entries it was."""
         self.database.execute("BEGIN IMMEDIATE")
         at = self._position()
         entries = self._behind(at)
         if entries is None:
             self.database.execute("DELETE FROM job")
             at, entries = BEGINNING, self._store.entries(None)
-        last, place, before = None, at.place, None
-        for read, entry in enumerate(entries, start=1):
+        last, place, before, read = None, at.place, None, 0
+        for entry in islice(entries, PAGE):
+            read += 1
             last, before, place = entry, place, entry.cursor
             for told in told_by(entry, self._store):
                 self._keep(told)
-            if read % PAGE == 0:
-                self._told(read)
         if last is not None:
             at = position_behind(last, before)
             self.database.execute("INSERT OR REPLACE INTO read VALUES (1, ?)", (json.dumps(at.as_dict()),))
         self.database.execute("COMMIT")
+        return read
 
     def _position(self) -> Position:
         row = self.database.execute("SELECT position FROM read").fetchone()

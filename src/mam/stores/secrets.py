@@ -1,12 +1,34 @@
-"""What may not stand in a record: tokens and passwords, in a file of their own (0600)."""
+"""What may not stand in a record: tokens and passwords, in a file of their own (0600).
+
+Each line is a JSON object, from jobs to their secrets, and adds to those before it: one more costs one line, however
+many there are. A process reads only what has been added since it last looked.
+"""
 
 from __future__ import annotations
 
-from mam.stores.beside import read_whole, replace_whole
+import json
+import os
+
+from mam.stores.beside import replace_bytes, sync_directory
+from mam.writing import to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+class _Read:
+    """What is known of one file: its lines up to `offset`, as it was at `modified_ns`."""
+
+    def __init__(self, inode: int) -> None:
+        self.inode = inode
+        self.offset = 0
+        self.modified_ns = 0
+        self.known: dict[str, dict[str, Any]] = {}
+        self.sound = True
+
+
+_read: dict[str, _Read] = {}
 
 
 class Secrets:
@@ -17,13 +39,69 @@ class Secrets:
 
     def keep(self, job_id: str, secrets: dict[str, Any]) -> None:
         """Durable before the record that carried them is rewritten without."""
-        everything = self._all()
-        replace_whole(self._path, {**everything, job_id: {**everything.get(job_id, {}), **secrets}})
+        known, sound = self._all()
+        if not sound:
+            # What nobody can read is put aside, so that what comes now is not lost with it.
+            os.replace(self._path, f"{self._path}.damaged")
+            replace_bytes(self._path, to_bytes(known) + b"\n")
+        new = not os.path.lexists(self._path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._path, flags, 0o600)
+        try:
+            _append(descriptor, to_bytes({job_id: secrets}))
+        finally:
+            os.close(descriptor)
+        if new:
+            sync_directory(os.path.dirname(self._path))
 
     def of(self, job_id: str) -> dict[str, Any]:
-        found = self._all().get(job_id)
-        return found if isinstance(found, dict) else {}
+        return dict(self._all()[0].get(job_id, {}))
 
-    def _all(self) -> dict[str, Any]:
-        found = read_whole(self._path)
-        return found if isinstance(found, dict) else {}
+    def _all(self) -> tuple[dict[str, dict[str, Any]], bool]:
+        """All that can be read, and whether that is all there is."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {}, True
+        try:
+            return _up_to_date(self._path, descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    size = os.fstat(descriptor).st_size
+    ended = size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
+    try:
+        write_all(descriptor, (b"" if ended else b"\n") + line + b"\n")
+        os.fsync(descriptor)
+    except BaseException:
+        os.ftruncate(descriptor, size)  # what is not sure to last must not be taken for kept
+        raise
+
+
+def _up_to_date(path: str, descriptor: int) -> tuple[dict[str, dict[str, Any]], bool]:
+    about = os.fstat(descriptor)
+    found = _read.get(path)
+    same = found is not None and found.inode == about.st_ino and about.st_size >= found.offset
+    if found is None or not same or (about.st_size == found.offset and about.st_mtime_ns != found.modified_ns):
+        found = _read[path] = _Read(about.st_ino)
+    text = os.pread(descriptor, about.st_size - found.offset, found.offset)
+    whole, _, rest = text.rpartition(b"\n")
+    for line in whole.split(b"\n") if whole else ():
+        found.sound = _add(found.known, line) and found.sound
+    found.offset += len(text) - len(rest)
+    found.modified_ns = about.st_mtime_ns
+    if not rest:
+        return found.known, found.sound
+    known = dict(found.known)  # the end of an older file, or of a writer that is not done: read again next time
+    return known, _add(known, rest) and found.sound
+
+
+def _add(known: dict[str, dict[str, Any]], line: bytes) -> bool:
+    try:
+        added = json.loads(line)
+        known.update({job_id: {**known.get(job_id, {}), **secrets} for job_id, secrets in added.items()})
+    except (ValueError, AttributeError, TypeError):
+        return False
+    return True

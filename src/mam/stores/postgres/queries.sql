@@ -6,7 +6,9 @@
 SELECT journal_id FROM store
 
 -- name: version
-SELECT version FROM store
+-- And whether the journal's last transaction is one that this server has not reached yet, as after loading a dump.
+SELECT version, (SELECT xact >= pg_snapshot_xmax(pg_current_snapshot()) FROM journal ORDER BY xact DESC, number DESC LIMIT 1)
+FROM store
 
 -- name: now
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
@@ -275,6 +277,35 @@ WHERE number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
   AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
 ORDER BY number DESC LIMIT %(limit)s
 
+-- name: select failed
+-- The same of those that failed or were called off, which may be few among a million.
+SELECT record, prompt, job_id, number FROM job
+WHERE status IN ('error', 'cancelled') AND number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
+  AND (%(since)s::text IS NULL OR created_at >= %(since)s)
+  AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
+ORDER BY number DESC LIMIT %(limit)s
+
+-- name: select numbered
+SELECT record, prompt, job_id, number FROM job
+WHERE number IN (SELECT json_array_elements_text(%(numbers)s::json)::bigint)
+  AND (%(label)s::text IS NULL OR label = %(label)s) AND (%(since)s::text IS NULL OR created_at >= %(since)s)
+  AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
+ORDER BY number DESC
+
+-- name: open numbers
+-- Of the jobs that have not ended, by the indexes of those who claim and sweep; that there are more than a limit is all
+-- that is wanted to know of many.
+(SELECT number FROM job WHERE status = 'pending' AND blocked = 0 LIMIT %(limit)s)
+UNION
+(SELECT number FROM job WHERE exclusive IS NOT NULL AND status = 'pending' LIMIT %(limit)s)
+UNION
+(SELECT number FROM job WHERE due_ms IS NOT NULL LIMIT %(limit)s)
+UNION
+(SELECT number FROM dependency LIMIT %(limit)s)
+UNION
+(SELECT number FROM job WHERE blocked = 2 LIMIT %(limit)s)
+ORDER BY number DESC LIMIT %(limit)s
+
 -- name: ahead
 -- Those that a key holds back count too, and are in another index.
 SELECT (SELECT count(*) FROM job
@@ -499,7 +530,7 @@ SELECT coalesce((SELECT root FROM job WHERE job_id = %(job_id)s), (SELECT root F
 UPDATE job SET blocked = 2 WHERE record = %(record)s AND blocked < 2 RETURNING job_id
 
 -- name: those set aside
-SELECT record, prompt, job_id, status, label, exclusive FROM job WHERE blocked = %(blocked)s ORDER BY number
+SELECT record, prompt, job_id, status, label, exclusive FROM job WHERE blocked = 2 ORDER BY number
 
 -- name: take back
 UPDATE job SET blocked = 0 WHERE job_id = %(job_id)s AND blocked = 2

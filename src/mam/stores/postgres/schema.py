@@ -7,6 +7,7 @@ import os
 import psycopg
 
 from mam.errors import StoreUnavailable
+from mam.stores.postgres.acting import STATEMENTS
 from mam.stores.postgres.connection import SCHEMA, Server, text
 
 TYPE_CHECKING = False
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 SCHEMAS = (
     "schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql", "schema_0005.sql", "schema_0006.sql",
-    "schema_0007.sql",
+    "schema_0007.sql", "schema_0009.sql",
 )  # fmt: skip
 """In order; the store's version is how many of them it has."""
 
@@ -32,8 +33,9 @@ def create_schema(server: Server, journal_id: str, *, filling: bool = False) -> 
                 check_not_newer(server, abs(version))
                 if version < 0 and not filling:
                     raise unfinished(server)
+                renumbered = version != 0 and _renumbered(connection)
                 if abs(version) == len(SCHEMAS):
-                    return False
+                    return renumbered
                 if version == 0:
                     connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
                 for name in SCHEMAS[version:]:
@@ -59,6 +61,9 @@ def check_version(server: Server, rows: list[Any]) -> None:
     if version < 0:
         raise unfinished(server)
     check_version_of_filling(server, rows)
+    if rows[0][1]:
+        problem = "was loaded from a dump of another server, and new entries would go unseen; `mam init` makes it good"
+        raise StoreUnavailable(store=server.address, problem=problem)
 
 
 def check_version_of_filling(server: Server, rows: list[Any]) -> None:
@@ -68,6 +73,16 @@ def check_version_of_filling(server: Server, rows: list[Any]) -> None:
         raise StoreUnavailable(
             store=server.address, problem=f"has schema {version} of {len(SCHEMAS)}; `mam init` brings it up to date"
         )
+
+
+def _renumbered(connection: psycopg.Connection[Any]) -> bool:
+    """The journal is read in the order of transactions. Those of another server may be far ahead of this one's: they
+    all become the oldest, in the order of their own numbers. Whoever followed the journal sees that it is another."""
+    (found,) = connection.execute(text(STATEMENTS["version"].text)).fetchall()
+    if found[1]:
+        connection.execute("LOCK TABLE journal IN SHARE ROW EXCLUSIVE MODE")
+        connection.execute("UPDATE journal SET xact = '3' WHERE xact > '3'")  # the first that any server gives out
+    return bool(found[1])
 
 
 def _number(server: Server, rows: list[Any]) -> int:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from mam.errors import BadRecord
 from mam.stores.port import Problem
-from mam.stores.sql.gate import UNREADABLE, Gate
+from mam.stores.sql.gate import Gate
 from mam.stores.sql.rows import Row, job_of
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ class SqlDamage(ABC):
         return rows
 
     def _listed(self, found: Iterable[Any]) -> Iterator[Job]:
-        for record, prompt, job_id in found:
+        for record, prompt, job_id, _number in found:
             try:
                 job = job_of(record, prompt, self.address)
             except BadRecord as bad:
@@ -81,7 +81,7 @@ class SqlDamage(ABC):
 
     def problems(self) -> list[Problem]:
         found = dict(self._spoilt)
-        for record, prompt, job_id, status, label, exclusive in self._rows("those set aside", blocked=UNREADABLE):
+        for record, prompt, job_id, status, label, exclusive in self._rows("those set aside"):
             try:
                 check_same(Row(record, prompt, None, self.address), status, label, self.address)
                 job_of(record, prompt, self.address)

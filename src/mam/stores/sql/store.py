@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from abc import abstractmethod
 
 from mam.errors import AlreadyRegistered, UnknownJob
@@ -196,13 +195,10 @@ class SqlStore(SqlArchive, SqlDamage):
         return [row[0] for row in self._rows("children", parent=job_id)]
 
     def select(self, query: Query) -> Iterator[Job]:
-        below = sys.maxsize
-        statuses = list(Status) if query.statuses is None else sorted(query.statuses)
-        asked = {"label": query.label, "since": query.since, "statuses": json.dumps(statuses), "limit": PAGE}
+        from mam.stores.sql.selection import Selection
+
         self._spoilt = {}
-        while rows := self._rows("select", below=below, **asked):
-            below = rows[-1][3]
-            yield from self._listed(row[:3] for row in rows)
+        return self._listed(Selection(self._rows, query).rows())
 
     def ahead_of(self, job: Job) -> int:
         return int(self._value("ahead", label=job.agent_session, priority=job.priority, number=job.number))

@@ -154,6 +154,34 @@ WHERE number < :below AND (:label IS NULL OR label = :label) AND (:since IS NULL
   AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
+-- name: select failed
+-- The same of those that failed or were called off, which may be few among a million.
+SELECT record, prompt, job_id, number FROM job INDEXED BY job_failed JOIN prompt USING (job_id)
+WHERE status IN ('error', 'cancelled') AND number < :below AND (:label IS NULL OR label = :label)
+  AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: select numbered
+SELECT record, prompt, job_id, number FROM job JOIN prompt USING (job_id)
+WHERE number IN (SELECT value FROM json_each(:numbers)) AND (:label IS NULL OR label = :label)
+  AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC
+
+-- name: open numbers
+-- Of the jobs that have not ended, by the indexes of those who claim and sweep; that there are more than a limit is all
+-- that is wanted to know of many.
+SELECT number FROM (SELECT number FROM job INDEXED BY job_claim WHERE status = 'pending' AND blocked = 0 LIMIT :limit)
+UNION
+SELECT number FROM (SELECT number FROM job INDEXED BY job_by_exclusive
+                    WHERE exclusive IS NOT NULL AND status = 'pending' LIMIT :limit)
+UNION
+SELECT number FROM (SELECT number FROM job INDEXED BY job_due WHERE due_ms IS NOT NULL LIMIT :limit)
+UNION
+SELECT number FROM (SELECT number FROM dependency LIMIT :limit)
+UNION
+SELECT number FROM (SELECT number FROM job INDEXED BY job_set_aside WHERE blocked = 2 LIMIT :limit)
+ORDER BY number DESC LIMIT :limit
+
 -- name: ahead
 -- Those that a key holds back count too, and are in another index.
 SELECT (SELECT count(*) FROM job INDEXED BY job_claim
@@ -249,8 +277,8 @@ SELECT :number
 UPDATE job SET blocked = 2 WHERE record = :record AND blocked < 2 RETURNING job_id
 
 -- name: those set aside
-SELECT record, prompt, job_id, status, label, exclusive FROM job JOIN prompt USING (job_id)
-WHERE blocked = :blocked ORDER BY number
+SELECT record, prompt, job_id, status, label, exclusive FROM job INDEXED BY job_set_aside JOIN prompt USING (job_id)
+WHERE blocked = 2 ORDER BY number
 
 -- name: take back
 UPDATE job SET blocked = 0 WHERE job_id = :job_id AND blocked = 2
