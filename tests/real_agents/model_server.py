@@ -4,6 +4,7 @@ A prompt may contain lines `model: …`, one step each, done in order; what the 
 
   model: write PATH TEXT      the agent's own tool for writing files (a shell command where it has none)
   model: run COMMAND          the agent's own shell
+  model: beg COMMAND          the same, with a request to be let out of the sandbox where the agent has one
   model: read PATH            the agent's own tool for reading; steps in what it reads take the place of these
   model: ask QUESTION         the agent's tool for questions to its user
   model: say TEXT             the last answer; without it that is "Done."
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_STEP = re.compile(r"\bmodel: (write|run|read|ask|say|refuse|hang)\b[ \t]*(.*)")
+_STEP = re.compile(r"\bmodel: (write|run|beg|read|ask|say|refuse|hang)\b[ \t]*(.*)")
 _HANDED = re.compile(r"\bRead (\S+) and do what it says\.")
 """The line by which a live session is handed a job: as good as `model: read`."""
 _DIALECTS: dict[str, tuple[str, Dialect]] = {
@@ -42,6 +43,7 @@ _DIALECTS: dict[str, tuple[str, Dialect]] = {
     "/responses": ("openai", Responses()),
     "/chat/completions": ("openai", Completions()),
 }
+_QUESTIONS = ("AskUserQuestion", "question", "request_user_input")
 _SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell")
 
 
@@ -177,7 +179,10 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
             ("write", {"filePath": path, "content": text + "\n"}),
         ],
         "read": [("Read", {"file_path": path}), ("read", {"filePath": path})],
-        "ask": [(tool, {"questions": [_question(words)]}) for tool in ("AskUserQuestion", "question")],
+        "ask": [(tool, {"questions": [_question(words)]}) for tool in _QUESTIONS],
+        "beg": [
+            ("exec_command", {"cmd": words, "sandbox_permissions": "require_escalated", "justification": "Please"})
+        ],
     }
     for tool, arguments in own.get(verb, ()):
         if tool in tools:
@@ -190,7 +195,7 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
 
 def _question(words: str) -> Json:
     options = [{"label": "Yes", "description": "Do it"}, {"label": "No", "description": "Leave it"}]
-    return {"question": words, "header": "Choice", "options": options, "multiSelect": False}
+    return {"id": "choice", "question": words, "header": "Choice", "options": options, "multiSelect": False}
 
 
 def _shell(command: str, tools: list[str], number: int) -> Call:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.agents.sessions import Sessions, await_that
 from tests.cli.command import Mam
-from tests.real_agents.homes import environment
+from tests.real_agents.homes import MODELS, environment
 
 if TYPE_CHECKING:
     import subprocess
@@ -25,11 +25,12 @@ LONGEST = 240.0
 
 
 class Live(Sessions):
-    """Both agents in one world; the tmux server hands its environment on to them."""
+    """All three in one world; the tmux server hands its environment on to them."""
 
     def __init__(self, mam: Mam, folder: Path, url: str) -> None:
         super().__init__(mam, folder)
-        mam.env |= environment("claude-code", mam.home, url) | environment("codex", mam.home, url)
+        for agent in MODELS:
+            mam.env |= environment(agent, mam.home, url)
         mam.env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), mam.env["PATH"]])
         self._trust(mam.home / ".claude" / ".claude.json")
         mam("init")
@@ -45,6 +46,9 @@ class Live(Sessions):
     def codex(self, *words: str) -> None:
         trusted = f'projects={{"{self.mam.here}"={{trust_level="trusted"}}}}'
         self._started("codex", "codex", "codex", "-c", trusted, *words)
+
+    def opencode(self, *words: str) -> None:
+        self._started("opencode", "opencode", "opencode", *words)
 
     def _started(self, name: str, tool: str, *command: str) -> None:
         assert self.mam("agents", "start", name, "--agent", tool, "--", *command).code == 0
