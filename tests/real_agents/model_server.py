@@ -11,6 +11,8 @@ A prompt may contain lines `model: …`, one step each, done in order; what the 
   model: refuse TEXT          the model declines
   model: hang                 no answer until `release`, or until the agent goes away
 
+`{job}` in them is the job that the prompt is about.
+
 Requests without such steps, or without tools, are errands of the agent's own (a title, a summary): they are answered
 with one word. `trouble` makes every other request fail in a way that the agent's vendor would.
 """
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _STEP = re.compile(r"\bmodel: (write|run|beg|read|ask|say|refuse|hang)\b[ \t]*(.*)")
+_JOB = re.compile(r"\bThis is job (\w+),")
 _HANDED = re.compile(r"\bRead (\S+) and do what it says\.")
 """The line by which a live session is handed a job: as good as `model: read`."""
 _DIALECTS: dict[str, tuple[str, Dialect]] = {
@@ -164,7 +167,8 @@ def steps_of(request: Request) -> tuple[list[tuple[str, str]] | None, int]:
     """The steps that count now, and how many of them have been done; None when there are none."""
     for place in range(len(request.heard) - 1, -1, -1):
         text = request.heard[place].text
-        steps = [(found[1], found[2].strip()) for found in _STEP.finditer(text)]
+        job = _JOB.search(text)
+        steps = [(found[1], found[2].strip().replace("{job}", job[1] if job else "")) for found in _STEP.finditer(text)]
         steps = steps or [("read", found[1]) for found in _HANDED.finditer(text)]
         if steps:
             return steps, sum(heard.is_result for heard in request.heard[place + 1 :])
