@@ -26,7 +26,7 @@ import shlex
 import socket
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
@@ -46,7 +46,8 @@ _DIALECTS: dict[str, tuple[str, Dialect]] = {
     "/responses": ("openai", Responses()),
     "/chat/completions": ("openai", Completions()),
 }
-_QUESTIONS = ("AskUserQuestion", "question", "request_user_input")
+_QUESTIONS = {"Bash": "AskUserQuestion", "bash": "question", "exec_command": "request_user_input"}
+"""Each agent's own, by its shell."""
 _SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell")
 
 
@@ -102,6 +103,8 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.trouble: Trouble | Callable[[], Trouble | None] | None = None
+        self.insists = False
+        """Whether it asks by a tool also where none is offered, as models do that remember one."""
         self.seen: list[Request] = []
         self.paths: list[str] = []
         """Every path that anybody asked for, errands too."""
@@ -159,6 +162,9 @@ class ModelServer:
             return Say("Done at last.")
         if verb in ("say", "refuse"):
             return Say(words, refused=verb == "refuse")
+        if verb == "ask" and self.insists:
+            asking = (tool for shell, tool in _QUESTIONS.items() if shell in request.tools)
+            request = replace(request, tools=[*request.tools, *asking])
         # Also across turns of one conversation no two calls have the same number.
         return call(verb, words, request.tools, sum(heard.is_result for heard in request.heard) + 1)
 
@@ -183,7 +189,7 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
             ("write", {"filePath": path, "content": text + "\n"}),
         ],
         "read": [("Read", {"file_path": path}), ("read", {"filePath": path})],
-        "ask": [(tool, {"questions": [_question(words)]}) for tool in _QUESTIONS],
+        "ask": [(tool, {"questions": [_question(words)]}) for tool in _QUESTIONS.values()],
         "beg": [
             ("exec_command", {"cmd": words, "sandbox_permissions": "require_escalated", "justification": "Please"})
         ],

@@ -72,7 +72,7 @@ def test_a_usage_limit_pauses_the_agent_and_after_the_reset_all_is_done(
     live.start_agent(name)
     first, second = (live.register(name, f"write {word} done", f"say {word}.", artifact=word) for word in ("a", "b"))
     resets_at = model.limit(130 if name == "opencode" else 30)  # it waits out a short one by itself, the others do not
-    worker = live.worker(name, "--drain")
+    worker = live.worker(name)
     await_that(lambda: live.job(first)["status"] == "waiting", LONGEST)
 
     job = live.job(first)
@@ -84,6 +84,8 @@ def test_a_usage_limit_pauses_the_agent_and_after_the_reset_all_is_done(
     assert pause["agent"] == TOOLS[name]
     own_waits = ("Continuing automatically", "[retrying in")
     await_that(lambda: not any(words in live.shown(name) for words in own_waits))
+    await_that(lambda: all(live.job(job_id)["ended_at"] for job_id in (first, second)), LONGEST)
+    worker.terminate()
     finish(worker)
 
     assert time.time() >= resets_at()
