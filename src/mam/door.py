@@ -35,6 +35,8 @@ PARK_SECONDS = 20.0
 WAIT_LIMIT = 1000
 """Jobs in one such request; as all have to end, the others can be asked about later."""
 
+_GONE = "the worker that opened this socket is gone, and with it probably its claim"
+_KEPT_AWAY = "a sandbox keeps this command away from the worker; the last message of your turn reaches it all the same"
 _TAKEN = "publish, heartbeat, complete, fail, register, get, result, logs, status and wait"
 
 
@@ -246,7 +248,10 @@ def _error(answer: dict[str, Any]) -> Answered:
 def _connected(address: str) -> _socket.socket:
     """StoreUnavailable when nobody is there, or somebody else is."""
     ends = time.monotonic() + CONNECT_SECONDS
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    except PermissionError:
+        raise StoreUnavailable(store=address, problem=_KEPT_AWAY) from None
     connection.settimeout(ANSWER_SECONDS)
     while True:
         try:
@@ -257,9 +262,9 @@ def _connected(address: str) -> _socket.socket:
                 connection.close()
                 raise StoreUnavailable(store=address, problem="the worker has too many callers") from None
             time.sleep(0.01)
-        except OSError:
+        except OSError as error:
             connection.close()
-            problem = "the worker that opened this socket is gone, and with it probably its claim"
+            problem = _KEPT_AWAY if isinstance(error, PermissionError) else _GONE
             raise StoreUnavailable(store=address, problem=problem) from None
     if peer_uid(connection) != os.geteuid():
         connection.close()

@@ -161,9 +161,9 @@ class Sessions:
         return ProcessId.from_json(json.loads(file.read_bytes()).get("mam", {}).get("companion"))
 
 
-def await_that(condition: Callable[[], bool]) -> None:
+def await_that(condition: Callable[[], bool], longest: float = LONGEST) -> None:
     """What another process does at a time of its own; the limit only guards against hanging."""
-    ends = time.monotonic() + LONGEST
+    ends = time.monotonic() + longest
     while not condition():
         assert time.monotonic() < ends, "it did not happen"
         time.sleep(0.01)

@@ -16,6 +16,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from mam.agents.hook_log import append
+
 STEP = re.compile(r"^agent: (\S+) ?(.*)$", re.MULTILINE)
 
 
@@ -96,6 +98,25 @@ class Agent:
         name, _, fields = words.partition(" ")
         self.hook(name, **json.loads(fields or "{}"))
 
+    def do_ask_at_once(self, _words: str) -> None:
+        """Two hooks that are there in the same moment."""
+        names = ("PreToolUse", "PermissionRequest")
+        lines = [
+            {"at_ms": time.time_ns() // 1_000_000, "hook_event_name": name, "tool_name": "Bash", "turn": self._turn}
+            for name in names
+        ]
+        both = "\n".join(json.dumps(line) for line in lines)
+        append(os.environ["MAM_SESSION_DIR"], os.environ["MAM_GENERATION"], both.encode())
+        sys.stdin.readline()
+
+    def do_refused(self, words: str) -> str:
+        """As Codex at its vendor's refusal: no hook tells of it, but its transcript does."""
+        assert self._transcript is not None
+        payload = {"type": "task_complete", "turn_id": self._turn, "error": {"message": words}}
+        with self._transcript.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"type": "event_msg", "payload": payload}) + "\n")
+        return "no end"
+
     def do_fail(self, words: str) -> str:
         self.hook("StopFailure", error=words)
         return "no end"
@@ -113,7 +134,8 @@ class Agent:
         if name not in self._hooks:
             return
         given = {**self._recorded.get(name, self._recorded["SessionStart"]), "hook_event_name": name}
-        given |= {"session_id": self._session, "cwd": os.getcwd(), "transcript_path": None}
+        given |= {"session_id": self._session, "cwd": os.getcwd()}
+        given["transcript_path"] = None if self._transcript is None else str(self._transcript)
         if self._turn and name not in ("SessionStart", "SessionEnd"):
             given[self._turn_field] = self._turn
         ran = subprocess.run(

@@ -26,9 +26,9 @@ class Stage(Sessions):
         mam("init")
         self._workers: list[subprocess.Popen[bytes]] = []
 
-    def agent(self, name: str = "claude", tool: str = "claude-code", *words: str) -> str:
+    def agent(self, name: str = "claude", tool: str = "claude-code", *words: str, given: tuple[str, ...] = ()) -> str:
         """A session at its prompt; its generation."""
-        started = self.mam("agents", "start", name, "--agent", tool, *words, "--", *self.script(name, tool))
+        started = self.mam("agents", "start", name, "--agent", tool, *words, "--", *self.script(name, tool), *given)
         generation = started.line.split("\t")[1]
         await_that(lambda: "ready" in self.heard(name))
         return generation
@@ -55,8 +55,8 @@ class Stage(Sessions):
     def typed(self, name: str = "claude") -> list[str]:
         return [line[5:] for line in self.heard(name) if line.startswith("line ")]
 
-    def register(self, prompt: str, *words: str, name: str = "claude") -> str:
-        return self.mam("register", prompt, "--agent", "claude-code", "--agent-session", f"tmux:{name}", *words).line
+    def register(self, prompt: str, *words: str, name: str = "claude", tool: str = "claude-code") -> str:
+        return self.mam("register", prompt, "--agent", tool, "--agent-session", f"tmux:{name}", *words).line
 
     def job(self, job_id: str) -> dict[str, Any]:
         job: dict[str, Any] = self.mam("get", job_id, "--json").json

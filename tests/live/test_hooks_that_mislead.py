@@ -158,3 +158,17 @@ def _hook(stage: Stage, root: str, generation: str, given: bytes) -> None:
         [sys.executable, "-m", "mam", "hook", "claude-code"], input=given, env=env, capture_output=True, timeout=60
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
+def test_a_question_that_comes_together_with_another_hook_is_told(stage: Stage) -> None:
+    stage.agent()
+    job_id = stage.register("agent: await {gate}\nagent: ask_at_once".replace("{gate}", str(stage.folder / "gate")))
+    worker = stage.work("--drain")
+    await_that(lambda: stage.job(job_id).get("run") is not None)
+    (stage.folder / "gate").touch()
+
+    await_that(lambda: any(event["event"] == "permission_required" for event in stage.events(job_id)))
+    assert stage.mam("explain", job_id, "--json").json["state"]["state"] == "needs permission"
+    stage.tmux("send-keys", "-t", "=claude:", "Enter")
+    worker.communicate(timeout=60)
+    assert stage.job(job_id)["status"] == "completed"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.command import Mam
 from tests.real_agents.alone import is_alone
+from tests.real_agents.live import Live
 from tests.real_agents.model_server import ModelServer
 
 if TYPE_CHECKING:
@@ -22,3 +26,14 @@ def pytest_sessionstart() -> None:
 def model() -> Iterator[ModelServer]:
     with ModelServer() as server:
         yield server
+
+
+@pytest.fixture
+def live(tmp_path: Path, model: ModelServer) -> Iterator[Live]:
+    here, home = tmp_path / "project", tmp_path / "home"
+    here.mkdir()
+    home.mkdir()
+    with TemporaryDirectory(prefix="mam-r-") as folder:
+        live = Live(Mam(here, home), Path(folder), model.url)
+        yield live
+        live.close()

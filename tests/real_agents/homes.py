@@ -99,7 +99,9 @@ def _opencode(home: Path, model_url: str) -> dict[str, str]:
     }  # fmt: skip
     config.write_text(json.dumps(settings), "utf-8")
     off = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
-    return {"OPENCODE_CONFIG": str(config), **{f"OPENCODE_DISABLE_{name}": "1" for name in off}}
+    # With a plugin it first installs a package, and tries for a minute where there is no network.
+    once = {"npm_config_fetch_retries": "0"}
+    return {"OPENCODE_CONFIG": str(config), **once, **{f"OPENCODE_DISABLE_{name}": "1" for name in off}}
 
 
 _OWN: dict[str, Callable[[Path, str], dict[str, str]]] = {

@@ -4,11 +4,14 @@ A prompt may contain lines `model: …`, one step each, done in order; what the 
 
   model: write PATH TEXT      the agent's own tool for writing files (a shell command where it has none)
   model: run COMMAND          the agent's own shell
+  model: beg COMMAND          the same, with a request to be let out of the sandbox where the agent has one
   model: read PATH            the agent's own tool for reading; steps in what it reads take the place of these
   model: ask QUESTION         the agent's tool for questions to its user
   model: say TEXT             the last answer; without it that is "Done."
   model: refuse TEXT          the model declines
   model: hang                 no answer until `release`, or until the agent goes away
+
+`{job}` in them is the job that the prompt is about.
 
 Requests without such steps, or without tools, are errands of the agent's own (a title, a summary): they are answered
 with one word. `trouble` makes every other request fail in a way that the agent's vendor would.
@@ -23,7 +26,7 @@ import shlex
 import socket
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,7 +37,8 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_STEP = re.compile(r"\bmodel: (write|run|read|ask|say|refuse|hang)\b[ \t]*(.*)")
+_STEP = re.compile(r"\bmodel: (write|run|beg|read|ask|say|refuse|hang)\b[ \t]*(.*)")
+_JOB = re.compile(r"\bThis is job (\w+),")
 _HANDED = re.compile(r"\bRead (\S+) and do what it says\.")
 """The line by which a live session is handed a job: as good as `model: read`."""
 _DIALECTS: dict[str, tuple[str, Dialect]] = {
@@ -42,6 +46,8 @@ _DIALECTS: dict[str, tuple[str, Dialect]] = {
     "/responses": ("openai", Responses()),
     "/chat/completions": ("openai", Completions()),
 }
+_QUESTIONS = {"Bash": "AskUserQuestion", "bash": "question", "exec_command": "request_user_input"}
+"""Each agent's own, by its shell."""
 _SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell")
 
 
@@ -97,6 +103,8 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.trouble: Trouble | Callable[[], Trouble | None] | None = None
+        self.insists = False
+        """Whether it asks by a tool also where none is offered, as models do that remember one."""
         self.seen: list[Request] = []
         self.paths: list[str] = []
         """Every path that anybody asked for, errands too."""
@@ -154,6 +162,9 @@ class ModelServer:
             return Say("Done at last.")
         if verb in ("say", "refuse"):
             return Say(words, refused=verb == "refuse")
+        if verb == "ask" and self.insists:
+            asking = (tool for shell, tool in _QUESTIONS.items() if shell in request.tools)
+            request = replace(request, tools=[*request.tools, *asking])
         # Also across turns of one conversation no two calls have the same number.
         return call(verb, words, request.tools, sum(heard.is_result for heard in request.heard) + 1)
 
@@ -162,7 +173,8 @@ def steps_of(request: Request) -> tuple[list[tuple[str, str]] | None, int]:
     """The steps that count now, and how many of them have been done; None when there are none."""
     for place in range(len(request.heard) - 1, -1, -1):
         text = request.heard[place].text
-        steps = [(found[1], found[2].strip()) for found in _STEP.finditer(text)]
+        job = _JOB.search(text)
+        steps = [(found[1], found[2].strip().replace("{job}", job[1] if job else "")) for found in _STEP.finditer(text)]
         steps = steps or [("read", found[1]) for found in _HANDED.finditer(text)]
         if steps:
             return steps, sum(heard.is_result for heard in request.heard[place + 1 :])
@@ -177,7 +189,10 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
             ("write", {"filePath": path, "content": text + "\n"}),
         ],
         "read": [("Read", {"file_path": path}), ("read", {"filePath": path})],
-        "ask": [(tool, {"questions": [_question(words)]}) for tool in ("AskUserQuestion", "question")],
+        "ask": [(tool, {"questions": [_question(words)]}) for tool in _QUESTIONS.values()],
+        "beg": [
+            ("exec_command", {"cmd": words, "sandbox_permissions": "require_escalated", "justification": "Please"})
+        ],
     }
     for tool, arguments in own.get(verb, ()):
         if tool in tools:
@@ -190,7 +205,7 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
 
 def _question(words: str) -> Json:
     options = [{"label": "Yes", "description": "Do it"}, {"label": "No", "description": "Leave it"}]
-    return {"question": words, "header": "Choice", "options": options, "multiSelect": False}
+    return {"id": "choice", "question": words, "header": "Choice", "options": options, "multiSelect": False}
 
 
 def _shell(command: str, tools: list[str], number: int) -> Call:

@@ -31,6 +31,10 @@ class Office:
         env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
         self.mam.env = {**env, **({} if store is None else {"MAM_STORE": store})}
 
+    def shell_finds_mam(self) -> None:
+        """Also a login shell, which sets its own PATH."""
+        (self.mam.home / ".profile").write_text(f"PATH={os.path.dirname(sys.executable)}:$PATH\n", "utf-8")
+
     def job(self, prompt: str, *words: str) -> str:
         return self.mam("register", prompt, "--agent", self.agent, *words).line
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,8 +37,7 @@ def test_a_job_whose_artifact_the_agents_own_tool_wrote_is_completed(office: Off
     about = job["run"]["agent"]
     assert about["session"]
     assert about["tokens"] == {"input": 200, "cached": 22, "output": 44}
-    if office.agent != "codex":  # which tells no cost
-        assert about["cost_usd"] > 0
+    assert about["cost_usd"] is None if office.agent == "codex" else about["cost_usd"] > 0  # which tells none
     assert about["permissions"] == "edit"
     assert about["passed"]
 
@@ -177,13 +177,54 @@ def test_an_agent_that_cannot_do_it_says_so_in_its_last_message(office: Office) 
     assert (job["status"], job["reason"]) == ("error", "there is no such course")
 
 
+DOOR_RULE = 'prefix_rule(pattern=["mam", ["publish", "heartbeat", "complete", "fail"]], decision="allow")'
+"""What a user of Codex may allow, word for word as the manual says."""
+
+
 def test_an_agent_reports_through_its_door(office: Office) -> None:
-    """Codex cannot: its sandbox has no sockets, and its brief says so."""
-    if office.agent == "codex":
-        assert "do not call it" in office.mam("brief", office.job("x")).out
-        return
+    if office.agent == "codex":  # whose sandbox has no sockets, but for what its user allows
+        office.shell_finds_mam()
+        rules = office.mam.home / ".codex" / "rules"
+        rules.mkdir()
+        (rules / "mam.rules").write_text(DOOR_RULE, "utf-8")
 
     job = office.done('model: run mam complete --result "said by the agent"\nmodel: say Done.')
 
     assert job["status"] == "completed", job["reason"]
     assert job["result"] == "said by the agent"
+    assert "sandbox" not in office.mam("output", job["job_id"]).out
+
+
+def test_in_codex_sandbox_the_last_message_counts_and_mam_says_why(tmp_path: Path, model: ModelServer) -> None:
+    """Its brief says so, and so does mam to an agent that tries."""
+    office = Office("codex", tmp_path, model)
+    office.shell_finds_mam()
+    with TemporaryDirectory(dir="/var/tmp") as elsewhere:  # where the sandbox lets nobody write
+        office.mam.env["MAM_STORE"] = f"{elsewhere}/jobs"
+        other = office.job("x")
+        assert "do not call it" in office.mam("brief", other).out
+        office.mam("cancel", other)
+
+        job = office.done("model: run mam complete --result tried || true\nmodel: say Done.")
+
+        assert "a sandbox keeps this command away from the worker" in office.mam("output", job["job_id"]).out
+    assert (job["status"], job["result"]) == ("completed", "Done."), job["reason"]
+
+
+def test_a_question_that_nobody_can_answer_is_not_completed(office: Office) -> None:
+    """The tool is not offered; this model calls it all the same, and then stops."""
+    office.model.insists = True
+
+    job = office.done("model: ask Which colour?\nmodel: say I need to know the colour.")
+
+    assert job["status"] == "error"
+    assert job["reason"].startswith("unanswered: "), job["reason"]
+    assert office.agent == "opencode" or "Which colour?" in job["reason"]
+
+
+def test_an_agent_that_asked_and_decided_itself_is_judged_by_its_work(office: Office) -> None:
+    office.model.insists = True
+
+    job = office.done("model: ask Which colour?\nmodel: write notes.txt red", "--artifact", "notes.txt")
+
+    assert (job["status"], job["checked"]) == ("completed", True), job["reason"]

@@ -53,6 +53,7 @@ STATES: dict[str, tuple[list[dict[str, Any]], str | None]] = {
     "it was cleared": ([prompt("a"), hook("SessionEnd", reason="clear"),
                         {"hook_event_name": "SessionStart", "source": "clear"}], "done"),
     "compacted in the middle": ([prompt("a"), {"hook_event_name": "SessionStart", "source": "compact"}], "working"),
+    "its transcript told the end": ([prompt("a"), hook("StopFailure", error="overloaded", by="protocol")], "done"),
     "nonsense": ([{"hook_event_name": 7}, {"x": 1}, prompt("a")], "working"),
 }  # fmt: skip
 

@@ -8,7 +8,8 @@ import pytest
 
 from mam.work.adapters.port import ARTIFACTS, EXIT, SAID
 from mam.work.messages import LEFT_BEHIND, Ended, Failed, Lost
-from mam.work.outcome import RESULT_LIMIT, failure, result_of, run_facts, was_cut
+from mam.work.outcome import RESULT_LIMIT, failure, heard_failure, result_of, run_facts, was_cut
+from mam.work.reports.report import Report
 from mam.work.watching import CUT_OFF, LINGERED, SILENT, STOPPING, TIMED_OUT
 
 ENDED = Ended(
@@ -130,3 +131,18 @@ class TestResult:
         assert result_of(ENDED.replace(stdout_tail=" \n"), None) is None
         assert result_of(None, None) is None
         assert result_of(Failed(reason="no"), {"status": "completed", "result": 3}) is None
+
+
+def test_an_agent_that_only_asked_is_not_done_unless_something_else_says_so() -> None:
+    """What it said, or what was found, counts more than a question."""
+    report = Report()
+    report.is_over = True
+    report.ask("Which colour?")
+
+    def judged(said: dict[str, str] | None, *, is_checked: bool) -> str | None:
+        ending = heard_failure(report, ENDED, said, login="", is_resumed=False, is_checked=is_checked)
+        return None if ending is None else ending.reason
+
+    assert str(judged(None, is_checked=False)).endswith("put it into the prompt: Which colour?")
+    assert judged({"status": "completed"}, is_checked=False) is None
+    assert judged(None, is_checked=True) is None

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mam.work.reports.claude_code import ClaudeCodeReader
-from mam.work.reports.codex import CodexReader, denied_in
+from mam.work.reports.codex import CodexReader, look_through
 from mam.work.reports.lines import Lines
 from mam.work.reports.opencode import OpenCodeReader
-from mam.work.reports.report import BILLING, DECLINED, FAILED, LIMIT, LOGIN, OVERLOAD
+from mam.work.reports.report import BILLING, DECLINED, FAILED, LIMIT, LOGIN, OVERLOAD, Report
 from mam.work.reports.troubles import kind_of, reset_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.work.reports.report import Reader, Report
+    from mam.work.reports.report import Reader
 
 KEPT = Path(__file__).parent / "transcripts"
 READERS: dict[str, Callable[[], Reader]] = {
@@ -66,7 +66,7 @@ def test_a_turn_that_went_well(agent: str) -> None:
     assert report.last_words == "I wrote it."
     assert report.session
     assert report.tokens == {"input": 200, "cached": 22, "output": 44}
-    assert (report.cost_usd is None) == (agent == "codex")
+    assert (report.to_json()["cost_usd"] is None) == (agent == "codex")  # which tells none: unknown, not zero
     assert report.strange == 0
 
 
@@ -230,10 +230,58 @@ def test_a_command_that_the_sandbox_stopped_is_found_in_the_sessions_file() -> N
     stopped = "Process exited with code 1\nOutput:\n/bin/bash: line 1: a.txt: Read-only file system\n"
     grep = "Process exited with code 0\nOutput:\nnotes.md: Read-only file system\n"
 
-    assert denied_in([line("2026-11-16T04:00:01.000Z", stopped)], "2026-11-16T04:00:00.000Z") == ["a command"]
-    assert denied_in([line("2026-11-16T03:59:59.000Z", stopped)], "2026-11-16T04:00:00.000Z") == []
-    assert denied_in([line("2026-11-16T04:00:01.000Z", grep)], "2026-11-16T04:00:00.000Z") == []
-    assert denied_in([b"not json", b"[]", b'{"timestamp":5}'], "2026") == []
+    assert in_session(line("2026-11-16T04:00:01.000Z", stopped)).denied == ["a command"]
+    assert in_session(line("2026-11-16T03:59:59.000Z", stopped)).denied == []
+    assert in_session(line("2026-11-16T04:00:01.000Z", grep)).denied == []
+    assert in_session(b"not json", b"[]", b'{"timestamp":5}').denied == []
+
+
+def in_session(*lines: bytes) -> Report:
+    report = Report()
+    look_through(lines, "2026-11-16T04:00:00.000Z", report)
+    return report
+
+
+# -- questions that nobody can answer ---------------------------------------------------------------------------------
+
+
+def claude_uses(name: str, **given: object) -> bytes:
+    block = {"type": "tool_use", "name": name, "input": given}
+    return json.dumps({"type": "assistant", "message": {"content": [block]}}).encode() + b"\n"
+
+
+def codex_calls(name: str, arguments: str) -> bytes:
+    payload = {"type": "function_call", "name": name, "arguments": arguments}
+    return json.dumps({"timestamp": "2026-11-16T04:00:01.000Z", "payload": payload}).encode()
+
+
+def opencode_uses(tool: str, /, **given: object) -> bytes:
+    state = {"status": "completed", "input": given}
+    return json.dumps({"type": "tool_use", "part": {"tool": tool, "state": state}}).encode() + b"\n"
+
+
+COLOUR = [{"question": "Which colour?"}]
+
+
+def test_a_question_after_which_nothing_was_done_is_remembered() -> None:
+    claude, opencode = ClaudeCodeReader(), OpenCodeReader()
+    claude.feed(claude_uses("Write") + claude_uses("AskUserQuestion", questions=COLOUR))
+    opencode.feed(opencode_uses("write") + opencode_uses("invalid", tool="question", error="unavailable"))
+
+    assert claude.end().asked == "Which colour?"
+    assert opencode.end().asked == "a question"
+    asked = codex_calls("request_user_input", json.dumps({"questions": COLOUR}))
+    assert in_session(codex_calls("exec_command", "{}"), asked).asked == "Which colour?"
+    assert in_session(codex_calls("request_user_input", "[")).asked == "a question"
+
+
+def test_an_agent_that_asked_and_then_went_on_has_decided_itself() -> None:
+    claude, opencode = ClaudeCodeReader(), OpenCodeReader()
+    claude.feed(claude_uses("AskUserQuestion", questions=COLOUR) + claude_uses("Write"))
+    opencode.feed(opencode_uses("question", questions=COLOUR) + opencode_uses("write"))
+
+    assert (claude.end().asked, opencode.end().asked) == (None, None)
+    assert in_session(codex_calls("request_user_input", "{}"), codex_calls("exec_command", "{}")).asked is None
 
 
 # -- words of vendors -------------------------------------------------------------------------------------------------

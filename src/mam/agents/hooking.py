@@ -1,8 +1,8 @@
-"""How an agent is told, on the command line of one session, to call `mam hook`. No file of the user's changes.
+"""How an agent is told, for one session alone, to call `mam hook`. No file of the user's changes.
 
 Claude Code takes settings for one session from a file (`--settings`). Codex takes single settings (`-c`), and runs a
 hook only if it is trusted: that these very hooks are is said in the same way, by their hash, so that no other hook
-comes to be trusted with them.
+comes to be trusted with them. OpenCode has plugins instead, and takes one more from its environment.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import shlex
 import sys
 
 from mam.errors import BadInput
-from mam.stores.beside import replace_whole
+from mam.stores.beside import replace_bytes, replace_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-CLAUDE, CODEX = "claude-code", "codex"
+CLAUDE, CODEX, OPENCODE = "claude-code", "codex", "opencode"
 PROGRAMS = {"claude": CLAUDE, "codex": CODEX}
 """Which agent a program is, when nobody says."""
-HOOKED = (CLAUDE, CODEX)
+HOOKED = (CLAUDE, CODEX, OPENCODE)
 
 BRIEFS = "briefs"
 """Below a session's root: what its agent may read without asking."""
@@ -44,23 +44,30 @@ At the end of a session Codex allows no more."""
 _REPORTS = ("publish", "heartbeat", "complete", "fail")
 """What an agent may do with mam without asking: tell about its own job."""
 _SETTINGS_LIMIT = 1 << 20
+_OPENCODE_SETTINGS = "OPENCODE_CONFIG_CONTENT"
 
 
-def with_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tuple[str, ...]:
-    """The command that is run instead; the same for an agent whose hooks are not known. Writes below the root only."""
+def with_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command that is run instead, and what its environment gets; the same for an agent whose hooks are not known.
+    Writes below the root only."""
     if tool == CLAUDE:
-        return _claude(list(command), root, workdir)
+        return _claude(list(command), root, workdir), {}
     if tool == CODEX:
-        return (command[0], *_codex(), *command[1:])
-    return tuple(command)
+        return (command[0], *_codex(), *command[1:]), {}
+    return tuple(command), _opencode(root) if tool == OPENCODE else {}
+
+
+def mam_words() -> list[str]:
+    """This very mam: an agent's PATH may not have it, or another one."""
+    own = os.path.abspath(sys.argv[0])
+    if os.path.basename(own) == "mam" and os.access(own, os.X_OK):
+        return [own]
+    return [sys.executable, "-P", "-m", "mam"]
 
 
 def mam_command() -> str:
-    """This very mam, for a shell: an agent's PATH may not have it, or another one."""
-    own = os.path.abspath(sys.argv[0])
-    if os.path.basename(own) == "mam" and os.access(own, os.X_OK):
-        return shlex.quote(own)
-    return f"{shlex.quote(sys.executable)} -P -m mam"
+    """The same for a shell."""
+    return shlex.join(mam_words())
 
 
 def _claude(command: list[str], root: str, workdir: str) -> tuple[str, ...]:
@@ -143,6 +150,21 @@ def _codex_hash(label: str, handler: dict[str, Any]) -> str:
         {"event_name": label, "hooks": [handler]}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
     return f"sha256:{hashlib.sha256(identity.encode()).hexdigest()}"
+
+
+def _opencode(root: str) -> dict[str, str]:
+    """What it finds in this variable is added to the user's own settings, lists of plugins too."""
+    from urllib.parse import quote
+
+    if os.environ.get(_OPENCODE_SETTINGS):
+        raise BadInput(why=f"{_OPENCODE_SETTINGS} is set, so mam's plugin cannot be added; unset it, or --no-hooks")
+    with open(os.path.join(os.path.dirname(__file__), "opencode_plugin.js"), encoding="utf-8") as file:
+        plugin = file.read()
+    given = {"command": mam_words(), "briefs": os.path.join(root, BRIEFS), "verbs": _REPORTS}
+    head = "".join(f"const {name} = {json.dumps(value)}\n" for name, value in given.items())
+    path = os.path.join(root, "opencode.js")
+    replace_bytes(path, (head + plugin).encode())
+    return {_OPENCODE_SETTINGS: json.dumps({"plugin": [f"file://{quote(path)}"]})}
 
 
 def _toml(text: str) -> str:

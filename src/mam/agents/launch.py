@@ -101,10 +101,10 @@ def _started(tmux: Tmux, plan: Plan, generation: str, root: str) -> Pane:
     root = make_private(root)
     make_private(os.path.join(root, BRIEFS))
     forget_others(root, generation)
-    command = with_hooks(plan.tool, plan.command, root, plan.workdir) if plan.hooks else plan.command
+    command, added = with_hooks(plan.tool, plan.command, root, plan.workdir) if plan.hooks else (plan.command, {})
     env = {
         "MAM_AGENT_ID": plan.agent_id, "MAM_AGENT_NAME": plan.agent_name, "MAM_GENERATION": generation,
-        SESSION_DIR: root,
+        SESSION_DIR: root, **added,
     }  # fmt: skip
     return tmux.new_session(plan.session, plan.workdir, command, env)
 

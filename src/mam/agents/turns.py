@@ -8,7 +8,7 @@ mam's is known by the mark in its prompt.
 from __future__ import annotations
 
 from mam.frozen import Frozen
-from mam.jobs.state import DONE, HOOK, NEEDS_PERMISSION, UNKNOWN, WORKING, State
+from mam.jobs.state import DONE, HOOK, NEEDS_PERMISSION, PROTOCOL, UNKNOWN, WORKING, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Turn(Frozen):
     """The agent's last message."""
     replaced: bool = False
     """Whether another prompt came before it had ended."""
+    ended_by: str = HOOK
+    """Who told its end: some ends no hook tells, but the agent's own transcript does (protocol)."""
 
     @property
     def ended(self) -> bool:
@@ -103,7 +105,7 @@ class Turns:
             return State(state=DONE, source=HOOK, at_ms=self.idle_ms, why="no prompt yet") if self.idle_ms else None
         if turn.ended:
             why = f"its turn ended with {turn.failure}" if turn.failure else "its turn ended"
-            return State(state=DONE, source=HOOK, at_ms=max(turn.ended_ms, self.idle_ms), why=why)
+            return State(state=DONE, source=turn.ended_by, at_ms=max(turn.ended_ms, self.idle_ms), why=why)
         if turn.heard_ms < since_ms:
             return None
         if turn.asks:
@@ -159,5 +161,6 @@ def _after(turn: Turn, hook: str, line: Json, at_ms: int) -> Turn:
         if line.get("background"):
             return heard.replace(asks="")  # it waits for what it started, and will go on by itself
         failure = (line.get("error") or "unknown") if hook == "StopFailure" else ""
-        return heard.replace(asks="", ended_ms=at_ms, failure=failure, text=line.get("text"))
+        by = PROTOCOL if line.get("by") == PROTOCOL else HOOK
+        return heard.replace(asks="", ended_ms=at_ms, ended_by=by, failure=failure, text=line.get("text"))
     return heard.replace(asks="") if hook in _SIGNS else turn

@@ -1,6 +1,6 @@
 """Tell an agent's own hooks as events of its job. For the agent's settings, not for people.
 
-Reads the JSON that Claude Code or Codex gives to a hook, prints nothing, always exits 0. In a job (MAM_JOB_ID) it is
+Reads the JSON that a coding agent gives to a hook, prints nothing, always exits 0. In a job (MAM_JOB_ID) it is
 told as an event; in a session of `mam agents start` it is noted beside the session, where the worker that serves it
 reads it; elsewhere nothing is done. What the agent was asked, read or wrote is not passed on: only which hook it was,
 and of which tool.

@@ -77,9 +77,18 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
 
 
 def heard_failure(
-    report: Report, last: LastMessage | None, said: Json | None, *, login: str, is_resumed: bool
+    report: Report,
+    last: LastMessage | None,
+    said: Json | None,
+    *,
+    login: str,
+    is_resumed: bool,
+    is_checked: bool = False,
 ) -> Ending | None:
-    """Why a coding agent failed, as its own output tells; None when it does not, and the rest decides."""
+    """Why a coding agent failed, as its own output tells; None when it does not, and the rest decides.
+
+    `is_checked` is whether there is something to look at, which then says whether an agent that asked is done.
+    """
     if not isinstance(last, Ended) or (said or {}).get("status") == ERROR:
         return None
     if report.denied:
@@ -97,6 +106,8 @@ def heard_failure(
         return _failed(f"exit code {last.exit_code}: {report.complaint}", retryable=gone)
     if last.signal is None and not last.exit_code and not report.is_over and not said:
         return _failed("no_final_line: its output ended before its turn did, so nobody knows what was done")
+    if report.asked is not None and not said and not is_checked:
+        return _failed(f"unanswered: it asked, and nobody is there to answer; put it into the prompt: {report.asked}")
     return None
 
 

@@ -59,7 +59,10 @@ class Turn:
 
     def failure(self, last: LastMessage | None, said: Json | None) -> Ending | None:
         is_resumed = "resumed" in self._launch.about
-        return heard_failure(self.report, last, said, login=self._launch.login, is_resumed=is_resumed)
+        is_checked = bool(self._job.expected_artifacts) or self._job.validation is not None
+        return heard_failure(
+            self.report, last, said, login=self._launch.login, is_resumed=is_resumed, is_checked=is_checked
+        )
 
     def is_limited(self, said: Json | None) -> bool:
         """Whether a usage limit alone kept the agent from its end."""

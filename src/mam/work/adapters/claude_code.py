@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from mam.work.adapters.coding import DOOR_VERBS, passed_on, program_of, session_of
-from mam.work.adapters.port import REPORT, Launch
+from mam.work.adapters.coding import DOOR_VERBS, CodingAdapter
 from mam.work.reports.claude_code import ClaudeCodeReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.jobs.record import Job
     from mam.work.adapters.port import Adapter
-    from mam.work.places import Place
 
 PROGRAM, PACKAGE = "claude", "@anthropic-ai/claude-code"
 HELP = (("--help",),)
@@ -23,28 +20,20 @@ _MODES = {"ask": "default", "edit": "acceptEdits", "full": "bypassPermissions"}
 _SPEAKS = ",".join(f"Bash(mam {verb}:*)" for verb in DOOR_VERBS)
 
 
-class ClaudeCodeAdapter:
-    name = "claude-code"
+class ClaudeCodeAdapter(CodingAdapter):
+    name, program, package, login = "claude-code", PROGRAM, PACKAGE, LOGIN
+    reader = ClaudeCodeReader
 
-    def launch(self, job: Job, brief: str, place: Place, _brief_file: str) -> Launch:
+    def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
+        speaks = [] if permissions == "full" else ["--allowedTools", _SPEAKS]
+        return ["--permission-mode", _MODES[permissions], *speaks], {}
+
+    def words(self, rights: list[str], session: str | None) -> list[str]:
         """Nobody can answer a question here, so the tool that asks one is taken away."""
-        rights = ["--permission-mode", _MODES[job.permissions]]
-        if job.permissions != "full":
-            rights += ["--allowedTools", _SPEAKS]
-        session = session_of(job, place)
-        argv = [
-            program_of(self.name, PROGRAM, PACKAGE), "--print", "--output-format", "stream-json", "--verbose", *rights,
-            "--disallowedTools", "AskUserQuestion", *([] if session is None else ["--resume", session]),
+        return [
+            "--print", "--output-format", "stream-json", "--verbose", *rights, "--disallowedTools", "AskUserQuestion",
+            *([] if session is None else ["--resume", session]),
         ]  # fmt: skip
-        return Launch(
-            argv=tuple(argv),
-            env={},
-            stdin=brief.encode(errors="replace"),
-            success=REPORT,
-            reader=ClaudeCodeReader,
-            about=passed_on(job, rights, session),
-            login=LOGIN,
-        )
 
 
 def adapter() -> Adapter:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import glob
 import os
 
-from mam.work.adapters.coding import passed_on, program_of, session_of
-from mam.work.adapters.port import REPORT, Launch
-from mam.work.reports.codex import CodexReader, denied_in
+from mam.work.adapters.coding import CodingAdapter
+from mam.work.reports.codex import CodexReader, look_through
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.jobs.record import Job
     from mam.work.adapters.port import Adapter
-    from mam.work.places import Place
     from mam.work.reports.report import Report
 
 PROGRAM, PACKAGE = "codex", "@openai/codex"
@@ -28,32 +25,9 @@ _LINE_LIMIT = 4 << 20
 _FILE_LIMIT = 256 << 20
 
 
-class CodexAdapter:
-    name = "codex"
-
-    def launch(self, job: Job, brief: str, place: Place, _brief_file: str) -> Launch:
-        """mam chooses the directory, so it need not be a repository. Nobody is there to approve, so nothing is asked:
-        what the sandbox does not allow fails."""
-        rights = ["--sandbox", _SANDBOXES[job.permissions], "--config", 'approval_policy="never"']
-        session = session_of(job, place)
-        argv = [
-            program_of(self.name, PROGRAM, PACKAGE), "exec", "--json", "--color", "never", "--skip-git-repo-check",
-            *rights, *([] if session is None else ["resume", session]), "-",
-        ]  # fmt: skip
-        return Launch(
-            argv=tuple(argv),
-            env={},
-            stdin=brief.encode(errors="replace"),
-            success=REPORT,
-            reader=CodexReader,
-            about=passed_on(job, rights, session),
-            login=LOGIN,
-            look_back=denied_in_session,
-        )
-
-
-def denied_in_session(report: Report, since: str) -> None:
-    """A command that the sandbox stopped is often told on no line, but always in the session's file."""
+def look_at_session(report: Report, since: str) -> None:
+    """A command that the sandbox stopped is often told on no line, but always in the session's file; so is a question
+    that could not be asked."""
     if report.session is None:
         return
     home = os.environ.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
@@ -62,8 +36,7 @@ def denied_in_session(report: Report, since: str) -> None:
     )
     for path in sorted(glob.glob(pattern))[-1:]:
         try:
-            for what in denied_in(_lines(path), since):
-                report.deny(what)
+            look_through(_lines(path), since, report)
         except OSError:
             return
 
@@ -75,6 +48,23 @@ def _lines(path: str) -> Iterator[bytes]:
         while read < _FILE_LIMIT and (line := file.readline(_LINE_LIMIT)):
             read += len(line)
             yield line
+
+
+class CodexAdapter(CodingAdapter):
+    name, program, package, login = "codex", PROGRAM, PACKAGE, LOGIN
+    reader = CodexReader
+    look_back = staticmethod(look_at_session)
+
+    def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
+        """Nobody is there to approve, so nothing is asked: what the sandbox does not allow fails."""
+        return ["--sandbox", _SANDBOXES[permissions], "--config", 'approval_policy="never"'], {}
+
+    def words(self, rights: list[str], session: str | None) -> list[str]:
+        """mam chooses the directory, so it need not be a repository."""
+        return [
+            "exec", "--json", "--color", "never", "--skip-git-repo-check", *rights,
+            *([] if session is None else ["resume", session]), "-",
+        ]  # fmt: skip
 
 
 def adapter() -> Adapter:

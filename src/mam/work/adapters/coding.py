@@ -6,17 +6,52 @@ import os
 
 from mam.errors import AgentNotFound
 from mam.machine.environment import find_program
+from mam.work.adapters.port import REPORT, Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mam.jobs.record import Job, Json
     from mam.work.places import Place
+    from mam.work.reports.report import Reader, Report
 
 DOOR_VERBS = ("publish", "heartbeat", "complete", "fail")
 """What an agent may always run, to report. `register` is none of them: a job for `shell` is a command, and who may run
 no command must not have one run."""
+
+
+class CodingAdapter:
+    """An agent that gets its brief by stdin, and tells by what it prints what became of it."""
+
+    name: str
+    program: str
+    package: str
+    login: str
+    reader: Callable[[], Reader]
+    look_back: Callable[[Report, str], None] | None = None
+
+    def launch(self, job: Job, brief: str, place: Place, _brief_file: str) -> Launch:
+        session = session_of(job, place)
+        rights, env = self.rights(job.permissions)
+        return Launch(
+            argv=(program_of(self.name, self.program, self.package), *self.words(rights, session)),
+            env=env,
+            stdin=brief.encode(errors="replace"),
+            success=REPORT,
+            reader=self.reader,
+            about=passed_on(job, [*rights, *(f"{name}={value}" for name, value in env.items())], session),
+            login=self.login,
+            look_back=self.look_back,
+        )
+
+    def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
+        """How it is told what it may do: on its command line, and in its environment."""
+        raise NotImplementedError
+
+    def words(self, rights: list[str], session: str | None) -> list[str]:
+        """The rest of its command line."""
+        raise NotImplementedError
 
 
 def program_of(agent: str, program: str, package: str) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 
-from mam.work.adapters.coding import DOOR_VERBS, passed_on, program_of, session_of
-from mam.work.adapters.port import REPORT, Launch
+from mam.work.adapters.coding import DOOR_VERBS, CodingAdapter
 from mam.work.reports.opencode import OpenCodeReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.jobs.record import Job, Json
+    from mam.jobs.record import Json
     from mam.work.adapters.port import Adapter
-    from mam.work.places import Place
 
 PROGRAM, PACKAGE = "opencode", "opencode-ai"
 HELP = (("run", "--help"),)
@@ -28,26 +26,17 @@ _RULES: dict[str, Json] = {
 """What would be asked is refused, since nobody is there to answer."""
 
 
-class OpenCodeAdapter:
-    name = "opencode"
+class OpenCodeAdapter(CodingAdapter):
+    name, program, package, login = "opencode", PROGRAM, PACKAGE, LOGIN
+    reader = OpenCodeReader
 
-    def launch(self, job: Job, brief: str, place: Place, _brief_file: str) -> Launch:
+    def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
+        return [], {"OPENCODE_PERMISSION": json.dumps(_RULES[permissions])}
+
+    def words(self, rights: list[str], session: str | None) -> list[str]:
         """Its log is read too: on stdout it says nothing while its vendor does not answer."""
-        rules = json.dumps(_RULES[job.permissions])
-        session = session_of(job, place)
-        argv = [
-            program_of(self.name, PROGRAM, PACKAGE), "run", "--format", "json", "--print-logs", "--log-level", "ERROR",
-            *([] if session is None else ["--session", session]),
-        ]  # fmt: skip
-        return Launch(
-            argv=tuple(argv),
-            env={"OPENCODE_PERMISSION": rules},
-            stdin=brief.encode(errors="replace"),
-            success=REPORT,
-            reader=OpenCodeReader,
-            about=passed_on(job, [f"OPENCODE_PERMISSION={rules}"], session),
-            login=LOGIN,
-        )
+        resumed = [] if session is None else ["--session", session]
+        return ["run", "--format", "json", "--print-logs", "--log-level", "ERROR", *rights, *resumed]
 
 
 def adapter() -> Adapter:

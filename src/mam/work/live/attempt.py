@@ -11,10 +11,10 @@ import os
 import time
 
 from mam.agents.hook_words import event_for
-from mam.agents.hooking import HOOKED
+from mam.agents.hooking import CLAUDE, HOOKED, OPENCODE
 from mam.agents.send import press
 from mam.errors import MamError
-from mam.jobs.state import HOOK, NEEDS_PERMISSION, SCREEN
+from mam.jobs.state import NEEDS_PERMISSION, SCREEN
 from mam.jobs.supervised import Ending
 from mam.work import watching
 from mam.work.adapters.port import EXIT
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.2
 SCREEN_SECONDS = 2.0
+SEEK_SECONDS = 3.0
 SETTLE_SECONDS = 1.0
 """A hook of the user's own may refuse the end of a turn, which then goes on at once."""
 TRY_AGAIN_SECONDS = 5.0
@@ -57,7 +58,7 @@ class LiveAttempt(Attempt):
         self._limits = Limits(crew.registry, self._holding, job)
         self._handing: Handing | None = None
         self._since = time.monotonic()
-        self._looked = 0.0
+        self._looked = self._sought = 0.0
         self._asked = self._asked_on_screen = self._replacement_told = False
 
     def _run(self) -> Callable[[], None]:
@@ -125,18 +126,27 @@ class LiveAttempt(Attempt):
                     return False
             else:
                 settled = 0.0
+            self._look_for_end(turn)
             self._look_at_screen()
         self._hear()
         return False
 
+    def _look_for_end(self, turn: Turn | None) -> None:
+        """Where no hook tells it; one that is on its way comes first."""
+        if turn is None or turn.ended or time.monotonic() - self._sought < SEEK_SECONDS:
+            return
+        self._sought = time.monotonic()
+        if time.time() * 1000 - turn.heard_ms >= SEEK_SECONDS * 1000:
+            self._session.look_for_end(turn)
+
     def _hear(self) -> None:
         assert self._handing is not None
-        for fields, mark in self._session.hear():
-            if mark != self._handing.mark:
+        for fields, turn in self._session.hear():
+            if turn.mark != self._handing.mark:
                 continue
             self.watching.sign()
             told = event_for(self._session.tool, fields)
-            now = (turn := self._own_turn) is not None and bool(turn.asks)
+            now = bool(turn.asks)
             if told is not None and (now != self._asked or (not now and fields["hook_event_name"] in _TOLD)):
                 self._tell(*told)
             self._asked = self.watching.asks = now
@@ -202,8 +212,10 @@ class LiveAttempt(Attempt):
         said = self._insist(self._holding.look).said
         if is_gone and said is None:
             return self._gone(facts)
-        if turn is not None and turn.failure == LIMIT and said is None and self._crew.waits_for_limits:
-            return lambda: self._limited(turn, facts)
+        if turn is not None and turn.failure == LIMIT:
+            self._cancel_own_wait()
+            if said is None and self._crew.waits_for_limits:
+                return lambda: self._limited(turn, facts)
         self._limits.let_others_go()
         ending = self._stopped() or failure(None, said, EXIT, ()) or _failed(turn if said is None else None)
         if ending is None:
@@ -221,7 +233,7 @@ class LiveAttempt(Attempt):
         if is_gone:
             return {"ended_by": "process"}
         if turn is not None and turn.ended:
-            return {"ended_by": HOOK, "name": turn.name}
+            return {"ended_by": turn.ended_by, "name": turn.name}
         return {"ended_by": "protocol" if self.watching.ended_because is None else self.watching.ended_because}
 
     def _last_word(self, ending: Ending) -> None:
@@ -264,10 +276,20 @@ class LiveAttempt(Attempt):
     def _break_off(self) -> None:
         """The agent's own key for it, once. In a dialog it means no."""
         turn = self._own_turn
-        if self._session.tool not in HOOKED or (turn is not None and turn.ended):
-            return
+        if self._session.tool in HOOKED and (turn is None or not turn.ended):
+            self._press_escape()
+
+    def _cancel_own_wait(self) -> None:
+        """Some wait for the reset themselves and then go on. mam does the waiting: the job is not to be done twice."""
+        if self._session.tool in (CLAUDE, OPENCODE):
+            self._press_escape()
+
+    def _press_escape(self) -> None:
         try:
             press(self._session.target(), "Escape")
+            if self._session.tool == OPENCODE:  # which wants to be told twice, and not in one breath
+                time.sleep(LOOK_SECONDS)
+                press(self._session.target(), "Escape")
         except MamError as error:
             self._crew.say(self.job, f"not broken off: {error}")
 

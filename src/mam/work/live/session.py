@@ -13,7 +13,7 @@ import time
 from mam.agents.claiming import note_store
 from mam.agents.control import checked
 from mam.agents.errors import SessionServed
-from mam.agents.hook_log import HookReader
+from mam.agents.hook_log import HookReader, append
 from mam.agents.names import bare_name
 from mam.agents.observing import parsed, process_state, root_of, state_on
 from mam.agents.resolve import by_any, needed
@@ -25,6 +25,8 @@ from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.stores.port import Query
 from mam.work.holding import AWAY
 from mam.work.live.page import ENDED, INTERRUPTED, Page, read_page, write_page
+from mam.work.live.transcripts import end_in_transcript
+from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from mam.agents.control import Target
     from mam.agents.port import Directory
     from mam.agents.record import AgentRecord
+    from mam.agents.turns import Turn
     from mam.jobs.record import Job, Json
     from mam.jobs.state import State
     from mam.registry import Registry
@@ -153,6 +156,8 @@ class LiveSession:
         self.hear()
         state = self.turns.state(page.at_ms if page.turn == INTERRUPTED else 0)
         still = self.still_seconds(target)
+        if not self._screen.strip():
+            return f"{self.name} shows nothing yet"  # some take no key before they have drawn themselves
         if state is None or state.state in (DONE, GONE):
             settles = page.turn == INTERRUPTED and still < SETTLED_SECONDS
             return f"{self.name} was just broken off" if settles else None
@@ -201,14 +206,21 @@ class LiveSession:
         state = process_state(self.record, self._now_ms())
         return state is not None and state.state == GONE
 
-    def hear(self) -> list[tuple[Json, str]]:
-        """The hooks that have come, each with the mark of the turn that it told something about."""
+    def hear(self) -> list[tuple[Json, Turn]]:
+        """The hooks that have come, each with the turn that it told something about, as it was after that hook."""
         heard = []
         for fields in self._fields():
             turn = self.turns.take(fields)
             if turn is not None:
-                heard.append((fields, turn.mark))
+                heard.append((fields, turn))
         return heard
+
+    def look_for_end(self, turn: Turn) -> None:
+        """Of a turn that has been silent: its transcript may tell an end that no hook told. It is noted beside the
+        hooks, so that everybody who looks hears of it."""
+        told = end_in_transcript(self.tool, self.turns.transcript, turn.name)
+        if told is not None:
+            append(self.root, self.record.generation_id, to_bytes({**told, "at_ms": self._now_ms()}))
 
     def hear_again(self, page: Page) -> None:
         """The prompt of a long turn may have left the file; what is left of it is then read as that turn's."""

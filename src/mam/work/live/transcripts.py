@@ -1,4 +1,5 @@
-"""Whether an agent's own transcript has a prompt of ours: the second best proof that a turn has begun.
+"""What an agent's own transcript tells: whether it has a prompt of ours, the second best proof that a turn has begun,
+and, of Codex, how a turn ended that no hook told the end of.
 
 Only the ends of files that changed lately are read. Where they are is known from a hook, else from where each agent
 keeps them by default.
@@ -6,23 +7,61 @@ keeps them by default.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import time
 from glob import iglob
 from itertools import islice
 
+from mam.agents.hook_words import TEXT_LIMIT
 from mam.agents.hooking import CLAUDE, CODEX
+from mam.jobs.state import PROTOCOL
+from mam.work.reports.report import BILLING, LIMIT, LOGIN, OVERLOAD, part, words
+from mam.work.reports.troubles import kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Json
 
 TAIL = 512 * 1024
 LATELY_SECONDS = 600.0
 _MOST = 5000
+_FAILURES = {
+    LIMIT: "rate_limit", OVERLOAD: "overloaded", LOGIN: "authentication_failed", BILLING: "billing_error",
+}  # fmt: skip
+"""What a hook would have called it."""
 
 
 def transcript_has(mark: str, tool: str, known: str = "") -> bool:
     paths = [known] if known else []
     paths += islice(iglob(_pattern(tool), recursive=True), _MOST) if _pattern(tool) else []
-    return any(_has(path, mark.encode()) for path in paths)
+    return any(mark.encode() in _tail(path) for path in paths)
+
+
+def end_in_transcript(tool: str, path: str, turn: str) -> Json | None:
+    """The end of this turn, in the words of a hook. Codex calls none for a turn that its vendor's refusal ended."""
+    if tool != CODEX or not path or not turn:
+        return None
+    for line in reversed(_tail(path).split(b"\n")):
+        if b'"task_complete"' in line and turn.encode() in line and (told := _told_end(line, turn)) is not None:
+            return told
+    return None
+
+
+def _told_end(line: bytes, turn: str) -> Json | None:
+    try:
+        payload = part(json.loads(line), "payload")
+    except (ValueError, RecursionError):
+        return None
+    if part(payload, "type") != "task_complete" or part(payload, "turn_id") != turn:
+        return None
+    told: Json = {"agent": CODEX, "turn": turn, "by": PROTOCOL}
+    said, error = part(payload, "last_agent_message"), part(payload, "error")
+    if error is None:
+        return {**told, "hook_event_name": "Stop", "text": said[-TEXT_LIMIT // 4 :] if isinstance(said, str) else None}
+    text = words(part(error, "message")) or ""
+    return {**told, "hook_event_name": "StopFailure", "error": _FAILURES.get(kind_of(text), "error"), "text": text}
 
 
 def _pattern(tool: str) -> str:
@@ -34,23 +73,23 @@ def _pattern(tool: str) -> str:
     return ""
 
 
-def _has(path: str, mark: bytes) -> bool:
+def _tail(path: str) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
-        return False
+        return b""
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or time.time() - found.st_mtime > LATELY_SECONDS:
-            return False
+            return b""
         os.lseek(descriptor, max(0, found.st_size - TAIL), os.SEEK_SET)
         parts = []
         while part := os.read(descriptor, 1 << 16):
             parts.append(part)
             if len(parts) > 2 * TAIL >> 16:
                 break
-        return mark in b"".join(parts)
+        return b"".join(parts)
     except OSError:
-        return False
+        return b""
     finally:
         os.close(descriptor)

@@ -87,6 +87,9 @@ class ClaudeCodeReader(Reader):
         for block in parts(message, "message", "content"):
             if part(block, "type") == "tool_use":
                 told = step(part(block, "name"), part(block, "input", "file_path"))
+                self.report.asked = None
+                if part(block, "name") == "AskUserQuestion":
+                    self.report.ask(part(next(iter(parts(block, "input", "questions")), None), "question"))
             elif part(block, "type") == "text" and message.get("parent_tool_use_id") is None:
                 self.report.say(part(block, "text"))
         return told

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mam.jobs.record import Json
+    from mam.work.reports.report import Report
 
 _STOPPED = re.compile(
     r"read-only file system|operation not permitted|sandbox denied|rejected by user|rejected by configuration"
@@ -86,9 +87,8 @@ class CodexReader(Reader):
             report.trouble = Trouble(kind=DECLINED, words="the model ended its turn without an answer")
 
 
-def denied_in(lines: Iterable[bytes], since: str) -> list[str]:
-    """What a session's file tells of refused tools, from this time on (as the file writes times)."""
-    denied = []
+def look_through(lines: Iterable[bytes], since: str, report: Report) -> None:
+    """What a session's file tells of refused tools and of questions, from this time on (as the file writes times)."""
     for line in lines:
         try:
             message = json.loads(line)
@@ -98,8 +98,19 @@ def denied_in(lines: Iterable[bytes], since: str) -> list[str]:
             continue
         kind, output = part(message, "payload", "type"), part(message, "payload", "output")
         if kind in ("function_call_output", "custom_tool_call_output") and _was_stopped(output):
-            denied.append("a command" if kind == "function_call_output" else "an edit")
-    return denied
+            report.deny("a command" if kind == "function_call_output" else "an edit")
+        elif kind in ("function_call", "custom_tool_call"):
+            report.asked = None
+            if part(message, "payload", "name") == "request_user_input":
+                report.ask(_question(part(message, "payload", "arguments")))
+
+
+def _question(arguments: object) -> object:
+    try:
+        given = json.loads(arguments) if isinstance(arguments, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return part(next(iter(parts(given, "questions")), None), "question")
 
 
 def _was_stopped(output: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mam.work.reports.report import BILLING, DECLINED, LIMIT, LOGIN, Reader, Trouble, part, step
+from mam.work.reports.report import BILLING, DECLINED, LIMIT, LOGIN, Reader, Trouble, part, parts, step
 from mam.work.reports.troubles import epoch_ms, is_of_plan, trouble_of
 
 TYPE_CHECKING = False
@@ -60,6 +60,9 @@ class OpenCodeReader(Reader):
     def _tool(self, message: Json) -> str:
         state, tool = part(message, "part", "state"), part(message, "part", "tool")
         error = part(state, "error")
+        self.report.asked = None
+        if "question" in (tool, part(state, "input", "tool")):  # which is not offered here, and then called invalid
+            self.report.ask(part(next(iter(parts(state, "input", "questions")), None), "question"))
         if part(state, "status") == "error" and isinstance(error, str) and _REJECTED.search(error):
             self.report.deny(tool)
         return step(tool, part(state, "input", "filePath"))

@@ -53,6 +53,8 @@ class Report:
         self.cost_usd: float | None = None
         self.denied: list[str] = []
         """What the agent wanted to do and was not allowed to."""
+        self.asked: str | None = None
+        """The question, if the last tool that it reached for was the one for questions to its user."""
         self.trouble: Trouble | None = None
         self.is_over = False
         """Whether the line came that ends a turn."""
@@ -70,6 +72,9 @@ class Report:
         name = words(what, 80) or "a tool"
         if name not in self.denied and len(self.denied) < DENIED_LIMIT:
             self.denied.append(name)
+
+    def ask(self, question: object) -> None:
+        self.asked = words(question, 200) or "a question"
 
     def name_session(self, session: object) -> None:
         """It goes onto a command line one day."""
@@ -93,12 +98,13 @@ class Report:
             self.cost_usd = round((self.cost_usd or 0.0) + dollars, 9)
 
     def to_json(self) -> Json:
-        """For the record of the job."""
+        """For the record of the job. A cost that nobody told is null beside the tokens that were: unknown, not zero."""
         facts: Json = {
             "session": self.session, "version": self.version, "tokens": self.tokens or None, "cost_usd": self.cost_usd,
             "denied": self.denied or None, "strange_lines": self.strange or None,
         }  # fmt: skip
-        return {name: fact for name, fact in facts.items() if fact is not None}
+        unknown = {"cost_usd": None} if self.tokens else {}
+        return unknown | {name: fact for name, fact in facts.items() if fact is not None}
 
 
 class Reader:
