@@ -200,13 +200,16 @@ class FilesStore:
         return self._alone(lambda book: archive(book, job_ids))
 
     def archived(self, job_id: str) -> Kept | None:
-        return self._archive().get(job_id)
+        with self._archive() as archive:
+            return archive.get(job_id)
 
     def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
-        return self._archive().with_prefix(prefix, limit)
+        with self._archive() as archive:
+            return archive.with_prefix(prefix, limit)
 
     def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
-        return self._archive().contents(newest_first=newest_first)
+        with self._archive() as archive:
+            yield from archive.contents(newest_first=newest_first)
 
     def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
         from mam.stores.files.archiving import take_in
