@@ -23,7 +23,10 @@ from tests.faults.units import PostgresHistories, Unit, units
 ROOT = Path(__file__).resolve().parents[2]
 STATE = ROOT / ".faults"
 AIMS = {"fork-kills": 1_000_000, "power cuts": 10_000, "strace kills": 10_000, "histories": 10_000}
-WEIGHTS = {"fork-kills": 3.0, "histories": 3.0, "power cuts": 2.0, "strace kills": 2.0, "server kills": 0.5}
+WEIGHTS = {
+    "fork-kills": 2.0, "kill points": 2.0, "histories": 4.0, "power cuts": 3.0, "strace kills": 4.0,
+    "disks a power cut may leave": 0.5, "server kills": 0.3, "strace errors": 0.5,
+}  # fmt: skip
 """How much more time than another a fault has."""
 
 

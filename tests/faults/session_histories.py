@@ -43,7 +43,7 @@ class SessionAsker:
         generation = self._chance.choice(GENERATIONS)
         change = self._directory.change
         asks: dict[tuple[str, str], Callable[[], Any]] = {
-            ("directory", "publish"): lambda: change(AGENT, publish(_record(generation), LONG)),
+            ("directory", "publish"): lambda: change(AGENT, publish(record_of(generation), LONG)),
             ("directory", "refresh"): lambda: change(AGENT, refresh(generation, LONG)),
             ("directory", "remove"): lambda: change(AGENT, remove(generation)),
             ("directory", "look"): self._look,
@@ -69,9 +69,9 @@ class SessionAsker:
         self._registry.pick(LABEL, owner=generation, lease_seconds=LEASE, session=(AGENT, generation))
 
 
-def _record(generation: str) -> AgentRecord:
+def record_of(generation: str, agent_id: str = AGENT) -> AgentRecord:
     return record_from({
-        "schema_version": 3, "agent_name": "MAM-gpu", "agent_id": AGENT, "generation_id": generation,
+        "schema_version": 3, "agent_name": f"MAM-{agent_id}", "agent_id": agent_id, "generation_id": generation,
         "lifecycle": {"state": "active", "relaunchable": False, "state_updated_at": "2026-01-01T00:00:00Z"},
         "identity": {"backend": "tmux", "tool": "shell"}, "runtime": {"manifest_path": "/m", "agent_def_dir": None},
         "terminal": {"current_session_name": "gpu", "last_session_name": "gpu"},

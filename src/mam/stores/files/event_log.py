@@ -54,7 +54,7 @@ def read_events(directory: int, job_id: str) -> list[Line]:
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return []
-        found = [event for event in map(_parse, file) if event is not None]
+        found = [event for event in map(parse_event, file) if event is not None]
     return sorted(found, key=lambda event: int(event["seq"]))
 
 
@@ -68,7 +68,7 @@ def _last_seq(descriptor: int, most: int) -> tuple[int, bool]:
     while True:
         tail = os.pread(descriptor, min(reach, size), max(0, size - reach))
         lines = tail.splitlines() if reach >= size else tail.splitlines()[1:]
-        known = [_upto(event) for event in map(_parse, lines) if event is not None and _upto(event) <= most]
+        known = [_upto(event) for event in map(parse_event, lines) if event is not None and _upto(event) <= most]
         if known or reach >= size:
             return max(known, default=0), not tail or tail.endswith(b"\n")
         reach *= 8
@@ -78,7 +78,7 @@ def _upto(event: Line) -> int:
     return int(event["upto"] if "upto" in event else event["seq"])
 
 
-def _parse(line: bytes) -> Line | None:
+def parse_event(line: bytes) -> Line | None:
     """None for a line that is torn, or that another program wrote in a form of its own."""
     try:
         event = json.loads(line)
