@@ -32,7 +32,7 @@ from tests.faults.killing import forked
 KINDS = {"ext4": (["mkfs.ext4", "-q", "-F"], 48), "xfs": (["mkfs.xfs", "-q", "-f"], 320)}
 """How each is made, and how many megabytes it needs at least."""
 
-PATIENCE = 10.0
+PATIENCE = 120.0
 THOROUGH = 10
 SHUTDOWN = 0x8004587D
 FORGET_WHAT_IS_NOT_SYNCED = 2
@@ -70,7 +70,17 @@ class Disk:
         subprocess.run([b"losetup", b"--detach", self._device], check=True)
 
     def mount(self) -> None:
-        _called(_LIBC.mount(self._device, bytes(self.path), self._kind.encode(), 0, None), "mount")
+        """Until it is a living one: while a process with mounts of its own still has the dead one, we get that back."""
+        ends = time.monotonic() + PATIENCE
+        while True:
+            _called(_LIBC.mount(self._device, bytes(self.path), self._kind.encode(), 0, None), "mount")
+            try:
+                os.listdir(self.path)
+                return
+            except OSError:
+                assert time.monotonic() < ends, "somebody keeps the dead disk mounted"
+            self.unmount()
+            time.sleep(0.05)
 
     def unmount(self) -> None:
         """Waits until nobody has anything open there any more: what is mounted again meanwhile is the dead one."""
