@@ -15,9 +15,9 @@ from mam.audit import copying, failures, mirror
 from mam.audit.failures import read_failures
 from mam.audit.lock import Locked
 from mam.audit.mirror import AuditLog
-from mam.audit.telling import tell
 from mam.errors import ClaimLost, StoreDamaged
 from mam.registry import Registry
+from mam.telling import tell
 from tests.audit.support import Memory, events_of, files_registry, history_in, history_in_log, lines_of
 
 if TYPE_CHECKING:
@@ -87,12 +87,12 @@ def test_without_a_listener_the_warning_says_who_speaks_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logging.getLogger("mam.audit"), "propagate", False)
-    tell("/tmp/a\x1b[31m\nb: 가 \ud800")
+    tell("mam.audit", "/tmp/a\x1b[31m\nb: 가 \ud800")
     assert capsys.readouterr().err == "mam: /tmp/a\\x1b[31m\\nb: 가 \\ud800\n"
     monkeypatch.setattr(logging.getLogger("mam.audit"), "disabled", True)
-    tell("not wanted")
+    tell("mam.audit", "not wanted")
     monkeypatch.setattr("sys.stderr", None)
-    tell("nowhere to go")
+    tell("mam.audit", "nowhere to go")
     assert capsys.readouterr().err == ""
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from mam.errors import MamError, StoreUnavailable
 from mam.jobs.pause import Pause
+from mam.jobs.status import CANCELLED, COMPLETED, RUNNING
 from mam.registry import Registry
-from mam.stores.port import Query
+from tests.faults.judging import Told
 
 LABELS = ("one", "two")
 
@@ -24,19 +25,25 @@ LABELS = ("one", "two")
 class Life:
     """One registry, and the acts that chance picks for it."""
 
-    def __init__(self, registry: Registry, seed: int) -> None:
+    def __init__(self, registry: Registry, seed: int | str, told: Told | None = None) -> None:
+        """`told` is what is known of it; without it, it is read."""
         self._registry = registry
         self._chance = random.Random(seed)
-        self._held: dict[str, int] = {job.job_id: job.attempt for job in registry.select(Query()) if job.lease}
-        self._known = [job.job_id for job in registry.select(Query())]
-        self._cursor: str | None = None
-        self._entries = 0
+        if told is None:
+            told = Told()
+            told.follow(registry.store)
+        self._cursor, self._entries = told.cursor, told.number
+        self._known = sorted(told.records)
+        self._held: dict[str, int] = {
+            job_id: record["attempt"] for job_id, record in told.records.items() if record["status"] == "running"
+        }
 
     def act(self) -> None:
         """One verb; a refusal is an answer like any other, a store that is gone is not."""
         verbs: list[Callable[[], Any]] = [
             self._register, self._register, self._pick, self._pick, self._speak, self._speak, self._end, self._end,
-            self._heartbeat, self._number, self._release, self._cancel, self._sweep, self._aside,
+            self._heartbeat, self._number, self._release, self._cancel, self._sweep, self._aside, self._announce,
+            self._archive, self._set,
         ]  # fmt: skip
         try:
             self._chance.choice(verbs)()
@@ -65,7 +72,8 @@ class Life:
 
     def _pick(self) -> None:
         lease = self._chance.choice((0.0, 3600.0, 3600.0))
-        job = self._registry.pick(self._chance.choice(LABELS), owner="me", lease_seconds=lease)
+        session = self._chance.choice((None, None, ("gpu", self._generation())))
+        job = self._registry.pick(self._chance.choice(LABELS), owner="me", lease_seconds=lease, session=session)
         if job is not None:
             self._held[job.job_id] = job.attempt
 
@@ -109,6 +117,18 @@ class Life:
 
     def _sweep(self) -> None:
         self._registry.sweep()
+
+    def _generation(self) -> str:
+        return f"life-{self._entries // 40}"
+
+    def _announce(self) -> None:
+        self._registry.announce("gpu", self._generation())
+
+    def _archive(self) -> None:
+        self._registry.archive([self._any() for _ in range(3)])
+
+    def _set(self) -> None:
+        self._registry.set_status(self._any(), self._chance.choice((RUNNING, COMPLETED, CANCELLED)))
 
     def _aside(self) -> None:
         store = self._registry.store

@@ -24,6 +24,8 @@ class Home(Frozen):
     name: str
     within: str
     """The name of the store below its place."""
+    database: str
+    """The database below its place that the store has or is."""
     scheme: str
     create: Callable[[str], bool]
     opener: Callable[..., Store]
@@ -46,12 +48,12 @@ HOMES = {
     home.name: home
     for home in (
         Home(
-            name="files", within="jobs", scheme="", create=create_files_store, opener=FilesStore,
-            seams={"call": at_calls},
+            name="files", within="jobs", database="jobs/.store/index.sqlite", scheme="",
+            create=create_files_store, opener=FilesStore, seams={"call": at_calls},
         ),
         Home(
-            name="sqlite", within="jobs.db", scheme="sqlite://", create=create_sqlite_store, opener=SqliteStore,
-            seams={"statement": at_statements, "write": at_writes},
+            name="sqlite", within="jobs.db", database="jobs.db", scheme="sqlite://",
+            create=create_sqlite_store, opener=SqliteStore, seams={"statement": at_statements, "write": at_writes},
         ),
     )
 }  # fmt: skip

@@ -110,6 +110,9 @@ def kill_at(seam: Seam, work: Work, last_step: int) -> tuple[list[str], bool]:
         acknowledged = pipe.read().split()
     _pid, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the child failed at step {last_step}"
+    if os.WIFSIGNALED(status) and "MAM_COUNT_KILLS" in os.environ:
+        with open(os.environ["MAM_COUNT_KILLS"], "ab") as counter:
+            counter.write(b".")
     return acknowledged, os.WIFSIGNALED(status)
 
 

@@ -7,7 +7,7 @@ killed, may have happened at any time since it was asked, or never.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -56,12 +56,19 @@ class State:
 LOST, REFUSED, EXISTS, UNKNOWN = "lost", "refused", "exists", "unknown"
 
 
-def linearizable(calls: list[Call]) -> bool:
-    """Whether there is an order of the calls, each at some moment between its question and its answer."""
+Outcomes = Callable[[Any, Call], Iterator[Any]]
+
+
+def linearizable(calls: list[Call], begin: Hashable = State(), follow: Outcomes | None = None) -> bool:  # noqa: B008
+    """Whether there is an order of the calls, each at some moment between its question and its answer.
+
+    Of one job, unless it is told how another thing begins and what a call makes of it.
+    """
+    possible: Outcomes = outcomes if follow is None else follow
     calls = sorted(calls, key=lambda call: call.asked)
     everything = sum(1 << place for place, call in enumerate(calls) if call.known)
-    seen: set[tuple[int, State]] = set()
-    ways: list[tuple[int, State]] = [(0, State())]
+    seen: set[tuple[int, Hashable]] = set()
+    ways: list[tuple[int, Hashable]] = [(0, begin)]
     while ways:
         done, state = ways.pop()
         if done & everything == everything:
@@ -70,7 +77,7 @@ def linearizable(calls: list[Call]) -> bool:
             continue
         seen.add((done, state))
         for place in _next(calls, done):
-            ways.extend((done | 1 << place, after) for after in outcomes(state, calls[place]))
+            ways.extend((done | 1 << place, after) for after in possible(state, calls[place]))
     return False
 
 

@@ -6,11 +6,13 @@ why `power.py` exists beside this.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -19,18 +21,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
+
 from mam.registry import Registry
 from tests.faults.acting import Life
 from tests.faults.homes import Home
-from tests.faults.judging import check_store
+from tests.faults.judging import Told, check_store
 from tests.faults.killing import forked
 
 KINDS = {"ext4": (["mkfs.ext4", "-q", "-F"], 48), "xfs": (["mkfs.xfs", "-q", "-f"], 320)}
 """How each is made, and how many megabytes it needs at least."""
 
-PATIENCE = 60.0
+PATIENCE = 120.0
+THOROUGH = 10
 SHUTDOWN = 0x8004587D
 FORGET_WHAT_IS_NOT_SYNCED = 2
+_LIBC = ctypes.CDLL(None, use_errno=True)
 SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
@@ -43,31 +49,62 @@ def why_not(kind: str) -> str | None:
 
 
 class Disk:
+    """One image, made once and mounted again after each cut; in memory, since it is the file system that forgets."""
+
     def __init__(self, folder: Path, kind: str) -> None:
-        self._image, self.path = folder / "disk", folder / "mounted"
+        self._kind = kind
+        image, self.path = folder / "disk", folder / "mounted"
         self.path.mkdir()
         maker, megabytes = KINDS[kind]
-        with open(self._image, "wb") as file:
+        with open(image, "wb") as file:
             file.truncate(megabytes * 1024 * 1024)
         program = shutil.which(maker[0], path=SEARCHED)
         assert program
-        subprocess.run([program, *maker[1:], str(self._image)], check=True)
+        subprocess.run([program, *maker[1:], str(image)], check=True)
+        attached = subprocess.run(["losetup", "--find", "--show", str(image)], check=True, capture_output=True)
+        self._device = attached.stdout.strip()
         self.mount()
 
+    def close(self) -> None:
+        self.unmount()
+        subprocess.run([b"losetup", b"--detach", self._device], check=True)
+
     def mount(self) -> None:
-        subprocess.run(["mount", "-o", "loop", str(self._image), str(self.path)], check=True)
+        """Until it is a living one: while a process with mounts of its own still has the dead one, we get that back."""
+        ends = time.monotonic() + PATIENCE
+        while True:
+            _called(_LIBC.mount(self._device, bytes(self.path), self._kind.encode(), 0, None), "mount")
+            try:
+                os.listdir(self.path)
+                return
+            except OSError:
+                assert time.monotonic() < ends, "somebody keeps the dead disk mounted"
+            self.unmount()
+            time.sleep(0.05)
 
     def unmount(self) -> None:
         """Waits until nobody has anything open there any more: what is mounted again meanwhile is the dead one."""
         ends = time.monotonic() + PATIENCE
-        while subprocess.run(["umount", str(self.path)], check=False, capture_output=True).returncode:
+        while _LIBC.umount2(bytes(self.path), 0):
             assert time.monotonic() < ends, "somebody keeps the disk busy"
-            time.sleep(0.05)
+            time.sleep(0.002)
 
     def cut_power(self) -> None:
         descriptor = os.open(self.path, os.O_RDONLY)
         fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", FORGET_WHAT_IS_NOT_SYNCED))
         os.close(descriptor)
+
+    def write_back(self, file: Path) -> None:
+        """What the kernel may do with a file's bytes whenever it likes, and with no other's: the names of the directory
+        and the lengths of files stay where they are, in memory."""
+        descriptor = os.open(file, os.O_RDONLY)
+        _called(_LIBC.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), 7), "sync_file_range")
+        os.close(descriptor)
+
+
+def _called(result: int, name: str) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
 
 
 @contextmanager
@@ -76,60 +113,105 @@ def disk_of(folder: Path, kind: str) -> Iterator[Disk]:
     try:
         yield disk
     finally:
-        disk.unmount()
+        disk.close()
 
 
-def cut_while_it_works(home: Home, disk: Disk, seed: int) -> int:
-    """One cut in the middle of a life that goes on from where the last one ended; how many entries there are now."""
-    chance = random.Random(seed)
-    place = disk.path / "place"
-    reader, writer = os.pipe()
-    child = forked()
-    if child == 0:
-        os.close(reader)  # else it would not notice that nobody listens any more
-        _work_until_dark(home, place, seed, writer)
-    os.close(writer)
-    heard = 0
-    with open(reader, "rb") as pipe:
-        for _ in range(chance.randint(1, 6)):
-            heard = int(pipe.readline() or heard)
-        ends = time.monotonic() + chance.uniform(0, 0.004)
-        while time.monotonic() < ends:
-            pass  # between two acts, or in the middle of one
-        # A machine without power acknowledges nothing. Here the process would live on, and a sync that the cut meets
-        # half way may return without an error.
-        os.kill(child, signal.SIGSTOP)
-        _pid, status = os.waitpid(child, os.WUNTRACED)
-        assert os.WIFSTOPPED(status), "the worker had failed before the cut"
-        disk.cut_power()
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        for line in pipe:
-            heard = int(line)
-    disk.unmount()
-    disk.mount()
-    return _judged(home, place, heard, seed)
+class Outages:
+    """Cut after cut in a life that goes on from where the last one ended."""
+
+    def __init__(self, home: Home, disk: Disk, seed: int) -> None:
+        self._home = home
+        self._disk = disk
+        self._seed = seed
+        self._place = disk.path / "place"
+        self._chance = random.Random(f"outages {seed}")
+        self._told = Told()
+        self._cuts = 0
+
+    def run(self, cuts: int) -> int:
+        for self._cuts in range(1, cuts + 1):
+            try:
+                heard = self._cut()
+                self._judge(heard, thorough=self._cuts % THOROUGH == 0 or self._cuts == cuts)
+            except AssertionError as error:
+                raise AssertionError(f"seed {self._seed}, cut {self._cuts}: {error}") from error
+        return self._cuts
+
+    def _cut(self) -> int:
+        """How many entries were acknowledged before it."""
+        reader, writer = os.pipe()
+        child = forked()
+        if child == 0:
+            os.close(reader)  # else it would not notice that nobody listens any more
+            self._work_until_dark(writer)
+        os.close(writer)
+        heard = self._told.number
+        with open(reader, "rb") as pipe:
+            for _ in range(self._chance.randint(1, 3)):
+                heard = int(pipe.readline() or heard)
+            ends = time.monotonic() + self._chance.choice((0, 1, 2, 4)) / 1000
+            while time.monotonic() < ends:
+                pass  # between two acts, or in the middle of one
+            # A machine without power acknowledges nothing. Here the process would live on, and a sync that the cut
+            # meets half way may return without an error.
+            os.kill(child, signal.SIGSTOP)
+            _pid, status = os.waitpid(child, os.WUNTRACED)
+            assert os.WIFSTOPPED(status), "the worker had failed before the cut"
+            self._write_back()
+            self._disk.cut_power()
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            for line in pipe:
+                heard = int(line)
+        self._disk.unmount()
+        self._disk.mount()
+        return heard
+
+    def _write_back(self) -> None:
+        """Some files, or all, or none; most often the database and its log, which are written in place."""
+        files = [file for file in sorted(self._place.rglob("*")) if file.is_file() and file.suffix != ".sqlite-shm"]
+        for file in files:
+            if self._chance.random() < (0.7 if ".sqlite" in file.name or ".db" in file.name else 0.2):
+                self._disk.write_back(file)
+
+    def _judge(self, heard: int, *, thorough: bool) -> None:
+        self._home.make(self._place)
+        store = self._home.open(self._place)
+        try:
+            tail = self._told.follow(store)
+            assert self._told.number >= heard, f"{heard} entries were acknowledged, {self._told.number} are there"
+            if thorough:
+                told = check_store(self._home, self._place, store)
+                assert told.records == self._told.records, "the journal tells another story"
+            for job_id in {entry.job_id for entry in tail}:
+                self._told.check_job(store, job_id)
+            problems = store.problems()
+            assert problems == [], f"what is left alone: {problems}"
+        finally:
+            store.close()
+
+    def _work_until_dark(self, writer: int) -> None:
+        try:
+            self._home.make(self._place)
+            store = self._home.open(self._place)
+            life = Life(Registry(store), f"{self._seed} {self._cuts}", self._told)
+            turns = 0
+            while True:
+                life.act()
+                os.write(writer, b"%d\n" % life.entries())
+                turns += 1
+                if turns in (1, 3):
+                    start_log_again(self._place / self._home.database)
+        except BaseException as error:
+            print(f"seed {self._seed}, cut {self._cuts}: {error!r}", file=sys.__stderr__)
+            os._exit(1)
 
 
-def _judged(home: Home, place: Path, heard: int, seed: int) -> int:
-    home.make(place)
-    store = home.open(place)
-    try:
-        check_store(home, place, store)
-        entries = sum(1 for _ in store.entries(None))
-        assert entries >= heard, f"seed {seed}: {heard} entries were acknowledged, {entries} are there"
-        return entries
-    finally:
-        store.close()
-
-
-def _work_until_dark(home: Home, place: Path, seed: int, writer: int) -> None:
-    try:
-        home.make(place)
-        life = Life(Registry(home.open(place)), seed)
-        while True:
-            life.act()
-            os.write(writer, b"%d\n" % life.entries())
-    except BaseException as error:
-        print(f"seed {seed}: {error!r}", file=sys.__stderr__)
-        os._exit(1)
+def start_log_again(database: Path) -> None:
+    """As anybody may who has the database open: from now on the log is written over what is on the disk already, so
+    that a page of it can be there after a cut though nothing has been synced."""
+    # By the library that the store uses: when one closes a file, the other one's locks on it would be gone.
+    connect = sqlite3.connect if database.name == "index.sqlite" else apsw.Connection
+    connection = connect(str(database))
+    connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+    connection.close()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mam.audit.mirror import AuditLog
 from mam.errors import BadRecord, MamError
 from mam.registry import Registry
+from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from tests.audit.support import history_in, history_in_log
-from tests.faults.dose import DOSE
+from tests.faults.damaging import damaged, with_every_damage
 from tests.faults.homes import HOMES, copied
 
 if TYPE_CHECKING:
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
 FILES, SQLITE = HOMES["files"], HOMES["sqlite"]
-Damage = Callable[[bytes, int], bytes]
-DAMAGES: dict[str, Damage] = {
-    "cut off": lambda data, at: data[:at],
-    "turned over": lambda data, at: data[:at] + bytes([data[at] ^ 0x15]) + data[at + 1 :],
-}
-with_every_damage = pytest.mark.parametrize("damage", DAMAGES)
 
 
 @pytest.fixture
@@ -50,19 +45,6 @@ def _fill(registry: Registry) -> None:
     registry.complete("ended", attempt=1, result="r")
     registry.pick("codex", owner="me")
     registry.publish("runs", event="progress", attempt=1)
-
-
-def damaged(
-    origin: Path, name: str, damage: str, stride: int, upto: int = 1 << 30
-) -> Iterator[tuple[int, Path, bytes]]:
-    """The place with one file spoilt at each byte in turn, or at each so-manyth; and what that file holds now."""
-    wreck = origin.parent / "wreck"
-    data = (origin / name).read_bytes()
-    for at in range(0, min(len(data), upto), max(1, stride // DOSE)):
-        copied(origin, wreck)
-        spoilt = DAMAGES[damage](data, at)
-        (wreck / name).write_bytes(spoilt)
-        yield at, wreck, spoilt
 
 
 def statuses(store: Store) -> dict[str, str]:
@@ -154,16 +136,70 @@ def _settle(database: Path) -> None:
 
 
 @with_every_damage
-def test_the_events_of_a_job(origin: Path, damage: str) -> None:
-    """They are a copy: all of them are in the journal."""
-    for at, place, _spoilt in damaged(origin, "jobs/runs.events.log", damage, stride=13):
+def test_the_events_of_a_job(origin: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    """They are a copy of the journal. A log that lacks some is told by file and line, made anew, and kept."""
+    name = "runs.events.log"
+    whole = _events(origin, "runs")
+    told = 0
+    for at, place, spoilt in damaged(origin, f"jobs/{name}", damage, stride=7):
+        caplog.clear()
         store = FILES.open(place)
-        assert statuses(store) == WHOLE
-        Registry(store).publish("runs", event="progress", attempt=1)
-        told = {line["seq"] for entry in store.entries(None) for line in entry.lines if "seq" in line}
-        assert store.problems() == [] or told, at
+        assert isinstance(store, FilesStore)
+        differing = store.compare_events()
+        found = store.events("runs")
+        if _numbers(found) != [event["seq"] for event in whole] or (caplog.text and found != whole):
+            raise AssertionError(f"byte {at}: {found}")
+        if name in caplog.text:
+            told += 1
+            assert f"{name}: line " in caplog.text or f"{name}: it " in caplog.text
+            assert [problem.file for problem in store.problems()] == [name], at
+            assert [file.read_bytes() for file in (place / "jobs/.store/quarantine").iterdir()] == [spoilt], at
+            assert (place / "jobs" / name).read_bytes() == (origin / "jobs" / name).read_bytes()
+        else:
+            assert found == whole or [problem.file for problem in differing] == [name], at
+        store.mend_events("runs")
+        assert (store.events("runs"), store.compare_events()) == (whole, [])
+        assert (statuses(store), store.events("ended")) == (WHOLE, _events(origin, "ended"))
         _works_on(store)
         store.close()
+    assert told > 3
+
+
+def _events(origin: Path, job_id: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (origin / f"jobs/{job_id}.events.log").read_bytes().splitlines()]
+
+
+def _numbers(events: list[dict[str, Any]]) -> list[int]:
+    return [event["seq"] for event in events]
+
+
+def test_events_that_the_journal_has_lost_too_are_told_and_left_as_they_are(
+    origin: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = origin / "jobs/runs.events.log"
+    log.write_bytes(b"\x00\n")
+    journal = origin / "jobs/.store/journal.log"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(
+        b"".join(b"x" + line[1:] if b'"published"' in line and b'"runs"' in line else line for line in lines)
+    )
+    store = FILES.open(origin)
+    assert store.events("runs") == []
+    assert "runs.events.log: line 1 cannot be read; the journal does not have" in caplog.text
+    assert "runs.events.log" in [problem.file for problem in store.problems()]
+    assert log.read_bytes() == b"\x00\n"
+    store.close()
+
+
+def test_a_damaged_event_log_is_archived_whole(origin: Path) -> None:
+    whole = _events(origin, "ended")
+    (origin / "jobs/ended.events.log").write_bytes(b"")
+    store = FILES.open(origin)
+    assert store.archive(["ended"]) == ["ended"]
+    kept = store.archived("ended")
+    assert kept is not None
+    assert kept.events == whole
+    store.close()
 
 
 @with_every_damage

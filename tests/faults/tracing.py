@@ -1,4 +1,8 @@
-"""The real command under strace: killed before, or given an error by, any call with which it touches a store."""
+"""The real command under strace: killed before, or given an error by, any call with which it touches a store.
+
+From a prepared state each time, and started as a person starts it; `culling.py` kills the same commands by the
+thousand.
+"""
 
 from __future__ import annotations
 

@@ -12,24 +12,36 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from mam.agents.directory import FilesDirectory
 from mam.frozen import Frozen
-from mam.registry import Registry
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from tests.faults.acting import Life
+from tests.faults.chains import Chain
+from tests.faults.culling import Culling
 from tests.faults.cutting import cut_everywhere
 from tests.faults.histories import Plan, judged
-from tests.faults.homes import HOMES, Home, copied, quick_place
-from tests.faults.judging import check_store
-from tests.faults.killing import kill_points
-from tests.faults.mounted import KINDS, cut_while_it_works, disk_of, why_not
-from tests.faults.tracing import COMMANDS, Stage, failing, killed
+from tests.faults.homes import HOMES, Home, quick_place
+from tests.faults.killing import forked
+from tests.faults.mounted import KINDS, Outages, disk_of, why_not
+from tests.faults.session_histories import judged_sessions
+from tests.faults.snapshots import Snapshots
+from tests.faults.tracing import COMMANDS, Stage, failing
 
 if TYPE_CHECKING:
     from tests.postgres.server import PrivateServer
 
-CUTS_AT_ONCE = 20
+CUTS_AT_ONCE = 100
+KILLS_AT_ONCE = 800
+MOMENTS_AT_ONCE = 8
 SERVER_KILLS_AT_ONCE = 20
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider")
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EMFILE")
+KILLING_TESTS = {
+    "the inbox": "tests/inbox/test_kills.py",
+    "the archive": "tests/files/test_archive_kill.py",
+    "the audit log": "tests/audit/test_crashes.py",
+    "every verb from one state": "tests/faults/test_kills.py",
+}
+"""Tests that kill before every step of something; each kill of theirs is counted."""
 
 
 class Unit(Frozen):
@@ -38,49 +50,47 @@ class Unit(Frozen):
     name: str
     on: str
     strike: Callable[[int, Path], int]
-    in_memory: bool = True
 
     def run(self, seed: int) -> int:
-        with TemporaryDirectory(prefix="mam-faults-", dir=quick_place() if self.in_memory else None) as folder:
+        with TemporaryDirectory(prefix="mam-faults-", dir=quick_place()) as folder:
             return self.strike(seed, Path(folder))
 
 
-def kills(home: Home, seam: str, seed: int, folder: Path) -> int:
-    """Killed before every step of one act in a life that chance has drawn."""
-    origin, wreck = folder / "origin", folder / "wreck"
-    home.make(origin)
-    before = _lived(home, origin, seed, 8)
-    copied(origin, wreck)
-
-    def work(acknowledge: Callable[[str], None]) -> None:
-        life = Life(Registry(home.open(wreck)), seed + 1)
-        life.act()
-        acknowledge(str(life.entries()))
-
-    struck = 0
-    for step, acknowledged in kill_points(home.seams[seam], work):
-        struck += 1
-        store = home.open(wreck)
+def in_a_process(strike: Callable[[], int]) -> int:
+    """A seam is arranged for good: whoever arranges one does it in a process that ends with it."""
+    reader, writer = os.pipe()
+    child = forked()
+    if child == 0:
+        os.close(reader)
         try:
-            check_store(home, wreck, store)
-            found = sum(1 for _ in store.entries(None))
-            assert found >= max([before, *map(int, acknowledged)]), f"acknowledged and lost at step {step}"
-        except AssertionError as error:
-            raise AssertionError(f"killed before step {step}: {error}") from error
-        finally:
-            store.close()
-        copied(origin, wreck)
-    return struck
+            said = f"{strike()}"
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        with open(writer, "w", encoding="utf-8") as pipe:
+            pipe.write(said)
+        os._exit(0)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    assert said.isdecimal(), said or "the process was killed"
+    return int(said)
 
 
-def _lived(home: Home, place: Path, seed: int, acts: int) -> int:
-    store = home.open(place)
-    life = Life(Registry(store), seed)
-    for _ in range(acts):
-        life.act()
-    entries = life.entries()
-    store.close()
-    return entries
+def kills(home: Home, seam: str, seed: int, folder: Path) -> int:
+    return in_a_process(lambda: Chain(home, seam, folder / "place", seed).run(KILLS_AT_ONCE))
+
+
+def kill_points(home: Home, seam: str, seed: int, folder: Path) -> int:
+    return in_a_process(lambda: Snapshots(home, seam, folder, seed).run(KILLS_AT_ONCE))
+
+
+def kills_by_tests(test: str, _seed: int, folder: Path) -> int:
+    """Their seams and their number of steps are their own; the count is kept by whoever kills."""
+    counter = folder / "kills"
+    counter.touch()
+    _pytest(test, folder, {"MAM_COUNT_KILLS": str(counter)})
+    return counter.stat().st_size
 
 
 def disks(home: Home, seed: int, folder: Path) -> int:
@@ -91,17 +101,11 @@ def cuts(home: Home, kind: str, seed: int, folder: Path) -> int:
     missing = why_not(kind)
     assert missing is None, f"NO POWER WAS CUT on {kind}: {missing}"
     with disk_of(folder, kind) as disk:
-        for turn in range(CUTS_AT_ONCE):
-            cut_while_it_works(home, disk, seed * 1000 + turn)
-    return CUTS_AT_ONCE
+        return Outages(home, disk, seed).run(CUTS_AT_ONCE)
 
 
 def command_kills(home: Home, seed: int, folder: Path) -> int:
-    verb = sorted(COMMANDS)[seed % len(COMMANDS)]
-    stage = Stage(home, folder)
-    moments, expected = stage.moments(verb), stage.undisturbed(verb)
-    some = moments[seed // len(COMMANDS) % 4 :: 4]
-    return sum(killed(stage, verb, moment, expected) for moment in some)
+    return Culling(home, folder, seed).run(MOMENTS_AT_ONCE)
 
 
 def command_errors(home: Home, seed: int, folder: Path) -> int:
@@ -117,7 +121,14 @@ def command_errors(home: Home, seed: int, folder: Path) -> int:
 
 def history(home: Home, seed: int, folder: Path) -> int:
     home.make(folder)
-    judged(partial(home.open, folder), folder, Plan(seed=seed, processes=random.Random(seed).randint(8, 32)))
+    judged(partial(home.open, folder), folder, Plan.of(seed))
+    return 1
+
+
+def history_of_sessions(home: Home, seed: int, folder: Path) -> int:
+    home.make(folder)
+    agents = str(folder / "agents")
+    judged_sessions(lambda clock: FilesDirectory(agents, clock), partial(home.open, folder), folder, Plan.of(seed))
     return 1
 
 
@@ -131,8 +142,7 @@ class PostgresHistories:
     def __call__(self, seed: int, folder: Path) -> int:
         url = self._started().empty_database()
         create_postgres_store(url)
-        plan = Plan(seed=seed, processes=random.Random(seed).randint(8, 32))
-        judged(lambda _clock: PostgresStore(url), folder, plan, skips_locked=True)
+        judged(lambda _clock: PostgresStore(url), folder, Plan.of(seed), skips_locked=True)
         return 1
 
     def close(self) -> None:
@@ -150,32 +160,40 @@ class PostgresHistories:
         return self._server
 
 
-def server_kills(_seed: int, _folder: Path) -> int:
+def server_kills(_seed: int, folder: Path) -> int:
     """Backends, and every tenth time the whole server, under a mixed load."""
-    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    _pytest("tests/postgres/test_kills.py", folder, {"MAM_KILLS": str(SERVER_KILLS_AT_ONCE)})
+    return SERVER_KILLS_AT_ONCE
+
+
+def _pytest(test: str, folder: Path, environment: dict[str, str]) -> None:
     ran = subprocess.run(
-        [*pytest, "tests/postgres/test_kills.py"],
-        cwd=Path(__file__).resolve().parents[2], env={**os.environ, "MAM_KILLS": str(SERVER_KILLS_AT_ONCE)},
-        capture_output=True, text=True, check=False,
+        [*PYTEST, "--basetemp", str(folder / "pytest"), test],
+        cwd=Path(__file__).resolve().parents[2], env={**os.environ, **environment}, capture_output=True, text=True,
+        check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout[-3000:]
-    return SERVER_KILLS_AT_ONCE
 
 
 def units(postgres: PostgresHistories) -> list[Unit]:
     found = []
     for name, home in HOMES.items():
         for seam in home.seams:
-            found.append(Unit(name="fork-kills", on=f"{name} at each {seam}", strike=partial(kills, home, seam)))
+            found += [
+                Unit(name="fork-kills", on=f"{name} at each {seam}", strike=partial(kills, home, seam)),
+                Unit(name="kill points", on=f"{name} at each {seam}", strike=partial(kill_points, home, seam)),
+            ]
         found += [
             Unit(name="disks a power cut may leave", on=name, strike=partial(disks, home)),
             Unit(name="strace kills", on=name, strike=partial(command_kills, home)),
             Unit(name="strace errors", on=name, strike=partial(command_errors, home)),
             Unit(name="histories", on=name, strike=partial(history, home)),
-        ]  # fmt: skip
+            Unit(name="histories", on=f"sessions and {name}", strike=partial(history_of_sessions, home)),
+        ]
         for kind in KINDS:
-            strike = partial(cuts, home, kind)
-            found.append(Unit(name="power cuts", on=f"{name} on {kind}", strike=strike, in_memory=False))
+            found.append(Unit(name="power cuts", on=f"{name} on {kind}", strike=partial(cuts, home, kind)))
+    for on, test in KILLING_TESTS.items():
+        found.append(Unit(name="fork-kills", on=on, strike=partial(kills_by_tests, test)))
     found.append(Unit(name="histories", on="postgresql", strike=postgres))
     found.append(Unit(name="server kills", on="postgresql", strike=server_kills))
     return found

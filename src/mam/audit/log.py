@@ -14,8 +14,8 @@ import errno
 import json
 import os
 
-from mam.audit.telling import tell
 from mam.jobs.rules import check_job_id, is_job_id
+from mam.telling import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def iter_lines(logs_dir: str, job_id: str) -> Iterator[dict[str, Any]]:
                 yield record
             elif line.endswith(b"\n"):
                 file_name = os.path.join(job_dir(logs_dir, job_id), EVENTS)
-                tell(f"{file_name}: line {number} is not whole and was passed over")
+                tell("mam.audit", f"{file_name}: line {number} is not whole and was passed over")
 
 
 def takes_lines(logs_dir: str, job_id: str) -> bool:

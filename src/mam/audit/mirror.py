@@ -10,8 +10,8 @@ import os
 from mam.audit.copying import copy
 from mam.audit.fetching import fetch
 from mam.audit.lock import Locked
-from mam.audit.telling import tell
 from mam.audit.writing import Folder
+from mam.telling import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class AuditLog:
         problem = f"{self.logs_dir}: {_in_words(error)}"
         if problem != self._warned:
             self._warned = problem
-            tell(f"the audit log is behind and will be caught up: {problem}")
+            tell("mam.audit", f"the audit log is behind and will be caught up: {problem}")
         if store is None or store.home is None:
             return
         try:

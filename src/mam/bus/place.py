@@ -174,7 +174,8 @@ def parse_sent(text: bytes | str) -> Sent | None:
 
 
 def still_holds(store: Store, sent: Sent) -> bool:
-    """Whether the entry before the place still says what it said: a restored store has another end."""
+    """Whether the entry before the place still says what it said, and ends there: a restored store has another end, and
+    a place that was damaged would leave events out."""
     from mam.audit.cursor import mark_of
 
     if sent.journal_id != store.journal_id:
@@ -185,4 +186,4 @@ def still_holds(store: Store, sent: Sent) -> bool:
         last = next(iter(store.entries(sent.at.before)), None)
     except ValueError:
         return False
-    return last is not None and mark_of(last) == sent.at.mark
+    return last is not None and (mark_of(last), last.cursor) == (sent.at.mark, sent.at.place)

@@ -21,6 +21,7 @@ CHECKS = {
     "store": "mam.doctor.store",
     "records": "mam.doctor.records",
     "agreement": "mam.doctor.agreement",
+    "events": "mam.doctor.events",
     "versions": "mam.doctor.versions",
     "agents": "mam.doctor.agents",
     "modes": "mam.doctor.modes",

@@ -18,12 +18,20 @@ if TYPE_CHECKING:
 
 def look(patient: Patient) -> Iterator[Finding]:
     home = patient.home or patient.directory
-    torn = _names(os.path.join(home, QUARANTINE)) if home else []
+    aside = _names(os.path.join(home, QUARANTINE)) if home else []
+    torn = [name for name in aside if ".events.log-" not in name]
+    logs = [name for name in aside if ".events.log-" in name]
     if home and torn:
         yield note(
             f"{count(len(torn), 'torn end')} of the journal, put aside: {some(torn)}",
             "what was in them had not been acknowledged when its writer was killed",
             f"rm -r {os.path.join(home, QUARANTINE)}",
+        )
+    if home and logs:
+        yield note(
+            f"{count(len(logs), 'event log')} that could not be read whole, put aside: {some(logs)}",
+            "they were made anew from the journal",
+            f"rm {os.path.join(home, QUARANTINE)}/*.events.log-*",
         )
     damaged = [
         os.path.join(place, name)
@@ -41,7 +49,7 @@ def look(patient: Patient) -> Iterator[Finding]:
                 "what it held (tokens, pauses, trust) does not count any more",
                 f"look at it, then rm {path}",
             )
-    if not torn and not damaged:
+    if not aside and not damaged:
         yield fine("nothing was put aside")
 
 

@@ -140,7 +140,7 @@ class Archive:
         return self._database
 
     def _unavailable(self, error: DatabaseError) -> StoreUnavailable:
-        return StoreUnavailable(store=self._path, problem=str(error))
+        return StoreUnavailable(store=self._path, problem=" ".join(str(error).split()))  # SQLite may quote a schema
 
 
 def _text(value: object) -> str:

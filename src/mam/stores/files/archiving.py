@@ -17,7 +17,7 @@ from mam.jobs.change import Change
 from mam.stores.common import archived_line, lines_of
 from mam.stores.files.archive import Archive
 from mam.stores.files.book import Step
-from mam.stores.files.event_log import read_events
+from mam.stores.files.event_damage import sound_events
 from mam.stores.files.records import file_name
 from mam.stores.port import Kept
 
@@ -36,7 +36,7 @@ def archive(book: Book, job_ids: Sequence[str]) -> list[str]:
     moved = [job for job in found if job.status.ended and job.number < newest]
     gone = {job.job_id for job in moved}
     if moved:
-        kept = [Kept(job=job, events=read_events(book.directory.descriptor, job.job_id)) for job in moved]
+        kept = [Kept(job=job, events=sound_events(book, job.job_id)) for job in moved]
         with Archive(book.home) as place:
             place.put(kept)
         moment = book.clock.now()

@@ -277,7 +277,8 @@ class Book:
         try:
             return self.load(self.index.gate.newest(job_id))
         except UnknownJob:
-            archived = self.archive().newest(job_id)
+            with self.archive() as archive:
+                archived = archive.newest(job_id)
         if archived is None or archived.job_id == job_id:
             return archived
         try:

@@ -56,7 +56,7 @@ def read_events(directory: int, job_id: str) -> list[Line]:
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return []
-        found = [event for event in map(_parse, file) if event is not None]
+        found = [event for event in map(parse_event, file) if event is not None]
     return sorted(found, key=lambda event: int(event["seq"]))
 
 
@@ -79,7 +79,7 @@ def _last_seq(descriptor: int, least: int, most: int) -> tuple[int, bool]:
 
 def _highest(lines: Iterable[bytes], least: int, most: int) -> int:
     highest = 0
-    for event in map(_parse, lines):
+    for event in map(parse_event, lines):
         if event is not None and highest < _upto(event) <= most:
             highest = _upto(event)
             if highest >= least:
@@ -91,7 +91,7 @@ def _upto(event: Line) -> int:
     return int(event["upto"] if "upto" in event else event["seq"])
 
 
-def _parse(line: bytes) -> Line | None:
+def parse_event(line: bytes) -> Line | None:
     """None for a line that is torn, or that another program wrote in a form of its own."""
     try:
         event = json.loads(line)

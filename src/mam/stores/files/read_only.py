@@ -10,6 +10,7 @@ from mam.jobs.rules import is_job_id
 from mam.jobs.status import PENDING, RUNNING
 from mam.stores.common import matches
 from mam.stores.files.directory import Directory
+from mam.stores.files.event_damage import is_complete
 from mam.stores.files.event_log import read_events
 from mam.stores.files.records import Records
 from mam.stores.port import Problem, Query
@@ -18,6 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.change import Line
     from mam.jobs.record import Job
+
+
+INCOMPLETE = "some events are missing; the next command that can write makes it anew from the journal"
 
 
 class ReadOnlyView:
@@ -71,11 +75,14 @@ class ReadOnlyView:
         found = []
         for job_id in self._ids():
             try:
-                self._records.read(job_id)
+                job = self._records.read(job_id).job
             except BadRecord as bad:
                 found.append(Problem(file=f"{job_id}.json", problem=str(bad.facts["problem"])))
             except FileNotFoundError:
                 continue
+            else:
+                if not is_complete(self.events(job_id), job.last_seq):
+                    found.append(Problem(file=f"{job_id}.events.log", problem=INCOMPLETE))
         return found
 
     def _matching(self, query: Query) -> list[Job]:

@@ -15,7 +15,6 @@ from mam.stores.files.book import INDEX, STORE, Book, Step
 from mam.stores.files.catch_up import catch_up
 from mam.stores.files.claims import claim
 from mam.stores.files.directory import Directory
-from mam.stores.files.event_log import read_events
 from mam.stores.files.index import DatabaseError, is_damage, put_aside
 from mam.stores.files.journal import Place, as_told, parse_place
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
@@ -196,7 +195,19 @@ class FilesStore:
         return self._alone(lambda book: compared(book, after, limit))
 
     def events(self, job_id: str) -> list[Line]:
-        return self._read(lambda book: read_events(book.directory.descriptor, job_id), lambda view: view.events(job_id))
+        return self._read(lambda book: _events(book, job_id), lambda view: view.events(job_id))
+
+    def compare_events(self) -> list[Problem]:
+        """Event logs that differ from the journal, and where."""
+        from mam.stores.files.event_damage import differing
+
+        return self._alone(differing)
+
+    def mend_events(self, job_id: str) -> None:
+        """Makes the log of a job anew from the journal; the old one is put aside."""
+        from mam.stores.files.event_damage import mend
+
+        self._alone(lambda book: mend(book, job_id))
 
     # -- the archive, imported by those who use it -------------------------------------------------------------------
 
@@ -206,13 +217,16 @@ class FilesStore:
         return self._alone(lambda book: archive(book, job_ids))
 
     def archived(self, job_id: str) -> Kept | None:
-        return self._archive().get(job_id)
+        with self._archive() as archive:
+            return archive.get(job_id)
 
     def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
-        return self._archive().with_prefix(prefix, limit)
+        with self._archive() as archive:
+            return archive.with_prefix(prefix, limit)
 
     def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
-        return self._archive().contents(newest_first=newest_first)
+        with self._archive() as archive:
+            yield from archive.contents(newest_first=newest_first)
 
     def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
         from mam.stores.files.archiving import take_in
@@ -374,6 +388,12 @@ class FilesStore:
         if not self._directory.is_still():
             self._directory = Directory(self.address)
         return Records(self._directory)
+
+
+def _events(book: Book, job_id: str) -> list[Line]:
+    from mam.stores.files.event_damage import sound_events
+
+    return sound_events(book, job_id)
 
 
 def _announce(book: Book, agent_id: str, generation_id: str) -> list[Job]:

@@ -1,15 +1,15 @@
-"""What the audit log has to say to the person in front of it, when something went wrong with it."""
+"""What a part of mam has to say to the person in front of it, when something went wrong with what it keeps."""
 
 from __future__ import annotations
 
 import sys
 
 
-def tell(warning: str) -> None:
-    """To whoever listens to the logger `mam.audit`; when nobody does, one line on stderr that says who speaks."""
+def tell(logger_name: str, warning: str) -> None:
+    """To whoever listens to the logger of that name; when nobody does, one line on stderr that says who speaks."""
     import logging  # only when there is something to tell: the hot path has nothing
 
-    logger = logging.getLogger("mam.audit")
+    logger = logging.getLogger(logger_name)
     if logger.hasHandlers():
         logger.warning("%s", warning)
     elif logger.isEnabledFor(logging.WARNING) and sys.stderr is not None:

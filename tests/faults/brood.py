@@ -1,0 +1,121 @@
+"""Real commands killed by strace at the Nth call of a kind, hundreds after another, without an interpreter start each.
+
+A process imports mam and then only forks: each child runs one command from its words to its exit code, as `mam` does.
+strace is attached to it when it is ready, and counts the calls of every child anew. It talks to us with calls that are
+never injected. `tracing.py` does the same to commands that were really started, which costs ten times as much.
+
+`python -m tests.faults.brood DESCRIPTOR FOLDER` is that process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.faults.homes import Home
+
+ATTACHED = 20.0
+LARGEST = 1 << 16
+
+
+class Brood:
+    """The process that forks; `run` gives the exit code of a command, or None when it was killed."""
+
+    def __init__(self, home: Home, folder: Path) -> None:
+        strace = shutil.which("strace")
+        assert strace, "strace is missing: apt-get install strace"
+        self._strace = strace
+        self._ours, theirs = socket.socketpair()
+        environment = {
+            **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONDONTWRITEBYTECODE": "1",
+            "HOME": str(folder / "home"), "MAM_STORE": home.address(folder), "MAM_AGENTS_DIR": str(folder / "agents"),
+            "DELEGATE_JOB_LOGS_DIR": str(folder / "logs"),
+        }  # fmt: skip
+        (folder / "home").mkdir()
+        self.said = folder / "said"
+        with open(self.said, "wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.brood", str(theirs.fileno()), str(folder)],
+                env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=said,
+            )  # fmt: skip
+        theirs.close()
+        assert self._ours.recv(LARGEST) == b"ready", "the process that forks did not start"
+
+    def close(self) -> None:
+        self._ours.close()
+        self._process.wait()
+
+    def run(self, words: list[str]) -> int | None:
+        self._ours.send(json.dumps(words).encode())
+        code = int(self._ours.recv(LARGEST))
+        return None if code < 0 else code
+
+    @contextmanager
+    def killed_at(self, call: str, nth: int) -> Iterator[None]:
+        inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={nth}"]
+        tracer = subprocess.Popen(
+            [self._strace, "-f", "-qq", "-p", str(self._process.pid), *inject, "-o", "/dev/null"],
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            self._await_tracer(tracer)
+            yield
+        finally:
+            tracer.terminate()
+            tracer.wait()
+
+    def _await_tracer(self, tracer: subprocess.Popen[bytes]) -> None:
+        status = Path(f"/proc/{self._process.pid}/status")
+        ends = time.monotonic() + ATTACHED
+        while f"TracerPid:\t{tracer.pid}\n" not in status.read_text(encoding="ascii"):
+            assert tracer.poll() is None, "strace may not attach itself here"
+            assert time.monotonic() < ends, "strace did not attach itself"
+            time.sleep(0.001)
+
+
+def main() -> None:
+    commands = socket.socket(fileno=int(sys.argv[1]))
+    os.chdir(sys.argv[2])
+    _import_everything()
+    commands.send(b"ready")
+    while words := commands.recv(LARGEST):
+        child = os.fork()
+        if child == 0:
+            _be_the_command(json.loads(words))
+        status = os.waitpid(child, 0)[1]
+        commands.send(b"%d" % os.waitstatus_to_exitcode(status))
+
+
+def _import_everything() -> None:
+    """Once, here: a child then opens nothing but what its command needs."""
+    from mam.__main__ import VERBS, load
+    from tests.faults.verbs import COMMANDS
+
+    for verb in VERBS:
+        load(verb)
+    for command in COMMANDS.values():
+        first, *rest = command.split()
+        if rest and first in ("agents", "config"):
+            __import__(f"mam.cli.{first}_verbs.{rest[0]}")
+
+
+def _be_the_command(words: list[str]) -> None:
+    from mam.__main__ import run
+
+    code = run(words)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""A life of commands, each of them killed by the kernel at one of its calls, on a store that is never restored."""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mam.agents.answer import FOUND, MISSING
+from mam.agents.directory import FilesDirectory
+from mam.audit.mirror import AuditLog
+from tests.audit.support import history_in, history_in_log
+from tests.faults.brood import Brood
+from tests.faults.homes import Home
+from tests.faults.judging import Told, check_files
+from tests.faults.verbs import COMMANDS
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+
+MOST = {
+    "openat": 16, "close": 20, "fcntl": 30, "pread64": 12, "pwrite64": 20, "write": 5, "fsync": 4, "fdatasync": 4,
+    "flock": 3, "rename": 3, "renameat": 2, "unlink": 3, "unlinkat": 2, "mkdir": 2, "ftruncate": 3, "utimensat": 2,
+}  # fmt: skip
+"""How often most commands make a call at all; at a later one fewer and fewer would be killed."""
+TELLS = ("register", "publish", "publish started", "complete", "fail", "fail retryably", "release", "cancel")
+"""Commands that have an entry in the journal when they exit with 0."""
+GENERATIONS = ("first", "second")
+
+
+class Culling:
+    def __init__(self, home: Home, folder: Path, seed: int) -> None:
+        self._home = home
+        self._folder = folder
+        self._chance = random.Random(f"culling {seed}")
+        self._told = Told()
+        self.kills = 0
+        home.make(folder)
+        self._brood = Brood(home, folder)
+
+    def run(self, moments: int) -> int:
+        """Every command is killed at so many moments, if it comes to them."""
+        try:
+            self._live()
+            for _ in range(moments):
+                call = self._chance.choice(sorted(MOST))
+                nth = self._chance.randint(1, MOST[call])
+                with self._brood.killed_at(call, nth):
+                    for verb in self._chance.sample(sorted(COMMANDS), len(COMMANDS)):
+                        self._command(verb, f"{call}:{nth}")
+                self._live()
+            self._finish()
+        finally:
+            self._brood.close()
+        return self.kills
+
+    def _live(self) -> None:
+        """Something to kill at: jobs in every state."""
+        for verb in ("register", "register", "register", "pick", "pick", "agents publish"):
+            self._command(verb, "nothing")
+
+    def _command(self, verb: str, moment: str) -> None:
+        words = self._words(verb)
+        before = self._told.number
+        code = self._brood.run(words)
+        self.kills += code is None
+        store = self._home.open(self._folder)
+        try:
+            self._judge(store)
+            assert code != 0 or verb not in TELLS or self._told.number > before, "acknowledged, and not there"
+            self._judge_agents(words[-1] if verb == "agents publish" and code == 0 else None)
+        except AssertionError as error:
+            raise AssertionError(f"mam {' '.join(words)}, killed at {moment}, exit code {code}: {error}") from error
+        finally:
+            store.close()
+
+    def _words(self, verb: str) -> list[str]:
+        jobs: dict[str, list[str]] = {"pending": [], "waiting": [], "running": [], "ended": []}
+        for job_id, record in self._told.records.items():
+            jobs["ended" if record["status"] in ("completed", "error", "cancelled") else record["status"]] += [job_id]
+        one = {status: self._chance.choice(found) if found else "nobody" for status, found in jobs.items()}
+        attempt = self._told.records.get(one["running"], {}).get("attempt", 1)
+        chance, generation = self._chance.randint(1, 9), self._chance.choice(GENERATIONS)
+        words = COMMANDS[verb].format(**one, attempt=attempt, chance=chance, generation=generation)
+        return words.split()
+
+    def _judge(self, store: Store) -> None:
+        tail = self._told.follow(store)
+        for job_id in {entry.job_id for entry in tail}:
+            self._told.check_job(store, job_id)
+        store.pauses()
+
+    def _judge_agents(self, generation: str | None) -> None:
+        """Every record of the directory is whole, and the one that was acknowledged is there."""
+        for look in FilesDirectory(str(self._folder / "agents")).looks():
+            assert look.kind in (FOUND, MISSING), f"{look.agent_id}: {look.reason}"
+            if generation is not None:
+                assert look.record is not None, "a record was acknowledged, and is not there"
+                assert look.record.generation_id == generation
+
+    def _finish(self) -> None:
+        store = self._home.open(self._folder)
+        try:
+            self._told.check_everything(store)
+            check_files(self._home, self._folder, store)
+            AuditLog(str(self._folder / "logs")).follow(store)
+            assert history_in_log(self._folder / "logs") == history_in(store)
+        finally:
+            store.close()
+        for file in (self._folder / "home").rglob("*.toml"):
+            tomllib.loads(file.read_text(encoding="utf-8"))
+        said = self._brood.said.read_text(encoding="utf-8")
+        assert "Traceback" not in said, said
+        assert "bug in mam" not in said, said

@@ -1,0 +1,31 @@
+"""Any byte of a file cut off or turned over, in a copy of the place it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.dose import DOSE
+from tests.faults.homes import copied
+
+Damage = Callable[[bytes, int], bytes]
+DAMAGES: dict[str, Damage] = {
+    "cut off": lambda data, at: data[:at],
+    "turned over": lambda data, at: data[:at] + bytes([data[at] ^ 0x15]) + data[at + 1 :],
+}
+with_every_damage = pytest.mark.parametrize("damage", DAMAGES)
+
+
+def damaged(
+    origin: Path, name: str, damage: str, stride: int, upto: int = 1 << 30
+) -> Iterator[tuple[int, Path, bytes]]:
+    """The place with one file spoilt at each byte in turn, or at each so-manyth; and what that file holds now."""
+    wreck = origin.parent / "wreck"
+    data = (origin / name).read_bytes()
+    for at in range(0, min(len(data), upto), max(1, stride // DOSE)):
+        copied(origin, wreck)
+        spoilt = DAMAGES[damage](data, at)
+        (wreck / name).write_bytes(spoilt)
+        yield at, wreck, spoilt

@@ -1,0 +1,139 @@
+"""Many processes that want to be the one session of a name: in the directory, and in the store from which it claims."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mam.agents.acts import publish, refresh, remove
+from mam.agents.reading import record_from
+from mam.clock import SystemClock
+from mam.errors import MamError, StoreUnavailable
+from mam.registry import Registry
+from mam.stores.port import Query
+from tests.faults.histories import LABEL, LEASE, Crowd, Plan, note
+from tests.faults.linear import Call, linearizable
+
+if TYPE_CHECKING:
+    from mam.agents.port import Directory
+    from mam.agents.record import AgentRecord
+    from mam.clock import Clock
+    from mam.stores.port import Store
+
+AGENT = "gpu"
+GENERATIONS = tuple(f"life-{number}" for number in range(5))
+LONG = 10 * 365 * 86400.0
+"""A lease that no jump of the clock ends: who owns a name is the question here, not for how long."""
+OK, NO = "ok", "no"
+
+
+class SessionAsker:
+    """One process of the crowd. It speaks for any generation, as a script would that was started twice."""
+
+    def __init__(self, directory: Directory, store: Store, chance: random.Random, notes: int) -> None:
+        self._directory = directory
+        self._registry = Registry(store)
+        self._chance = chance
+        self._notes = notes
+
+    def ask(self) -> None:
+        generation = self._chance.choice(GENERATIONS)
+        change = self._directory.change
+        asks: dict[tuple[str, str], Callable[[], Any]] = {
+            ("directory", "publish"): lambda: change(AGENT, publish(record_of(generation), LONG)),
+            ("directory", "refresh"): lambda: change(AGENT, refresh(generation, LONG)),
+            ("directory", "remove"): lambda: change(AGENT, remove(generation)),
+            ("directory", "look"): self._look,
+            ("store", "announce"): lambda: self._registry.announce(AGENT, generation),
+            ("store", "claim"): lambda: self._claim(generation),
+        }
+        (of, verb), do = self._chance.choice(sorted(asks.items(), key=str))
+        note(self._notes, ["asked", f"{verb} {generation}", of, None, time.monotonic()])
+        try:
+            answer = do() if verb == "look" else (do(), OK)[1]
+        except StoreUnavailable:
+            return  # whether it happened, nobody knows
+        except MamError:
+            answer = NO
+        note(self._notes, ["told", answer, time.monotonic()])
+
+    def _look(self) -> str | None:
+        record = self._directory.look(AGENT).record
+        return "nobody" if record is None else record.generation_id
+
+    def _claim(self, generation: str) -> None:
+        self._registry.register(prompt="p", agent="a", label=LABEL)
+        self._registry.pick(LABEL, owner=generation, lease_seconds=LEASE, session=(AGENT, generation))
+
+
+def record_of(generation: str, agent_id: str = AGENT) -> AgentRecord:
+    return record_from({
+        "schema_version": 3, "agent_name": f"MAM-{agent_id}", "agent_id": agent_id, "generation_id": generation,
+        "lifecycle": {"state": "active", "relaunchable": False, "state_updated_at": "2026-01-01T00:00:00Z"},
+        "identity": {"backend": "tmux", "tool": "shell"}, "runtime": {"manifest_path": "/m", "agent_def_dir": None},
+        "terminal": {"current_session_name": "gpu", "last_session_name": "gpu"},
+        "liveness": {"published_at": "2026-01-01T00:00:00Z", "lease_expires_at": "2026-01-02T00:00:00Z"},
+        "mam": {"host": "here", "socket": ""},
+    })  # fmt: skip
+
+
+def directory_outcomes(owner: str, call: Call) -> Iterator[str]:
+    """A name belongs to one generation until that one takes it away. `owner` is "nobody" or a generation."""
+    verb, generation = call.verb.split()
+    if verb == "look":
+        after, answer = owner, owner
+    elif owner == generation or (verb == "publish" and owner == "nobody"):
+        after, answer = "nobody" if verb == "remove" else generation, OK
+    else:
+        after, answer = owner, NO
+    if not call.known or call.answer == answer:
+        yield after
+
+
+def store_outcomes(known: tuple[str, frozenset[str]], call: Call) -> Iterator[tuple[str, frozenset[str]]]:
+    """The first word of a generation replaces the one before it, for good. A claim says that word too, and is refused
+    if it was replaced before it had its job: in a database these are two transactions."""
+    current, superseded = known
+    verb, generation = call.verb.split()
+    answers: tuple[str, ...] = (OK, NO) if verb == "claim" else (OK,)
+    after = (generation, superseded | ({current} - {generation, ""}))
+    if generation in superseded:
+        after, answers = known, (NO,)
+    if not call.known or call.answer in answers:
+        yield after
+
+
+def judged_sessions(
+    open_directory: Callable[[Clock], Directory], open_store: Callable[[Clock], Store], folder: Path, plan: Plan
+) -> int:
+    """Lives a history and judges it; how many calls it had."""
+    crowd = Crowd(
+        lambda clock, chance, notes: SessionAsker(open_directory(clock), open_store(clock), chance, notes), folder, plan
+    )
+    crowd.live()
+    calls = crowd.calls()
+    for of, begin, follow in (
+        ("directory", "nobody", directory_outcomes),
+        ("store", ("", frozenset[str]()), store_outcomes),
+    ):
+        told = "\n".join(str(call) for call in sorted(calls.get(of, []), key=lambda call: call.asked))
+        assert linearizable(calls.get(of, []), begin, follow), f"seed {plan.seed}, no order explains the {of}:\n{told}"
+    store = open_store(SystemClock())
+    try:
+        _check_holders(store)
+    finally:
+        store.close()
+    return sum(map(len, calls.values()))
+
+
+def _check_holders(store: Store) -> None:
+    """Once the generation that counts has spoken again, nobody of an older one holds anything."""
+    known = store.generations().get(AGENT)
+    if known is None:
+        return
+    store.announce(AGENT, known.current)
+    holders = [job.claimant for job in store.select(Query()) if job.claimant is not None]
+    assert all(holder["generation_id"] == known.current for holder in holders), holders

@@ -1,0 +1,223 @@
+"""What mam keeps beside records and journal, spoilt at any byte: told by name, and neither believed nor thrown away.
+
+None of these small files has a checksum, except where one is named: a bit that leaves valid JSON with other words in it
+is a limit that docs/guarantees.md tells.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mam.agents.acts import publish
+from mam.agents.answer import FOUND
+from mam.agents.directory import FilesDirectory
+from mam.bus.place import Place, Sent, file_stem, still_holds
+from mam.bus.settings import Broker
+from mam.errors import GenerationLost, MamError
+from mam.inbox.ledger import DATABASE
+from mam.jobs.pause import Pause
+from mam.registry import Registry
+from mam.stores.port import Query
+from tests.faults.damaging import damaged, with_every_damage
+from tests.faults.homes import HOMES
+from tests.faults.session_histories import AGENT, LONG, record_of
+from tests.inbox.world import WHERE, World
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
+
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
+FILES = HOMES["files"]
+
+
+@pytest.fixture
+def origin(folder: Path) -> Path:
+    """A registry with a pause, a secret, a session that was replaced, and a job in the archive."""
+    place = folder / "origin"
+    FILES.make(place)
+    store = FILES.open(place)
+    registry = Registry(store)
+    for job_id in ("old", "runs", "newest"):
+        registry.register(prompt="p", agent="codex", job_id=job_id)
+    registry.complete("old")
+    registry.archive(["old"])
+    registry.announce(AGENT, "first")
+    registry.announce(AGENT, "second")
+    store.pause(Pause(agent="tired", label=None, until=None, reason="r", made_at="now"))
+    store.keep_secrets("runs", {"auth_token": "t"})
+    store.close()
+    return place
+
+
+def others_are_well(store: Store) -> None:
+    assert {job.job_id for job in store.select(Query())} >= {"runs", "newest"}
+    _register(store)
+
+
+def _register(store: Store) -> None:
+    assert Registry(store).register(prompt="next", agent="codex", label="others").created
+
+
+Read = Callable[["Store"], Any]
+SMALL: dict[str, Read] = {
+    "pauses": lambda store: [pause.as_dict() for pause in store.pauses()],
+    "secrets": lambda store: store.secrets("runs"),
+}
+
+
+@with_every_damage
+@pytest.mark.parametrize("name", SMALL)
+def test_pauses_and_secrets(origin: Path, damage: str, name: str) -> None:
+    store = FILES.open(origin)
+    whole = SMALL[name](store)
+    store.close()
+    file = next(file for file in (origin / "jobs/.store").iterdir() if file.name.startswith(name))
+    for at, place, spoilt in damaged(origin, str(file.relative_to(origin)), damage, stride=5):
+        store = FILES.open(place)
+        try:
+            found = SMALL[name](store)
+        except MamError as error:
+            assert name in str(error), at  # noqa: PT017
+        else:
+            kept = [one.read_bytes() for one in (place / "jobs/.store").glob(f"{name}*")]
+            assert found == whole or spoilt in kept, f"byte {at}: thrown away"
+        others_are_well(store)
+        store.close()
+
+
+@with_every_damage
+def test_generations_let_nobody_in_who_was_replaced(origin: Path, damage: str) -> None:
+    """Unless the words of the file are other ones, which nobody can know: then the name of a session has changed."""
+    refused = 0
+    for at, place, spoilt in damaged(origin, "jobs/.store/generations", damage, stride=3):
+        store = FILES.open(place)
+        registry = Registry(store)
+        try:
+            registry.pick("codex", owner="me", session=(AGENT, "first"))
+        except GenerationLost:
+            pass
+        except MamError as error:
+            refused += 1
+            assert "generations" in str(error), at  # noqa: PT017
+            assert (place / "jobs/.store/generations").read_bytes() == spoilt
+        else:
+            assert '"first"' not in spoilt.decode(errors="replace") or AGENT not in spoilt.decode(errors="replace"), at
+        others_are_well(store)
+        store.close()
+    assert refused > 10
+
+
+@with_every_damage
+def test_the_archive(origin: Path, damage: str) -> None:
+    """One that cannot be read is told by its name. Nothing new is registered then, since its id or key may be there."""
+    for at, place, spoilt in damaged(origin, "jobs/.store/archive.sqlite", damage, stride=211, upto=6000):
+        store = FILES.open(place)
+        for look in (lambda store=store: store.archived("old"), lambda store=store: _register(store)):
+            try:
+                look()
+            except MamError as error:
+                assert "archive.sqlite" in str(error), at  # noqa: PT017
+                assert "\n" not in str(error), at  # noqa: PT017
+        assert {job.job_id for job in store.select(Query())} >= {"runs", "newest"}
+        assert Registry(store).pick("codex", owner="me") is not None
+        assert (place / "jobs/.store/archive.sqlite").stat().st_size >= len(spoilt)
+        store.close()
+
+
+@with_every_damage
+def test_the_directory_of_sessions(folder: Path, damage: str) -> None:
+    origin = folder / "origin"
+    directory = FilesDirectory(str(origin))
+    directory.change(AGENT, publish(record_of("first"), LONG))
+    directory.change("other", publish(record_of("first", "other"), LONG))
+    for at, place, spoilt in damaged(origin, f"live_agents/{AGENT}/record.json", damage, stride=5):
+        directory = FilesDirectory(str(place))
+        look = directory.look(AGENT)
+        assert directory.look("other").kind == FOUND, at
+        if look.kind != FOUND:
+            assert look.reason, at
+            assert (place / f"live_agents/{AGENT}/record.json").read_bytes() == spoilt, "it was not left as it is"
+            try:
+                directory.change(AGENT, publish(record_of("second"), LONG))
+            except MamError:
+                continue  # of a newer version: it stays
+            kept = [file.read_bytes() for file in place.rglob("*") if file.is_file()]
+            assert spoilt in kept, f"byte {at}: thrown away"
+
+
+@with_every_damage
+def test_how_far_a_broker_has_been_sent_the_journal(origin: Path, damage: str) -> None:
+    """A place that is not one of the journal's is not believed: everything is sent once more, and nothing left out."""
+    broker = Broker(host="localhost", port=1883)
+    store = FILES.open(origin)
+    behind = _sent(store, broker)
+    Place(store, broker).save(behind)
+    store.close()
+    name = f"jobs/.store/{file_stem(broker)}.json"
+    for at, place, _spoilt in damaged(origin, name, damage, stride=1):
+        store = FILES.open(place)
+        sent = Place(store, broker).load()
+        if sent is not None and still_holds(store, sent):
+            assert sent.at.place == behind.at.place, f"byte {at}: events would be left out"
+        store.close()
+
+
+def _sent(store: Store, broker: Broker) -> Sent:
+    from mam.audit.cursor import position_behind
+
+    first, second = list(store.entries(None))[:2]
+    return Sent(broker=broker.address, journal_id=store.journal_id, at=position_behind(second, first.cursor), count=1)
+
+
+@with_every_damage
+def test_the_ledger_of_an_inbox(folder: Path, damage: str) -> None:
+    """One that cannot be read stops the inbox; one that was emptied is filled again from the registry. One file is one
+    job all the same."""
+    place, saved = folder / "place", folder / "saved"
+    place.mkdir()
+    world = World(place)
+    world.drop("x.prompt.md")
+    world.open().turn()
+    world.close()
+    place.rename(saved)
+    (name,) = [file.relative_to(saved) for file in saved.rglob(DATABASE)]
+    for at, wreck, spoilt in damaged(saved, str(name), damage, stride=997):
+        wreck.rename(place)  # jobs know the root of their inbox
+        world = World(place)
+        try:
+            world.steady()
+        except MamError as error:
+            assert DATABASE in str(error), f"byte {at}: {error}"  # noqa: PT017
+            assert (place / name).stat().st_size >= len(spoilt)
+        assert len(world.all_jobs()) == 1, f"byte {at}: one file, one job"
+        world.close()
+        shutil.rmtree(place)
+
+
+@with_every_damage
+@pytest.mark.parametrize("file", ["job.json", "state"])
+def test_the_mirror_of_an_inbox_is_made_anew(folder: Path, damage: str, file: str) -> None:
+    origin = folder / "origin"
+    origin.mkdir()
+    world = World(origin)
+    world.drop("x.prompt.md")
+    world.drop("y.prompt.md")
+    world.open().turn()
+    job_id = world.all_jobs()[0].job_id
+    whole = {job.job_id: world.mirrored(job.job_id) for job in world.all_jobs()}
+    world.close()
+    mirrored = next(origin.rglob(f"{job_id}/{file}"))
+    for at, place, _spoilt in damaged(origin, str(mirrored.relative_to(origin)), damage, stride=23):
+        world = World(place)
+        world.steady()
+        assert {name: world.mirrored(name)["state"] for name in whole} == dict.fromkeys(whole, "queued"), at
+        assert world.files("inbox") == [f"{WHERE}/x.running.md", f"{WHERE}/y.running.md"]
+        json.loads((place / mirrored.relative_to(origin)).with_name("job.json").read_bytes())
+        world.close()

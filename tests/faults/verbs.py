@@ -1,0 +1,54 @@
+"""Every verb of mam that writes, as a command that can be killed; and who kills those that need more than a command.
+
+`test_verbs.py` sees to it that no verb is missing: a new one has to be put here, or called a reader.
+"""
+
+from __future__ import annotations
+
+COMMANDS = {
+    "register": "register work --agent codex --agent-session run",
+    "register with a key": "register work --agent codex --agent-session run --key {chance}",
+    "pick": "pick --agent-session run",
+    "pick in a session": "pick --agent-session run --agent-id gpu --generation {generation}",
+    "publish": "publish {running} progress --attempt {attempt}",
+    "publish started": "publish {pending} started",
+    "heartbeat": "heartbeat {running} --attempt {attempt}",
+    "complete": "complete {running} --attempt {attempt} --result r",
+    "fail": "fail {running} --attempt {attempt} --reason r",
+    "fail retryably": "fail {running} --attempt {attempt} --reason r --retryable",
+    "release": "release {running} --attempt {attempt}",
+    "cancel": "cancel {pending}",
+    "retry": "retry {ended}",
+    "set a status": "status {pending} --set completed",
+    "pause": "pause --agent somebody",
+    "resume": "resume --agent somebody",
+    "prune": "prune --older-than 0s",
+    "init": "init",
+    "agents publish": "agents publish gpu --id gpu --session gpu --manifest /m.json --generation {generation}",
+    "agents refresh": "agents refresh --id gpu --generation {generation}",
+    "agents remove": "agents remove --id gpu --generation {generation}",
+    "agents cleanup": "agents cleanup",
+    "config set": "config set on_idle stop",
+    "config unset": "config unset on_idle",
+}
+"""In a life that goes on: {running}, {pending} and {ended} are jobs of it."""
+
+ELSEWHERE = {
+    "run": "tests/work/test_run_command.py",
+    "worker": "tests/work/test_worker.py",
+    "hook": "tests/agents/test_hooking.py",
+    "relay": "tests/bus/test_relay.py",
+    "subscribe": "tests/bus/test_subscribe_all.py",
+    "inbox once": "tests/inbox/test_kills.py",
+    "inbox watch": "tests/inbox/test_dropping.py",
+    "migrate": "tests/moving/test_kills.py",
+    "workspaces": "tests/work/test_removing.py",
+    "trust": "tests/faults/test_verbs.py",
+    "config edit": "tests/faults/test_verbs.py",
+    "skill install": "tests/faults/test_verbs.py",
+    "agents start": "tests/agents/test_sessions.py",
+    "agents stop": "tests/agents/test_sessions.py",
+    "agents restart": "tests/agents/test_sessions.py",
+    "agents adopt": "tests/agents/test_sessions.py",
+}
+"""Those that start processes or need a broker: the test that kills them."""
