@@ -91,8 +91,12 @@ def test_records_of_scripts_that_are_being_written(tmp_path: Path) -> None:
     for number in range(250):
         write(number, "as it was")
 
+    def change() -> None:
+        for number in (1, 240, 300):
+            write(number, "changed")
+
     def disturb(count: int) -> None:
-        writer = threading.Thread(target=lambda: [write(number, "changed") for number in (1, 240, 300)])
+        writer = threading.Thread(target=change)
         writer.start()
         writer.join()
 
