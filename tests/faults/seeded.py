@@ -180,4 +180,9 @@ MUTANTS = [
         old="        if not self.damages and all(", new="        if not self.damages or all(",
         caught_by=f"{FAULTS}/test_corruption.py::test_a_journal_cut_between_two_frames_takes_no_record_back",
     ),
+    Mutant(
+        name="a record that was written here is not looked at again", file=f"{FILES}/book.py",
+        old=" if job is not None and self.records.stamp(job_id) == row.stamp else None", new="",
+        caught_by="tests/files/test_foreign_writes.py",
+    ),
 ]  # fmt: skip
