@@ -133,6 +133,15 @@ def test_an_act_wakes_whoever_follows(place: Place, follower: Follower) -> None:
     assert follower.store.wait(follower.cursor, LONG)
 
 
+def test_an_act_wakes_also_when_somebody_has_removed_the_mark(place: Place, follower: Follower) -> None:
+    mark_of(place).unlink()
+    while follower.store.wait(follower.cursor, 0):
+        pass
+    place.open().register(prompt="y", agent="codex")
+
+    assert follower.store.wait(follower.cursor, LONG)
+
+
 def test_nothing_new_is_no_news(follower: Follower) -> None:
     assert not follower.store.wait(follower.cursor, 0.05)
 

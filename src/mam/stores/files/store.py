@@ -63,7 +63,6 @@ class FilesStore:
         self._abandoned: Book | None = None
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: news that one has read would be lost to the other."""
-        self._woken_by: dict[int, Mark] = {}
         self._directory = Directory(self.address)  # says at once what is wrong with it
 
     @property
@@ -245,7 +244,7 @@ class FilesStore:
 
     def entries(self, cursor: str | None) -> Iterator[Entry]:
         """Reads up to where the journal is known to be durable: by its mark, or else by the lock."""
-        mark = self._woken_by.pop(get_ident(), None) or self._mark()
+        mark = self._mark()
         end = parse_place(self.end()) if mark is None else Place(first=mark.first, offset=mark.offset)
         begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
@@ -265,14 +264,7 @@ class FilesStore:
             if watch is not None:
                 watch.close()
             return True  # something may have happened before the watch began: look once more
-        return await_news(watch, cursor, timeout, self._marked, self.end)
-
-    def _marked(self) -> Mark | None:
-        """The mark, kept for whoever reads next in this thread: it is why it was woken."""
-        mark = self._mark()
-        if mark is not None:
-            self._woken_by[get_ident()] = mark
-        return mark
+        return await_news(watch, cursor, timeout, self._mark, self.end)
 
     def _mark(self) -> Mark | None:
         """Where the journal ends, if that can be told without the lock, and nobody but mam has been here since."""
