@@ -77,3 +77,22 @@ def test_a_job_is_called_off_and_the_session_takes_the_next(live: Live, model: M
     worker.communicate()
     assert live.job(job_id)["status"] == "cancelled"
     assert live.job(after)["result"] == "And now this."
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
+def test_a_session_that_ends_during_its_job_is_a_failure_with_a_reason(
+    live: Live, model: ModelServer, name: str
+) -> None:
+    live.start_agent(name)
+    job_id = live.register(name, "hang", **{"max-retries": "0"})
+    worker = live.worker(name)
+    assert model.hanging.acquire(timeout=LONGEST)
+    await_that(lambda: live.job(job_id).get("run") is not None)
+
+    live.tmux("kill-session", "-t", f"={name}:")
+
+    await_that(lambda: live.job(job_id)["status"] == "error")
+    worker.terminate()
+    worker.communicate()
+    assert live.job(job_id)["reason"] == f"the session {name} ended before the job did"
+    assert live.job(job_id)["run"]["turn"]["ended_by"] == "process"

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 _KINDS = (
     (BILLING, r"insufficient_quota|exceeded your current quota|billing|credit balance|payment required"),
     (LIMIT, r"usage limit|usage_limit|hit your .{0,40}limit|limit reached|rate.?limit|too many requests|\b429\b"),
-    (LOGIN, r"\b40[13]\b|unauthori[sz]ed|api key|api_key|not logged in|log ?in\b|/login|authenticat|oauth"),
+    (LOGIN, r"\b40[13]\b|unauthori[sz]ed|api key|api_key|not logged in|log ?in\b|/login|authenticat|oauth"
+            r"|missing environment variable"),
     (OVERLOAD, r"\b5(00|02|03|04|20|29)\b|overloaded|at capacity|server_error|internal server error"
-               r"|stream (disconnected|closed)|timed? ?out|connection|network|temporarily"),
+               r"|stream (disconnected|closed)|timed? ?out|connection|to connect|cannot connect|network|temporarily"),
 )  # fmt: skip
 _BY_STATUS = {401: LOGIN, 402: BILLING, 403: LOGIN, 408: OVERLOAD, 429: LIMIT}
 _PLAN = re.compile(r"usage.?limit|hit your .{0,40}limit|limit (has been )?reached|insufficient_quota", re.IGNORECASE)
