@@ -39,7 +39,6 @@ KILLING_TESTS = {
     "the inbox": "tests/inbox/test_kills.py",
     "the archive": "tests/files/test_archive_kill.py",
     "the audit log": "tests/audit/test_crashes.py",
-    "every verb from one state": "tests/faults/test_kills.py",
 }
 """Tests that kill before every step of something; each kill of theirs is counted."""
 
