@@ -60,7 +60,7 @@ def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 READING = ("list", "get {job}", "result {job}", "logs {job}", "explain {job}", "wait {job}", "where", "agents list",
-           "inbox status", "config list", "brief {job}", "output {job}", "broker")  # fmt: skip
+           "inbox status", "config list", "brief {job}", "output {job}")  # fmt: skip
 
 
 def test_readers_write_nothing(place: Path) -> None:
