@@ -127,7 +127,9 @@ def history(home: Home, seed: int, folder: Path) -> int:
 def history_of_sessions(home: Home, seed: int, folder: Path) -> int:
     home.make(folder)
     agents = str(folder / "agents")
-    judged_sessions(lambda clock: FilesDirectory(agents, clock), partial(home.open, folder), folder, Plan.of(seed))
+    opened = partial(home.open, folder)
+    database = home.name != "files"
+    judged_sessions(lambda clock: FilesDirectory(agents, clock), opened, folder, Plan.of(seed), is_database=database)
     return 1
 
 
