@@ -105,7 +105,7 @@ def _import_everything() -> None:
         load(verb)
     for command in COMMANDS.values():
         first, *rest = command.split()
-        if rest and first in ("agents", "config"):
+        if first in ("agents", "config", "skill"):
             __import__(f"mam.cli.{first}_verbs.{rest[0]}")
 
 

@@ -22,7 +22,7 @@ from mam.registry import Registry
 from mam.stores.port import Entry
 from tests.faults.acting import Life
 from tests.faults.homes import Home
-from tests.faults.judging import Told, check_files
+from tests.faults.judging import Told, check_files, check_no_problems
 from tests.faults.killing import forked
 
 JUDGED, THOROUGH = 4, 100
@@ -133,3 +133,4 @@ class Chain:
         some = self._chance.sample(sorted(told.records), min(2, len(told.records)))
         for job_id in {*some, *(entry.job_id for entry in tail)}:
             told.check_job(store, job_id)
+        check_no_problems(store)

@@ -13,7 +13,7 @@ from mam.audit.mirror import AuditLog
 from tests.audit.support import history_in, history_in_log
 from tests.faults.brood import Brood
 from tests.faults.homes import Home
-from tests.faults.judging import Told, check_files
+from tests.faults.judging import Told, check_files, check_no_problems
 from tests.faults.verbs import COMMANDS
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Culling:
         self._told = Told()
         self.kills = 0
         home.make(folder)
+        (folder / ".mam").mkdir()
+        (folder / ".mam/config.toml").write_text('on_idle = "stop"\n', encoding="utf-8")
         self._brood = Brood(home, folder)
 
     def run(self, moments: int) -> int:
@@ -89,6 +91,7 @@ class Culling:
         tail = self._told.follow(store)
         for job_id in {entry.job_id for entry in tail}:
             self._told.check_job(store, job_id)
+        check_no_problems(store)
         store.pauses()
 
     def _judge_agents(self, generation: str | None) -> None:
@@ -108,6 +111,8 @@ class Culling:
             assert history_in_log(self._folder / "logs") == history_in(store)
         finally:
             store.close()
+        for verb in ("config set", "trust", "skill install"):
+            assert self._brood.run(self._words(verb)) == 0, f"mam {verb} was killed, and cannot be said again"
         for file in (self._folder / "home").rglob("*.toml"):
             tomllib.loads(file.read_text(encoding="utf-8"))
         said = self._brood.said.read_text(encoding="utf-8")

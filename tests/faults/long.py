@@ -1,6 +1,6 @@
 """`make faults-long`: hours of faults, each from a seed, counted into docs/guarantees.md; it goes on where it stopped.
 
-python -m tests.faults.long [--hours H] [--jobs N] [--fresh]     run, or go on
+python -m tests.faults.long [--hours H] [--jobs N] [--fresh] [--only WORD]   run, or go on
 python -m tests.faults.long --replay NAME ON SEED                 one of them once more
 """
 
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=8.0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--fresh", action="store_true", help="count from nothing, with the seeds from the first on")
+    parser.add_argument("--only", metavar="WORD", default="", help="only faults and stores whose name has this")
     parser.add_argument("--replay", nargs=3, metavar=("NAME", "ON", "SEED"))
     chosen = parser.parse_args()
     if chosen.replay:
@@ -45,7 +46,7 @@ def main() -> None:
     if chosen.fresh:
         for old in STATE.glob("shard-*.json"):
             old.unlink()
-    _run(time.monotonic() + chosen.hours * 3600, chosen.jobs)
+    _run(time.monotonic() + chosen.hours * 3600, chosen.jobs, chosen.only)
     failures = _report()
     sys.exit(1 if failures else 0)
 
@@ -59,26 +60,26 @@ def _replay(name: str, on: str, seed: int) -> None:
         postgres.close()
 
 
-def _run(ends: float, jobs: int) -> None:
+def _run(ends: float, jobs: int, only: str) -> None:
     workers = []
     for shard in range(jobs):
         worker = os.fork()
         if worker == 0:
-            os._exit(_shard(shard, jobs, ends))
+            os._exit(_shard(shard, jobs, ends, only))
         workers.append(worker)
     for worker in workers:
         os.waitpid(worker, 0)
 
 
-def _shard(shard: int, jobs: int, ends: float) -> int:
+def _shard(shard: int, jobs: int, ends: float, only: str) -> int:
     """The seeds of one shard are never another's, and they do not begin with the same unit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is mounted or started has to be put away
     state = _State(STATE / f"shard-{shard}.json")
     postgres = PostgresHistories()
     try:
-        everything = units(postgres)
+        everything = [unit for unit in units(postgres) if only in f"{unit.name} on {unit.on}"]
         everything = everything[shard * len(everything) // jobs :] + everything[: shard * len(everything) // jobs]
-        while time.monotonic() < ends:
+        while everything and time.monotonic() < ends:
             reached = {name: state.struck(name) * jobs >= aim for name, aim in AIMS.items()}
             unit = min(everything, key=lambda unit: _turn(unit, state, reached))
             _strike(unit, state, shard, jobs)

@@ -26,7 +26,7 @@ import apsw
 from mam.registry import Registry
 from tests.faults.acting import Life
 from tests.faults.homes import Home
-from tests.faults.judging import Told, check_store
+from tests.faults.judging import Told, check_no_problems, check_store
 from tests.faults.killing import forked
 
 KINDS = {"ext4": (["mkfs.ext4", "-q", "-F"], 48), "xfs": (["mkfs.xfs", "-q", "-f"], 320)}
@@ -185,8 +185,7 @@ class Outages:
                 assert told.records == self._told.records, "the journal tells another story"
             for job_id in {entry.job_id for entry in tail}:
                 self._told.check_job(store, job_id)
-            problems = store.problems()
-            assert problems == [], f"what is left alone: {problems}"
+            check_no_problems(store)
         finally:
             store.close()
 

@@ -13,10 +13,13 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.faults.counting import write_between
+from tests.faults.homes import quick_place
 from tests.faults.seeded import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,15 +58,21 @@ def _table(known: dict[str, str | None]) -> str:
     return "\n".join((f"{caught_ones} of {len(MUTANTS)} are caught.", "", "| fault | caught by |", "|---|---|", *rows))
 
 
-def caught(mutant: Mutant) -> str | None:
-    """The first test that went red, or None."""
-    with TemporaryDirectory(prefix="mam-mutant-") as folder:
+@contextmanager
+def mutated(mutant: Mutant) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A copy of the project with the fault in it, and the environment in which it is the one that runs."""
+    with TemporaryDirectory(prefix="mam-mutant-", dir=quick_place()) as folder:
         copy = Path(folder) / "mam"
         ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".bench", ".faults", ".hypothesis")
         shutil.copytree(ROOT, copy, ignore=ignored)
         file = copy / mutant.file
         file.write_text(applied(mutant, file.read_text(encoding="utf-8")), encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": f"{copy / 'src'}:{copy}", "PYTHONDONTWRITEBYTECODE": "1"}
+        yield copy, {**os.environ, "PYTHONPATH": f"{copy / 'src'}:{copy}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def caught(mutant: Mutant) -> str | None:
+    """The first test that went red, or None."""
+    with mutated(mutant) as (copy, environment):
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=no"]
         ran = subprocess.run(
             [*command, mutant.caught_by], cwd=copy, env=environment, capture_output=True, text=True, timeout=LONGEST,

@@ -185,4 +185,29 @@ MUTANTS = [
         old=" if job is not None and self.records.stamp(job_id) == row.stamp else None", new="",
         caught_by="tests/files/test_foreign_writes.py",
     ),
+    Mutant(
+        name="a generation that was replaced is let in again", file="src/mam/jobs/generation.py",
+        old="    if generation_id in known.superseded:\n", new="    if not known:\n",
+        caught_by=f"{FAULTS}/test_histories.py::test_of_many_that_want_to_be_one_session_one_is",
+    ),
+    Mutant(
+        name="a job that is half way into the archive is seen twice", file=f"{FILES}/store.py",
+        old="        return self._records().exists(job_id)\n", new="        return False\n",
+        caught_by="tests/files/test_archive_half_way.py",
+    ),
+    Mutant(
+        name="a damaged place of the relay is believed", file="src/mam/bus/place.py",
+        old="(mark_of(last), last.cursor) == (sent.at.mark, sent.at.place)", new="mark_of(last) == sent.at.mark",
+        caught_by=f"{FAULTS}/test_kept_files.py::test_how_far_a_broker_has_been_sent_the_journal",
+    ),
+    Mutant(
+        name="an event log that lacks events is believed", file=f"{FILES}/event_damage.py",
+        old="    if row is None or is_complete(found, row.state[\"last_seq\"]):\n", new="    if True:\n",
+        caught_by=f"{FAULTS}/test_corruption.py::test_the_events_of_a_job",
+    ),
+    Mutant(
+        name="an inbox whose ledger is lost takes its files again", file="src/mam/inbox/repairing.py",
+        old='(job.inbox or {}).get("root") != settings.root or', new="True or",
+        caught_by=f"{FAULTS}/test_kept_files.py::test_the_ledger_of_an_inbox",
+    ),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 from mam.registry import Registry
 from tests.faults.acting import Life
 from tests.faults.homes import Home
-from tests.faults.judging import Told, check_files
+from tests.faults.judging import Told, check_files, check_no_problems
 
 MOST_JOBS = 12
 """Then a new store is begun: putting a wreck aside costs as much as it has files."""
@@ -92,6 +92,7 @@ class Snapshots:
                 some = self._chance.sample(sorted(told.records), min(2, len(told.records)))
                 for job_id in {*some, *(entry.job_id for entry in tail)}:
                     told.check_job(store, job_id)
+                check_no_problems(store)
         except AssertionError as error:
             raise AssertionError(f"{self._home.name}, {self.where}, wreck {wreck.name}: {error}") from error
         finally:

@@ -30,25 +30,36 @@ COMMANDS = {
     "agents cleanup": "agents cleanup",
     "config set": "config set on_idle stop",
     "config unset": "config unset on_idle",
+    "trust": "trust .mam/config.toml",
+    "skill install": "skill install --user --yes",
 }
 """In a life that goes on: {running}, {pending} and {ended} are jobs of it."""
 
 ELSEWHERE = {
     "run": "tests/work/test_run_command.py",
-    "worker": "tests/work/test_worker.py",
-    "hook": "tests/agents/test_hooking.py",
+    "worker": "tests/work/test_worker_kills.py",
+    "hook": "tests/live/test_taking_over.py",
     "relay": "tests/bus/test_relay.py",
     "subscribe": "tests/bus/test_subscribe_all.py",
     "inbox once": "tests/inbox/test_kills.py",
     "inbox watch": "tests/inbox/test_dropping.py",
     "migrate": "tests/moving/test_kills.py",
     "workspaces": "tests/work/test_removing.py",
-    "trust": "tests/faults/test_verbs.py",
-    "config edit": "tests/faults/test_verbs.py",
-    "skill install": "tests/faults/test_verbs.py",
     "agents start": "tests/agents/test_sessions.py",
     "agents stop": "tests/agents/test_sessions.py",
     "agents restart": "tests/agents/test_sessions.py",
-    "agents adopt": "tests/agents/test_sessions.py",
+    "agents adopt": "tests/agents/test_companion.py",
+    "agents send": "tests/agents/test_send.py",
 }
-"""Those that start processes or need a broker: the test that kills them."""
+"""Those that start processes or need a broker: the test that kills them, or what they have started."""
+
+READERS = {
+    "watch", "list", "wait", "result", "output", "logs", "get", "broker", "explain", "brief", "where", "doctor",
+    "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
+    "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
+}  # fmt: skip
+"""They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a
+store of its own that ends with it."""
+
+SAME = {"admin cleanup": "agents cleanup", "config edit": "config set"}
+"""Verbs that write what another one writes, by the same function."""

@@ -217,7 +217,7 @@ class FilesStore:
 
     def archived(self, job_id: str) -> Kept | None:
         with self._archive() as archive:
-            return archive.get(job_id)
+            return None if self._is_live(job_id) else archive.get(job_id)
 
     def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
         with self._archive() as archive:
@@ -225,7 +225,13 @@ class FilesStore:
 
     def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
         with self._archive() as archive:
-            yield from archive.contents(newest_first=newest_first)
+            for kept in archive.contents(newest_first=newest_first):
+                if not self._is_live(kept.job.job_id):
+                    yield kept
+
+    def _is_live(self, job_id: str) -> bool:
+        """Whoever moved it may have been killed when it was in both places; then it has not been moved."""
+        return self._records().exists(job_id)
 
     def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
         from mam.stores.files.archiving import take_in

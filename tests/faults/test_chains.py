@@ -1,0 +1,57 @@
+"""Kill after kill on one store, the disk before each step, and commands under strace: a small dose of the long run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.chains import Chain
+from tests.faults.culling import Culling
+from tests.faults.dose import DOSE
+from tests.faults.homes import HOMES, Home
+from tests.faults.mutants import mutated
+from tests.faults.seeded import MUTANTS
+from tests.faults.snapshots import Snapshots
+from tests.faults.units import in_a_process
+
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
+SEAMS = [(home, seam) for home in HOMES.values() for seam in home.seams]
+at_every_seam = pytest.mark.parametrize(("home", "seam"), SEAMS, ids=[f"{home.name}-{seam}" for home, seam in SEAMS])
+
+
+@at_every_seam
+def test_a_chain_of_kills(folder: Path, home: Home, seam: str) -> None:
+    assert in_a_process(lambda: Chain(home, seam, folder / "place", 1).run(100 * DOSE)) >= 100 * DOSE
+
+
+@at_every_seam
+def test_the_disk_before_each_step(folder: Path, home: Home, seam: str) -> None:
+    assert in_a_process(lambda: Snapshots(home, seam, folder, 1).run(150 * DOSE)) >= 150 * DOSE
+
+
+@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+def test_commands_that_the_kernel_kills(folder: Path, home: Home) -> None:
+    assert Culling(home, folder, 1).run(3 * DOSE) > 10 * DOSE, "strace no longer kills"
+
+
+def test_a_failure_prints_seed_store_and_kill_point_and_the_line_that_tries_it_again() -> None:
+    """Seen by a fault that was put in: what is printed is run, and fails in the same way."""
+    (fault,) = [mutant for mutant in MUTANTS if mutant.name == "events are written again after a kill"]
+    with mutated(fault) as (copy, environment):
+        long = [sys.executable, "-m", "tests.faults.long", "--jobs", "1", "--only", "fork-kills on files at each call"]
+        ran = subprocess.run([*long, "--hours", "0.0001"], cwd=copy, env=environment, capture_output=True, text=True,
+                             check=False)  # fmt: skip
+        assert ran.returncode == 1, ran.stderr
+        assert re.search(r"^FAILED fork-kills on files at each call, seed 1: ", ran.stderr, re.MULTILINE), ran.stderr
+        assert re.search(r"after \d+ kills, act \d+ killed before step \d+", ran.stderr), ran.stderr
+        (line,) = re.findall(r"^replay: python (.*)$", ran.stderr, re.MULTILINE)
+        again = subprocess.run([sys.executable, *shlex.split(line)], cwd=copy, env=environment, capture_output=True,
+                               text=True, check=False)  # fmt: skip
+        assert again.returncode != 0
+        assert "killed before step" in again.stderr

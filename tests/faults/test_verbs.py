@@ -1,0 +1,85 @@
+"""Every verb that writes is killed somewhere, and the others write nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mam.__main__ import VERBS, load, run
+from mam.cli.parser import Parser
+from mam.registry import Registry
+from tests.faults.homes import HOMES
+from tests.faults.verbs import COMMANDS, ELSEWHERE, READERS, SAME
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def every_verb() -> set[str]:
+    """As the command line has them; a verb with verbs of its own is those."""
+    found = set()
+    for verb in VERBS:
+        parser = Parser(verb, "")
+        load(verb).add_arguments(parser)
+        found |= {f"{verb} {name}" for name in parser.subverbs} or {verb}
+    return found
+
+
+def killed_by_name(commands: dict[str, str]) -> set[str]:
+    return {
+        " ".join(words.split()[: 2 if words.split()[0] in ("agents", "config", "skill") else 1])
+        for words in commands.values()
+    }
+
+
+def test_no_verb_is_missing() -> None:
+    killed = killed_by_name(COMMANDS) | ELSEWHERE.keys()
+    assert every_verb() == killed | READERS | SAME.keys()
+    assert not killed & READERS
+    assert {*SAME.values()} <= killed
+
+
+@pytest.mark.parametrize("test", sorted({*ELSEWHERE.values()}))
+def test_those_that_are_killed_elsewhere_are_killed_there(test: str) -> None:
+    assert "kill" in (ROOT / test).read_text(encoding="utf-8").lower()
+
+
+@pytest.fixture
+def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    here = folder / "here"
+    (here / ".mam").mkdir(parents=True)
+    (here / ".mam/config.toml").write_text('on_idle = "stop"\n', encoding="utf-8")
+    for name, value in {"HOME": str(here / "home"), "MAM_STORE": str(here / "jobs")}.items():
+        monkeypatch.setenv(name, value)
+    (here / "home").mkdir()
+    monkeypatch.chdir(here)
+    HOMES["files"].make(here)
+    return here
+
+
+READING = ("list", "get {job}", "result {job}", "logs {job}", "explain {job}", "wait {job}", "where", "agents list",
+           "inbox status", "config list", "brief {job}", "output {job}")  # fmt: skip
+
+
+def test_readers_write_nothing(place: Path) -> None:
+    store = HOMES["files"].open(place)
+    job_id = Registry(store).register(prompt="p", agent="codex").job.job_id
+    Registry(store).complete(job_id, result="r")
+    store.close()
+
+    def everything() -> dict[str, bytes]:
+        """Without what is a copy: the index, and the audit log, which a reader of it catches up."""
+        files = [file for file in place.rglob("*") if file.is_file() and file.suffix != ".lock"]
+        return {
+            str(file): file.read_bytes()
+            for file in files
+            if "index.sqlite" not in file.name and "delegate_job_logs" not in file.parts
+        }
+
+    run(["list"])  # the first look remembers the store
+    before = everything()
+    for words in READING:
+        run(words.format(job=job_id).split())
+        assert everything() == before, words
