@@ -45,7 +45,7 @@ def test_every_file_is_one_job_when_the_kernel_has_lost_count(tmp_path: Path) ->
     folder = desk.here / "inbox" / WHERE
     folder.mkdir(parents=True)
     store = tmp_path / "jobs.sqlite"
-    with watcher(desk, store) as pid, watch(folder) as witness:
+    with watch(folder) as witness, watcher(desk, store) as pid:
         await_that(lambda: sees(pid, folder), "nobody watches the inbox")
         os.kill(pid, signal.SIGSTOP)
         await_that(lambda: state(pid) == "T", "it was not stopped")
@@ -86,12 +86,18 @@ def watcher(desk: Desk, store: Path) -> Iterator[int]:
 def watch(folder: Path) -> Iterator[int]:
     """A watcher of our own that reads nothing meanwhile: what the kernel does to it, it does to the other."""
     library = ctypes.CDLL(None, use_errno=True)
-    descriptor = library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-    assert library.inotify_add_watch(descriptor, os.fsencode(folder), MOVED_TO) > 0
+    found: list[int] = []
+
+    def opened() -> bool:
+        found.append(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        return found[-1] >= 0
+
+    await_that(opened, "others of this user hold all that fs.inotify.max_user_instances allows")
     try:
-        yield descriptor
+        assert library.inotify_add_watch(found[-1], os.fsencode(folder), MOVED_TO) > 0
+        yield found[-1]
     finally:
-        os.close(descriptor)
+        os.close(found[-1])
 
 
 def told_last(descriptor: int) -> int:
