@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -124,6 +125,17 @@ def test_the_readme_has_every_exit_code_and_no_other() -> None:
 
     codes = {kind.exit_code for kind in error_classes()} | {0, ENDED_IN_ERROR, WAS_CANCELLED}
     assert sorted(map(int, told)) == sorted(codes)
+
+
+def test_no_verb_ends_in_a_code_of_its_own() -> None:
+    """What `run` returns as a bare number is in the table too."""
+    documented = {kind.exit_code for kind in error_classes()} | {0, ENDED_IN_ERROR, WAS_CANCELLED}
+    for file in (ROOT / "src/mam/cli").rglob("*.py"):
+        for part in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(part, ast.FunctionDef) and part.name == "run":
+                returned = [found.value for found in ast.walk(part) if isinstance(found, ast.Return) and found.value]
+                codes = {found.value for one in returned for found in ast.walk(one) if isinstance(found, ast.Constant)}
+                assert {code for code in codes if type(code) is int} <= documented, file
 
 
 # -- the lifecycle ---------------------------------------------------------------------------------------------------

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from mam.config import Config
 from mam.jobs.pause import Pause
+from mam.moving.batches import batches
 from mam.moving.destination import begin_filling
 from mam.moving.migration import Moved, copy
 from mam.moving.source import open_source
 from mam.registry import Registry
-from mam.stores.port import Query
+from mam.stores.port import Kept, Query
 from mam.workspace import make_store, named, open_store
 
 if TYPE_CHECKING:
+    from mam.jobs.record import Job
     from mam.stores.port import Store
     from mam.workspace import Located
 
@@ -58,6 +60,26 @@ def furnish(store: Store, count: int) -> None:
         store.announce("gpu", generation)
     registry.pause(Pause(agent="codex", label=None, reason="because"))
     registry.archive(ended[::3])
+
+
+def multiply(store: Store, count: int) -> None:
+    """As many jobs more, each a copy of one that is there; to register so many would take an hour."""
+    originals = [Kept(job=job, events=store.events(job.job_id)) for job in store.select(Query()) if _stands_alone(job)]
+    number = max(job.number for job in store.select(Query()))
+    for batch in batches(range(count)):
+        copies = []
+        for each in batch:
+            kept = originals[each % len(originals)]
+            number += 1
+            job = kept.job.replace(job_id=f"{number:032x}", number=number)
+            copies.append(Kept(job=job, events=[{**event, "job_id": job.job_id} for event in kept.events]))
+            if each % 9 == 0:
+                store.keep_secrets(job.job_id, {"auth_token": f"token {number}"})
+        store.take_in(copies)
+
+
+def _stands_alone(job: Job) -> bool:
+    return not (job.key or job.retry_of or job.after or job.exclusive)
 
 
 def contents(store: Store) -> dict[str, Any]:

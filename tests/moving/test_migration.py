@@ -15,7 +15,7 @@ from mam.moving.source import StoreSource
 from mam.registry import Registry
 from mam.stores.port import Query
 from tests.disks import fill
-from tests.moving.registries import contents, furnish, located, made, migrate, opened
+from tests.moving.registries import contents, furnish, located, made, migrate, multiply, opened
 
 JOBS = int(os.environ.get("MAM_MIGRATE_JOBS", "150"))
 
@@ -23,7 +23,8 @@ JOBS = int(os.environ.get("MAM_MIGRATE_JOBS", "150"))
 def test_from_files_to_sqlite_to_postgresql_and_back(tmp_path: Path, database: str) -> None:
     first, second, last = str(tmp_path / "first"), f"sqlite://{tmp_path}/second.db", str(tmp_path / "last")
     origin = made(first)
-    furnish(origin, JOBS)
+    furnish(origin, min(JOBS, 150))
+    multiply(origin, JOBS - min(JOBS, 150))
     before = contents(origin)
     for source, target in ((first, second), (second, database), (database, last)):
         moved = migrate(source, target)

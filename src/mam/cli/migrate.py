@@ -86,7 +86,8 @@ def _told(moved: Moved, options: Options, what: str) -> int:
     else:
         verb = "would be copied" if options.dry_run else "copied and compared"
         archived = f", {moved.archived:,} of them archived" if moved.archived else ""
-        put(f"{moved.jobs + moved.archived:,} {what} {verb}{archived}")
+        count = moved.jobs + moved.archived
+        put(f"{count:,} {what if count != 1 else what[:-1]} {verb}{archived}")
     for found in moved.left_behind:
         say(f"left behind: {found.file}: {found.problem}")
     return 1 if moved.left_behind else 0

@@ -80,13 +80,30 @@ def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], No
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _count: None
         return
+    bars: list[Progress] = []
+
+    def advance(count: int) -> None:
+        """What is done before there is anything to count shows nothing."""
+        if not bars:
+            bars.append(_counting_bar(what, total))
+            bars[0].start()
+        bars[0].advance(bars[0].task_ids[0], count)
+
+    try:
+        yield advance
+    finally:
+        for bar in bars:
+            bar.stop()
+
+
+def _counting_bar(what: str, total: int | None) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn(what), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda count: bar.advance(task, count)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task("", total=total)
+    return bar
 
 
 def _bar() -> Progress:
