@@ -56,6 +56,10 @@ class DisturbedStore(PostgresStore):
         """As one that has written none of the jobs itself, and asks before it ends one."""
         self._known.clear()
 
+    def expect_fresh_jobs(self) -> None:
+        """As one whose last claim took one trip: the next tries that too."""
+        self._fresh.tried(well=True)
+
     @property
     def disturb(self) -> Disturb | None:
         assert isinstance(self._acting, DisturbedActing)
