@@ -53,8 +53,13 @@ class DisturbedStore(PostgresStore):
     acting = DisturbedActing
 
     def forget(self) -> None:
-        """As one that has written none of the jobs itself, and asks before it ends one."""
+        """As one that has written none of the jobs itself, and asks before it claims or ends one."""
         self._known.clear()
+        self._fresh.tried(well=False)
+
+    def expect_fresh_jobs(self) -> None:
+        """As one whose last claim took one trip: the next tries that too."""
+        self._fresh.tried(well=True)
 
     @property
     def disturb(self) -> Disturb | None:

@@ -53,7 +53,9 @@ class World:
         self._casts = itertools.count(1)
 
     def cast(self) -> Cast:
-        return Cast(self.registry, f"run {next(self._casts)}")
+        cast = Cast(self.registry, f"run {next(self._casts)}")
+        self.store.expect_fresh_jobs()
+        return cast
 
     def told(self, cast: Cast) -> Story:
         judge = PostgresStore(self.url)

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from mam.jobs.record import Job
+from mam.stores.postgres.fresh import USUAL_TIMEOUT
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from tools.bench.common import PeerRow, Row, Rows
 from tools.bench.peers import PEERS, installed_peers
@@ -94,6 +95,11 @@ def filled_postgres(server: DurableServer, name: str, count: int, *, mixed: bool
     return url
 
 
+def _seal(record: str) -> str:
+    """SQL: what a registration would have put there."""
+    return f"hashtextextended({record} || old.label, {USUAL_TIMEOUT})"
+
+
 def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count: int) -> None:
     """Everything that is kept of the template, once for each fresh id."""
     fresh = f"SELECT md5(random()::text || i) AS job_id, {number} AS number FROM generate_series(1, {count}) AS i"
@@ -107,6 +113,8 @@ def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count
             chosen[name] = numbered(renamed, template.number)
         for name in {"job_id", "number"} & set(columns):
             chosen[name] = f"fresh.{name}"
+        if "seal" in columns:
+            chosen["seal"] = f"CASE WHEN old.seal IS NOT NULL THEN {_seal(chosen['record'])} END"
         insert = f"INSERT INTO {table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
         connection.execute(f"{insert} FROM {table} AS old, fresh WHERE old.job_id = '{template.job_id}'".encode())
     connection.execute("DROP TABLE fresh")

@@ -38,6 +38,14 @@ _HOLDING = frozenset(
 """What these answer ends with the id of the transaction, if they hold anything."""
 
 
+class AnswerLost(Exception):
+    """An act may have happened or not; the process of the server that was told to do it may even be at it still."""
+
+    def __init__(self, process: int) -> None:
+        super().__init__()
+        self.process = process
+
+
 class Acting:
     """The connection of a store. Threads share it; a fork makes its own."""
 
@@ -51,7 +59,9 @@ class Acting:
         """What the act under way has written; it goes to the server before the next question, or at the end."""
         self._asked = self._wrote = False
         self._xact: str | None = None
-        """The transaction that is open, or was last, once it holds something."""
+        """The transaction that is open, once it holds something."""
+        self.last_xact: str | None = None
+        """One that is durable: whatever comes later has a higher number."""
         self._written: dict[str, str] | None = None
         """The last entry of the transaction that is open, by which it can be recognised."""
         self._inherited: tuple[Any, ...] = ()
@@ -76,10 +86,6 @@ class Acting:
                 if self._committed(ends):
                     return done
 
-    @property
-    def last_xact(self) -> str | None:
-        return self._xact
-
     def rows(self, query: str, values: dict[str, Any]) -> list[Any]:
         """Inside an act a failure is the act's; a reader simply asks again."""
         self._notice_fork()
@@ -100,17 +106,31 @@ class Acting:
         if "lines" in values and self._xact is not None:
             self._written = {"xact": self._xact, "job_id": values["job_id"], "lines": values["lines"]}
 
-    def at_once(self, steps: list[tuple[str, dict[str, Any]]]) -> list[Any] | None:
-        """A whole act in one trip; what it answers, or None when the answer was lost and nobody knows."""
+    def at_once(self, *steps: tuple[str, dict[str, Any]]) -> list[Any] | None:
+        """A whole act in one trip; the row that it answers, but for the transaction that it ends with. None when it
+        came to nothing; AnswerLost when nobody knows."""
         self._notice_fork()
         with self._threads:
             self._begin()
             try:
-                return self._trip([(STATEMENTS[query], values) for query, values in steps], ends=True)
+                rows = self._trip([(STATEMENTS[query], values) for query, values in steps], ends=True)
             except psycopg.Error:
-                return None if self._is_lost() else []
+                if self._is_lost():
+                    raise AnswerLost(0 if self._wire is None else self._wire.process) from None
+                return None
             finally:
                 self._in_act = False
+            if not rows:
+                return None
+            found: list[Any]
+            *found, self.last_xact = rows[0]
+            return found
+
+    def end_conversation(self, process: int, before: int) -> None:
+        """Returns when a process of the server whose answer was lost can do nothing more."""
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while self.rows("end conversation", {"process": process, "before": before}):
+            self._pause_or_give_up(psycopg.OperationalError("a lost connection does not end"), ends)
 
     def _is_lost(self) -> bool:
         return self._wire is None or self._wire.closed
@@ -161,6 +181,7 @@ class Acting:
             return False
         finally:
             self._in_act = False
+        self.last_xact = self._xact or self.last_xact
         return True
 
     def _has_happened(self, written: dict[str, str], ends: float, error: psycopg.Error) -> bool:

@@ -11,14 +11,14 @@ SELECT version, (SELECT xact >= pg_snapshot_xmax(pg_current_snapshot()) FROM jou
 FROM store
 
 -- name: now
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+SELECT (date_part('epoch', clock_timestamp()) * 1000)::bigint
 
 -- name: job
 SELECT record, prompt FROM job WHERE job_id = %(job_id)s
 
 -- name: job to change
 -- The time of after the wait for the row, which is why it is asked for outside.
-SELECT record, prompt, root, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
+SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
 FROM (
     SELECT record, prompt, root FROM job
     WHERE job_id = %(job_id)s
@@ -55,7 +55,7 @@ SELECT (SELECT record FROM known), (SELECT prompt FROM known),
        CASE WHEN NOT EXISTS (SELECT FROM known) THEN nextval('job_number') END,
        coalesce((SELECT root FROM job WHERE job_id = %(retry_of)s),
                 (SELECT root FROM archive WHERE job_id = %(retry_of)s), %(retry_of)s)::text,
-       (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
+       (date_part('epoch', clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
 
 -- name: lock key
 SELECT pg_advisory_xact_lock(hashtextextended(%(key)s::text, 0))
@@ -77,9 +77,9 @@ SELECT FROM job WHERE job_id = %(root)s FOR UPDATE
 -- The first that may be claimed, and whether anything stands before it: somebody's time has come, an end has not been
 -- told to all yet, something is paused here. The rest is as in `look`; with no job, or with something before it, that
 -- is asked.
-SELECT record, prompt, root, (extract(epoch FROM statement_timestamp()) * 1000)::bigint,
+SELECT record, prompt, root, (date_part('epoch', statement_timestamp()) * 1000)::bigint,
        EXISTS (SELECT FROM job
-               WHERE due_ms <= (extract(epoch FROM statement_timestamp()) * 1000)::bigint AND blocked < 2)
+               WHERE due_ms <= (date_part('epoch', statement_timestamp()) * 1000)::bigint AND blocked < 2)
        OR EXISTS (SELECT FROM unsettled) OR EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s)),
        pg_current_xact_id()::text
 FROM (
@@ -90,13 +90,53 @@ FROM (
     FOR NO KEY UPDATE SKIP LOCKED
 ) AS held
 
+-- name: claim fresh
+-- The whole claim in one trip, if the first that may be claimed is as it was registered and nothing stands before it
+-- (mam.stores.postgres.fresh). 103: what stands around the id before the first thing that a claim leaves alone.
+WITH held AS MATERIALIZED (
+    SELECT job_id, created_at, record FROM (
+        SELECT job_id, created_at, label, record, seal FROM job
+        WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+        ORDER BY priority DESC, number LIMIT 1
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS first
+    WHERE seal = hashtextextended(record || label, %(timeout_sec)s) AND created_at <= %(second)s
+      AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+      AND NOT EXISTS (SELECT FROM job
+                      WHERE due_ms <= (date_part('epoch', statement_timestamp()) * 1000)::bigint AND blocked < 2)
+      AND NOT EXISTS (SELECT FROM unsettled) AND NOT EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s))
+), noted AS (
+    INSERT INTO journal (job_id, fields, lines, token)
+    SELECT job_id, %(fields)s, %(said_before)s || job_id || %(said_behind)s, %(token)s FROM held
+)
+UPDATE job
+SET status = 'running', due_ms = %(due_ms)s,
+    record = '{"job_id":"' || held.job_id || '","status":"running","created_at":"' || held.created_at
+             || '","updated_at":"' || %(second)s || '"'
+             || substr(held.record, length(held.job_id) + 104, length(held.record) - length(held.job_id) - 104)
+             || %(behind)s
+FROM held WHERE job.job_id = held.job_id
+RETURNING job.record, job.prompt, job.root, (date_part('epoch', clock_timestamp()) * 1000)::bigint,
+          pg_current_xact_id()::text
+
+-- name: claimed
+-- Whether such a claim has happened whose answer was lost.
+SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::bigint
+FROM journal JOIN job USING (job_id) WHERE xact >= %(xact)s::xid8 AND token = %(token)s
+
+-- name: end conversation
+-- A process of the server that does not know yet that its connection is lost may still do what it was told.
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = %(process)s AND application_name = 'mam' AND usename = current_user
+  AND backend_start < to_timestamp(%(before)s / 1000.0)
+
 -- name: look
 -- All that a claim has to know, by the server's clock: the time; what is due by it; whether those that come after a job
 -- that has ended are still to be told; whether something is paused here; and else the first that may be claimed.
 -- SKIP LOCKED: what another claimer has in its hands is as good as gone. NO KEY UPDATE: a registration that only holds a
 -- job so that it cannot end meanwhile hides it from nobody.
 WITH clock AS MATERIALIZED (
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+    SELECT (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now
 ), due AS MATERIALIZED (
     SELECT due_ms, record, prompt, root, xmin AS written FROM job
     WHERE due_ms <= (SELECT now FROM clock) AND blocked < 2
@@ -201,11 +241,11 @@ CASE WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
 WITH made AS (
     INSERT INTO job
         (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-         due_ms, boot_id, boot_ms, claimant_agent, parent, prompt, record)
+         due_ms, boot_id, boot_ms, claimant_agent, parent, prompt, record, seal)
     VALUES
         (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(key)s,
          %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(claimant_agent)s, %(parent)s,
-         %(prompt)s, %(record)s)
+         %(prompt)s, %(record)s, hashtextextended(%(record)s::text || %(label)s::text, %(timeout_to_seal)s))
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN %(news)s::boolean THEN {news} END
@@ -238,18 +278,18 @@ RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 WITH held AS MATERIALIZED (
     SELECT job_id FROM job
     WHERE job_id = %(job_id)s AND record = %(before)s
-      AND abs((extract(epoch FROM clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+      AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
     FOR UPDATE
 ), updated AS (
     UPDATE job
-    SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
+    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, claimant_agent = NULL,
+        record = %(record)s
     FROM held WHERE job.job_id = held.job_id
 ), told AS (
     INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM held
 )
 INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM held
-RETURNING number, {news}
+RETURNING {news}, xact::text
 
 -- name: has ended
 -- A job ends once, so that whoever finds this entry has found the one that it wrote.

@@ -14,9 +14,11 @@ from psycopg import errors
 from mam.clock import Moment, SystemClock
 from mam.errors import AlreadyRegistered, MamError, UnknownJob
 from mam.jobs.change import Change
+from mam.jobs.status import RUNNING
 from mam.stores.port import Entry
-from mam.stores.postgres.acting import STATEMENTS, Acting
+from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost
 from mam.stores.postgres.connection import Server, text
+from mam.stores.postgres.fresh import FreshClaims, timeout_to_seal
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
@@ -93,6 +95,7 @@ class PostgresStore(SqlStore):
         super().__init__()
         self._seen: tuple[int, int] | None = None
         """The server's time when it last said so, and what the clock here said then."""
+        self._fresh = FreshClaims()
         self._listeners: dict[tuple[int, int], Connection] = {}
         """One for each process and thread that waits: news that one has read would be lost to the other."""
         try:
@@ -208,10 +211,13 @@ class PostgresStore(SqlStore):
         if more or since is None:
             return super().change(job_id, act)
         values = {**changing_values(after), **entry, **event, "before": row.record, "now": moment.wall_ms}
-        done = self._acting.at_once([("end job", values), ("ended", {"job_id": job_id, "root": None})])
-        if done:
-            self._known.pop(job_id, None)
-            return change.job
+        lost = False
+        try:
+            if self._acting.at_once(("end job", values), ("ended", {"job_id": job_id, "root": None})) is not None:
+                self._known.pop(job_id, None)
+                return change.job
+        except AnswerLost:
+            lost = True
 
         def again(found: Job, now: Moment) -> Change:
             if found.status.ended and self._value("has ended", xact=since, job_id=job_id, **entry):
@@ -219,7 +225,7 @@ class PostgresStore(SqlStore):
             return act(found, now)
 
         # Whoever holds the row now may be the trip whose answer was lost; it is waited for.
-        return super().change(job_id, act if done is not None else again)
+        return super().change(job_id, again if lost else act)
 
     def _guessed_moment(self) -> Moment | None:
         """The server's time as it must be by now; the server looks whether it is."""
@@ -243,16 +249,40 @@ class PostgresStore(SqlStore):
     def _claim_first(self, request: Request) -> Job | None:
         """Most claims find a job and nothing that stands before it; then nothing else is asked."""
         if self._by_server and request.job_id is None:
-            job = self._act(lambda: self._claim_ready(request))
+            job = self._claim_fresh(request) or self._act(lambda: self._claim_ready(request))
             if job is not None:
                 return job
         return super()._claim_first(request)
+
+    def _claim_fresh(self, request: Request) -> Job | None:
+        """One that nobody has touched yet, in one trip; None when it has to be looked at before."""
+        moment, since = self._guessed_moment(), self._acting.last_xact
+        if moment is None or since is None or request.agent_id is not None or not self._fresh.worth_trying():
+            return None
+        token = int.from_bytes(os.urandom(7))
+        try:
+            found = self._acting.at_once(("claim fresh", {**self._fresh.decided(request, moment), "token": token}))
+        except AnswerLost as lost:
+            self._acting.end_conversation(lost.process, moment.wall_ms)
+            found = next(iter(self._rows("claimed", xact=since, token=token)), None)
+        self._fresh.tried(well=found is not None)
+        if found is None:
+            return None
+        record, prompt, root, now = found
+        self._moment_of(now)
+        row = self._row(record, prompt, root)
+        if row.job.status is not RUNNING or row.job.attempt != 1:
+            return None  # while the answer was lost, somebody has taken it away again
+        self._remember(row)
+        return row.job
 
     def _claim_ready(self, request: Request) -> Job | None:
         rows = self._rows("ready", label=request.label)
         if not rows or rows[0][4]:
             return None
-        return self._claim(request, Look(self._moment_of(rows[0][3]), [], False, self._row(*rows[0][:3])))
+        row = self._row(*rows[0][:3])
+        self._fresh.timeout_sec = row.job.timeout_sec
+        return self._claim(request, Look(self._moment_of(rows[0][3]), [], False, row))
 
     def _look(self, request: Request | None, limit: int) -> Look:
         if not self._by_server:
@@ -296,7 +326,7 @@ class PostgresStore(SqlStore):
 
     def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
         entry, events = told(fields, change)
-        self._run("insert job", **values, **entry, news=news)
+        self._run("insert job", **values, **entry, timeout_to_seal=timeout_to_seal(values), news=news)
         self._tell(values["job_id"], events)
 
     def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:

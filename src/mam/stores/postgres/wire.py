@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _NUMBERS = (20, 23)
 """The types whose values are not text here: bigint, integer."""
 _BOOLEAN = 16
-_WELL = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+_WELL = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
+_SYNCED = int(ExecStatus.PIPELINE_SYNC)
 
 
 class Statement:
@@ -70,6 +71,8 @@ class Wire:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._server: PGconn = connection.pgconn
+        self.process = self._server.backend_pid
+        """Of the server, that works for this connection."""
         self._prepared: set[bytes] = set()
         self._readable, self._usable = select.poll(), select.poll()
         self._readable.register(self._server.socket, select.POLLIN)
@@ -82,11 +85,6 @@ class Wire:
 
     def close(self) -> None:
         self._connection.close()
-
-    @property
-    def process(self) -> int:
-        """Of the server, that works for this connection."""
-        return self._server.backend_pid
 
     def trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
         """Sends statements and waits for the answers; the rows of the last that has any to give. With `ends`, all that
@@ -134,13 +132,18 @@ class Wire:
     def _answers(self, unread: list[bytes | Statement]) -> list[Any]:
         """The rows of the last that has columns. The first that failed is what went wrong."""
         answer: tuple[PGresult, Statement] | None = None
+        is_busy, get_result = self._server.is_busy, self._server.get_result
         for place, step in enumerate(unread):
-            result = self._next()
+            if is_busy():
+                self._await_answer()
+            result = get_result()
             if result is None or result.status not in _WELL:
                 # The server skips what is behind a failure.
                 self._prepared.difference_update(name for name in unread[place:] if isinstance(name, bytes))
                 raise self._failure(result)
-            if self._next() is not None:
+            if is_busy():
+                self._await_answer()
+            if get_result() is not None:
                 raise OperationalError("the server said more than it was asked")
             if result.nfields and isinstance(step, Statement):
                 answer = result, step
@@ -169,7 +172,7 @@ class Wire:
         """The failure that was met on the way, if any."""
         failed: PGresult | None = None
         silent = 0
-        while (result := self._next()) is None or result.status != ExecStatus.PIPELINE_SYNC:
+        while (result := self._next()) is None or result.status != _SYNCED:
             silent = silent + 1 if result is None else 0
             if self.closed or silent > 1:
                 raise self._failure(result)
@@ -190,11 +193,14 @@ class Wire:
             self._server.consume_input()
 
     def _next(self) -> PGresult | None:
-        server = self._server
-        while server.is_busy():
+        if self._server.is_busy():
+            self._await_answer()
+        return self._server.get_result()
+
+    def _await_answer(self) -> None:
+        while self._server.is_busy():
             self._readable.poll()
-            server.consume_input()
-        return server.get_result()
+            self._server.consume_input()
 
 
 def _rows(result: PGresult, statement: Statement) -> list[Any]:
