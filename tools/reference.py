@@ -21,6 +21,7 @@ from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS, load
 from mam.agents import errors as agent_errors
 from mam.cli.parser import Parser
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
+from mam.config_prices import PRICE
 from mam.config_tables import COMMAND, TABLES
 from mam.events.event import EVENTS
 from mam.jobs import status
@@ -207,6 +208,8 @@ def _settings() -> str:
         "`mam trust` lets the\nrest count too, for as long as the file says the same.\n\n"
         "An agent of your own is a table `[commands.NAME]`:\n\n"
         + _keys("commands.NAME.", COMMAND)
+        + "\nWhat the tokens of an agent cost is a table `[prices.NAME]`, with `input` and `output` at least:\n\n"
+        + _keys("prices.NAME.", PRICE)
         + "".join(f"\nIn the table `[{name}]`:\n\n" + _keys(f"{name}.", table) for name, table in TABLES.items())
     )
 
@@ -229,7 +232,7 @@ def key_names() -> list[str]:
     """Every setting by the name that `mam config` knows it by."""
     return [
         f"{table}{setting.name}"
-        for table, settings in (*_all_settings(), ("commands.NAME.", COMMAND))
+        for table, settings in (*_all_settings(), ("commands.NAME.", COMMAND), ("prices.NAME.", PRICE))
         for setting in settings
     ]
 

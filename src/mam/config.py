@@ -31,6 +31,7 @@ class Config(Frozen):
     agent_prefix: str = "MAM"
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
     commands: dict[str, Values] = {}  # noqa: RUF012
+    prices: dict[str, Values] = {}  # noqa: RUF012
     broker: Values = {}  # noqa: RUF012
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012
@@ -93,6 +94,12 @@ SETTINGS = (
         name="commands", kind=dict,
         meaning="Your own agents, a table `[commands.NAME]` for each.",
     ),
+    # Not harmless, although it starts nothing: what somebody's account pays is not for a repository to say, and a wrong
+    # price makes every sum of costs wrong without a sign.
+    Setting(
+        name="prices", kind=dict,
+        meaning="What tokens cost, a table `[prices.NAME]` for each agent that tells no cost itself.",
+    ),
     Setting(
         name="broker", kind=dict,
         meaning="Where events are sent. Taken whole from one file, so that no password goes to another file's host.",
@@ -110,12 +117,12 @@ SETTINGS = (
         meaning='Where the repositories of jobs are: `"owner/repo"` and a local path or an address that git knows.',
     ),
 )  # fmt: skip
-"""Every key. What stands in the tables `commands` and `broker` is in config_tables.py."""
+"""Every key. What stands in the tables is in config_tables.py, config_prices.py and config_inbox.py."""
 
 KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
          list: "a list"}  # fmt: skip
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_TABLES = ("workdirs", "commands", "repos")
+_TABLES = ("workdirs", "commands", "prices", "repos")
 
 
 def load_config() -> Config:

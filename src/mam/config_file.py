@@ -57,6 +57,10 @@ def checked(values: Values, file: str) -> Values:
         check_workdirs(values.get("workdirs", {}), file)
         for name, table in values.get("commands", {}).items():
             check_command(name, table, file)
+    if "prices" in values:
+        from mam.config_prices import check_prices
+
+        check_prices(values["prices"], file)
     if "inbox" in values or "queue" in values or "repos" in values:
         from mam.config_inbox import check_inbox, check_queue, check_repos
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.config import SETTINGS, Config, Setting, config_file, load_config, said_by_environment, user_values
+from mam.config_prices import PRICE
 from mam.config_tables import COMMAND, TABLES
 from mam.errors import BadInput
 from mam.frozen import Frozen
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 HIDDEN = "********"
 DEFAULT, ENVIRONMENT, USER, PROJECT, UNTRUSTED = "default", "environment", "user", "project", "untrusted"
 _VARIABLE = Setting(name="variable", kind=str, meaning="A variable that is added to the agent's environment.")
+_PRICES = Setting(name="prices", kind=dict, meaning="What the tokens of this agent cost.")
 _WORKDIR = Setting(name="workdir", kind=str, meaning="Where this directory of another host is on this one.")
 
 
@@ -57,6 +59,8 @@ def find_key(name: str) -> Key:
         return Key(path=(first, rest), setting=_WORKDIR)
     if first == "commands" and rest:
         return _command_key(name, rest.split("."))
+    if first == "prices" and rest:
+        return _price_key(name, rest.split("."))
     for key in _fixed():
         if name == key.name:
             return key
@@ -85,16 +89,29 @@ def _nearest(word: str, choices: list[str]) -> str:
     return f" (did you mean {found[0]}?)" if found else ""
 
 
+def _price_key(name: str, parts: list[str]) -> Key:
+    """`NAME` alone, since no price counts without the others; or `NAME.input`."""
+    if len(parts) == 1:
+        return Key(path=("prices", parts[0]), setting=_PRICES)
+    return _agent_key(name, parts, PRICE)
+
+
 def _command_key(name: str, parts: list[str]) -> Key:
-    """`NAME.argv`, `NAME.env.VARIABLE`; the name of an agent may hold dots."""
+    """`NAME.argv`, `NAME.env.VARIABLE`."""
     if len(parts) >= 3 and parts[-2] == "env":
         return Key(path=("commands", ".".join(parts[:-2]), "env", parts[-1]), setting=_VARIABLE)
-    for setting in COMMAND:
+    return _agent_key(name, parts, COMMAND)
+
+
+def _agent_key(name: str, parts: list[str], settings: tuple[Setting, ...]) -> Key:
+    """A setting in the table of an agent, whose name may hold dots."""
+    table = name.partition(".")[0]
+    for setting in settings:
         if len(parts) >= 2 and parts[-1] == setting.name:
-            return Key(path=("commands", ".".join(parts[:-1]), setting.name), setting=setting)
-    keys = [setting.name for setting in COMMAND]
+            return Key(path=(table, ".".join(parts[:-1]), setting.name), setting=setting)
+    keys = [setting.name for setting in settings]
     hint = _nearest(parts[-1], keys)
-    raise BadInput(why=f"{name[:80]!a} is not a setting{hint}; there are commands.NAME.{', '.join(keys)}")
+    raise BadInput(why=f"{name[:80]!a} is not a setting{hint}; there are {table}.NAME.{', '.join(keys)}")
 
 
 def current(key: Key) -> Current:
@@ -106,11 +123,18 @@ def all_current() -> list[Current]:
     keys = [key for key in _fixed() if key.setting.kind is not dict]
     config = load_config()
     keys += [Key(path=("workdirs", there), setting=_WORKDIR) for there in config.workdirs]
-    for agent, table in config.commands.items():
-        keys += [
-            Key(path=("commands", agent, setting.name), setting=setting) for setting in COMMAND if setting.name in table
-        ]
+    keys += _said_in("commands", config.commands, COMMAND)
+    keys += _said_in("prices", config.prices, PRICE)
     return list(_judged(keys))
+
+
+def _said_in(name: str, tables: dict[str, Values], settings: tuple[Setting, ...]) -> list[Key]:
+    return [
+        Key(path=(name, agent, setting.name), setting=setting)
+        for agent, table in tables.items()
+        for setting in settings
+        if setting.name in table
+    ]
 
 
 def _judged(keys: list[Key]) -> Iterator[Current]:
@@ -130,10 +154,10 @@ def _found(key: Key, user: Values, counted: Values, said: Values, project: str |
         from mam.config import value_from_text
 
         return plain.replace(value=value_from_text(key.setting, text, str(key.setting.variable)), source=ENVIRONMENT)
-    if key.path[0] == "broker":
-        if os.environ.get("MQTT_BROKER"):
-            return plain  # whoever names the host by the environment says everything about it there
-        counted = {} if "broker" in user else counted
+    if key.path[0] == "broker" and os.environ.get("MQTT_BROKER"):
+        return plain  # whoever names the host by the environment says everything about it there
+    if _at(user, key.path[: 1 if key.path[0] == "broker" else 2]) is not None:
+        counted = said = {}  # a table counts whole, so nothing of the same one in the project's file does
     for values, source, file in ((user, USER, config_file()), (counted, PROJECT, project)):
         value = _at(values, key.path)
         if value is not None:

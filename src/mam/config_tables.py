@@ -80,9 +80,13 @@ def check_broker(table: dict[str, object], file: str) -> None:
             raise BadConfig(file=file, problem=f"broker: {name} must be an absolute path")
 
 
+def is_agent_name(name: str) -> bool:
+    return name.replace("-", "").replace("_", "").replace(".", "").isalnum() and name.isascii() and len(name) <= 64
+
+
 def check_command(name: str, table: object, file: str) -> None:
     """One `[commands.NAME]`."""
-    if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or not name.isascii() or len(name) > 64:
+    if not is_agent_name(name):
         raise BadConfig(file=file, problem=f"commands: {name[:80]!a} is not a name: letters, digits, . _ and -")
     if name in BUILT_IN:
         raise BadConfig(file=file, problem=f"commands: {name} is built in; choose another name")

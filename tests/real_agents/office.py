@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.real_agents.model_server import ModelServer
 
 PATIENCE = 280.0
+PRICES = "[prices.codex]\ninput = 1.25\ncached = 0.125\noutput = 10.0\n"
+"""For the agent that tells no cost."""
 
 
 class Office:
@@ -29,6 +31,9 @@ class Office:
         self.mam = Mam(self.here, folder / "home")
         env = environment(agent, folder / "home", model.url)
         env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
+        settings = folder / "home/config/mam/config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(PRICES, "utf-8")
         self.mam.env = {**env, **({} if store is None else {"MAM_STORE": store})}
 
     def shell_finds_mam(self) -> None:

@@ -37,7 +37,8 @@ def test_a_job_whose_artifact_the_agents_own_tool_wrote_is_completed(office: Off
     about = job["run"]["agent"]
     assert about["session"]
     assert about["tokens"] == {"input": 200, "cached": 22, "output": 44}
-    assert about["cost_usd"] is None if office.agent == "codex" else about["cost_usd"] > 0  # which tells none
+    assert about["cost_usd"] > 0
+    assert about.get("cost_from") == ("prices" if office.agent == "codex" else None)  # which tells none
     assert about["permissions"] == "edit"
     assert about["passed"]
 
@@ -74,6 +75,29 @@ def test_a_usage_limit_makes_it_wait_and_then_finish(office: Office) -> None:
     assert office.record(first)["run"]["agent"]["resumed"] == waiting["run"]["agent"]["session"]
     assert office.record(second)["attempt"] == 1
     assert office.mam("pause", "--list").out == ""
+
+
+def test_a_resumed_conversation_counts_only_what_is_new(office: Office) -> None:
+    """The limit comes in the middle of a turn, so that the attempt before has taken tokens too."""
+    if office.agent == "claude-code":
+        del office.mam.env["ANTHROPIC_API_KEY"]
+        office.mam.env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-not-a-token"
+    job = office.job("model: write notes.txt x\nmodel: say Done.", "--artifact", "notes.txt")
+    office.model.limit(15)
+    limit = office.model.trouble
+    assert callable(limit)
+    office.model.trouble = lambda: limit() if len(office.model.seen) > 1 else None
+    with office.at_work():
+        await_that(lambda: office.record(job)["status"] == "waiting", "it does not wait")
+        before = len(office.model.seen)
+        office.until_ended(job)
+
+    ended = office.record(job)
+    assert (ended["status"], ended["attempt"]) == ("completed", 2), ended["reason"]
+    about, answers = ended["run"]["agent"], len(office.model.seen) - before
+    assert about["resumed"] == about["session"]
+    assert about["tokens"] == {"input": 100 * answers, "cached": 11 * answers, "output": 22 * answers}
+    assert about["cost_usd"] > 0
 
 
 def test_without_waiting_a_usage_limit_is_an_error(office: Office) -> None:

@@ -95,6 +95,7 @@ def test_on_idle_by_the_environment(inside: Mam, monkeypatch: pytest.MonkeyPatch
         ("max_depth = 99", "max_depth"),
         ('[workdirs]\n"/" = "/tmp"', "workdirs"),
         (COMMAND, "commands"),
+        ("[prices.codex]\ninput = 0\noutput = 0", "prices"),
     ],
 )
 def test_an_untrusted_project_names_nothing(

@@ -236,6 +236,30 @@ def test_a_command_that_the_sandbox_stopped_is_found_in_the_sessions_file() -> N
     assert in_session(b"not json", b"[]", b'{"timestamp":5}').denied == []
 
 
+def test_what_earlier_turns_of_a_conversation_took_is_not_counted_again() -> None:
+    def told(kind: str, **payload: object) -> bytes:
+        return json.dumps({"timestamp": "x", "payload": {"type": kind, **payload}}).encode()
+
+    def count(turns: int) -> bytes:
+        usage = {"input_tokens": 222 * turns, "cached_input_tokens": 22 * turns, "output_tokens": 44 * turns}
+        return told("token_count", info={"total_token_usage": usage})
+
+    def left(*lines: bytes) -> dict[str, int]:
+        report = Report()
+        report.count(input=600, cached=66, output=132)
+        look_through(lines, "2026-11-16T04:00:00.000Z", report)
+        return report.tokens
+
+    begun, no_news = told("task_started"), told("token_count", info=None)
+    assert left(begun, count(1), no_news, begun, count(2), begun, count(3)) == {
+        "input": 200,
+        "cached": 22,
+        "output": 44,
+    }
+    assert left(begun, count(3)) == {"input": 600, "cached": 66, "output": 132}
+    assert left(begun, count(9), begun) == {"input": 600, "cached": 66, "output": 132}, "more than there is"
+
+
 def in_session(*lines: bytes) -> Report:
     report = Report()
     look_through(lines, "2026-11-16T04:00:00.000Z", report)

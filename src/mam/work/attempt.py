@@ -111,7 +111,8 @@ class Attempt:
     def _agent(self, launch: Launch, place: Place, door: Door) -> LastMessage:
         env = {**self._crew.environment(self.job), **launch.env, "MAM_SOCKET": door.address}
         if launch.reader is not None:
-            self._turn = Turn(self._crew.registry, self._holding, self.job, launch, self._begun)
+            prices = self._crew.prices(self.job)
+            self._turn = Turn(self._crew.registry, self._holding, self.job, launch, self._begun, prices)
         is_heard = self._turn is not None
         plan = Plan(
             argv=tuple(launch.argv), env=env, cwd=place.path, stdin=launch.stdin, tee=is_heard, tee_errors=is_heard

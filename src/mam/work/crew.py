@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.config import Config
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.registry import Registry
     from mam.work.adapters.port import Adapter
     from mam.work.attempt import Attempt
@@ -71,8 +71,14 @@ class Crew:
         return LiveAttempt(self, job, self.session)
 
     def adapter(self, job: Job) -> Adapter:
-        unnamed = job.agent == UNNAMED_AGENT and self._default_agent is not None
-        return adapter_of(self._default_agent if unnamed and self._default_agent else job.agent, self._config)
+        return adapter_of(self._agent_of(job), self._config)
+
+    def prices(self, job: Job) -> Json | None:
+        """What the tokens of its agent cost, if the user has said so."""
+        return self._config.prices.get(self._agent_of(job))
+
+    def _agent_of(self, job: Job) -> str:
+        return self._default_agent if self._default_agent and job.agent == UNNAMED_AGENT else job.agent
 
     def environment(self, job: Job) -> dict[str, str]:
         return agent_environment(os.environ, job)

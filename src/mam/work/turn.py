@@ -27,15 +27,19 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """`begun` is the attempt's record of its run, which gets what is heard under `agent`."""
+    """`begun` is the attempt's record of its run, which gets what is heard under `agent`; `prices` are those of the
+    agent's tokens, if there are any."""
 
-    def __init__(self, registry: Registry, holding: Holding, job: Job, launch: Launch, begun: Json) -> None:
+    def __init__(
+        self, registry: Registry, holding: Holding, job: Job, launch: Launch, begun: Json, prices: Json | None
+    ) -> None:
         assert launch.reader is not None
         self._registry = registry
         self._holding = holding
         self._job = job
         self._launch = launch
         self._begun = begun
+        self._prices = prices
         self._reader = launch.reader()
         self._since = iso_milli(registry.store.clock.now().wall_ms)
         self._limits = Limits(registry, holding, job)
@@ -93,4 +97,4 @@ class Turn:
             return  # what is told on the way is not worth a job; the next renewal meets the same trouble
 
     def _note(self) -> None:
-        self._begun["agent"] = {**self._launch.about, **self.report.to_json()}
+        self._begun["agent"] = {**self._launch.about, **self.report.to_json(self._prices)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.config import config_file, value_from_text
+from mam.config import KINDS, config_file, value_from_text
 from mam.errors import BadInput, Refused
 from mam.machine.environment import has_password
 from mam.project import NAME, find_project_file
@@ -50,6 +50,7 @@ def parsed_value(key: Key, text: str) -> Any:
     except (tomllib.TOMLDecodeError, RecursionError):
         value = None
     if not isinstance(value, key.setting.kind):
-        example = '\'["my-agent", "{brief}"]\'' if key.setting.kind is list else "'{NAME = \"text\"}'"
-        raise BadInput(why=f"{key.name} must be a {key.setting.kind.__name__}, written as in the file: {example}")
+        example = "{input = 1.25, output = 10}" if key.path[0] == "prices" else '{NAME = "text"}'
+        example = '["my-agent", "{brief}"]' if key.setting.kind is list else example
+        raise BadInput(why=f"{key.name} must be {KINDS[key.setting.kind]}, written as in the file: '{example}'")
     return value

@@ -2,6 +2,7 @@
 
   mam config set on_idle stop
   mam config set commands.my-agent.argv '["my-agent", "--task-file", "{brief}"]'
+  mam config set prices.codex '{input = 1.25, cached = 0.125, output = 10}'
   mam config set --project require_attempt true
 
 What would make the file invalid is refused and changes nothing. Secrets are refused: others can see the words of a

@@ -1,7 +1,8 @@
 """Codex's `exec --json`, and what it leaves out: a command that its sandbox stopped is often on no line at all, so the
 session's own file is looked at as well.
 
-`turn.completed` or `turn.failed` ends a turn. A refused command leaves exit code 0. There is no cost.
+`turn.completed` or `turn.failed` ends a turn. A refused command leaves exit code 0. There is no cost, and the tokens
+are those of the whole conversation: of one that was resumed, the session's file tells what earlier turns had taken.
 """
 
 from __future__ import annotations
@@ -78,22 +79,27 @@ class CodexReader(Reader):
     def _completed(self, message: Json) -> None:
         report = self.report
         report.is_over = True
-        usage = message.get("usage")
-        total, cached = part(usage, "input_tokens"), part(usage, "cached_input_tokens")
-        fresh = total - cached if type(total) is int and type(cached) is int else total
-        report.count(input=fresh, cached=cached, output=part(usage, "output_tokens"))
+        report.count(**_counted(message.get("usage")))
         report.trouble = None
         if report.last_words is None and not self._items:
             report.trouble = Trouble(kind=DECLINED, words="the model ended its turn without an answer")
 
 
 def look_through(lines: Iterable[bytes], since: str, report: Report) -> None:
-    """What a session's file tells of refused tools and of questions, from this time on (as the file writes times)."""
+    """What a session's file tells of refused tools and of questions, from this time on (as the file writes times), and
+    of tokens that turns before its last one took."""
+    taken: dict[str, object] = {}
+    earlier: dict[str, object] = {}
     for line in lines:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
             continue
+        match part(message, "payload", "type"):
+            case "token_count":
+                taken = _counted(part(message, "payload", "info", "total_token_usage")) or taken
+            case "task_started":  # and no time: the clock of `since` may be another host's
+                earlier = taken
         if not str(part(message, "timestamp")) >= since:
             continue
         kind, output = part(message, "payload", "type"), part(message, "payload", "output")
@@ -103,6 +109,16 @@ def look_through(lines: Iterable[bytes], since: str, report: Report) -> None:
             report.asked = None
             if part(message, "payload", "name") == "request_user_input":
                 report.ask(_question(part(message, "payload", "arguments")))
+    report.discount(**earlier)
+
+
+def _counted(usage: object) -> dict[str, object]:
+    """Tokens as a report counts them: what was cached is beside the input, and not in it."""
+    if not isinstance(usage, dict):
+        return {}
+    total, cached = part(usage, "input_tokens"), part(usage, "cached_input_tokens")
+    fresh = total - cached if type(total) is int and type(cached) is int else total
+    return {"input": fresh, "cached": cached, "output": part(usage, "output_tokens")}
 
 
 def _question(arguments: object) -> object:

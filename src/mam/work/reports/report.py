@@ -13,6 +13,7 @@ import re
 from mam.events.event import generalised
 from mam.frozen import Frozen
 from mam.work.reports.lines import Lines
+from mam.work.reports.prices import FROM_PRICES, cost_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,16 +92,26 @@ class Report:
             if type(number) is int and 0 <= number < _MOST_TOKENS:
                 self.tokens[name] = min(_MOST_TOKENS, self.tokens.get(name, 0) + number)
 
+    def discount(self, **tokens: object) -> None:
+        """Takes off what was counted, but belongs to somebody else."""
+        for name, number in tokens.items():
+            if type(number) is int and 0 <= number <= self.tokens.get(name, -1):
+                self.tokens[name] -= number
+
     def cost(self, dollars: object) -> None:
         if isinstance(dollars, bool) or not isinstance(dollars, int | float):
             return
         if math.isfinite(dollars) and 0 <= dollars < _MOST_TOKENS:
             self.cost_usd = round((self.cost_usd or 0.0) + dollars, 9)
 
-    def to_json(self) -> Json:
-        """For the record of the job. A cost that nobody told is null beside the tokens that were: unknown, not zero."""
+    def to_json(self, prices: Json | None = None) -> Json:
+        """For the record of the job. A cost that the agent did not tell is reckoned by these prices and marked; without
+        them it is null beside the tokens that were told: unknown, not zero."""
+        reckoned = None if self.cost_usd is not None or prices is None else cost_of(self.tokens, prices)
         facts: Json = {
-            "session": self.session, "version": self.version, "tokens": self.tokens or None, "cost_usd": self.cost_usd,
+            "session": self.session, "version": self.version, "tokens": self.tokens or None,
+            "cost_usd": self.cost_usd if reckoned is None else reckoned,
+            "cost_from": None if reckoned is None else FROM_PRICES,
             "denied": self.denied or None, "strange_lines": self.strange or None,
         }  # fmt: skip
         unknown = {"cost_usd": None} if self.tokens else {}
