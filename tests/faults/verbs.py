@@ -36,22 +36,22 @@ COMMANDS = {
 """In a life that goes on: {running}, {pending} and {ended} are jobs of it."""
 
 ELSEWHERE = {
-    "run": "tests/work/test_run_command.py",
-    "worker": "tests/work/test_worker_kills.py",
-    "hook": "tests/live/test_taking_over.py",
-    "relay": "tests/bus/test_relay.py",
-    "subscribe": "tests/bus/test_subscribe_all.py",
-    "inbox once": "tests/inbox/test_kills.py",
-    "inbox watch": "tests/inbox/test_dropping.py",
-    "migrate": "tests/moving/test_kills.py",
-    "workspaces": "tests/work/test_removing.py",
-    "agents start": "tests/agents/test_sessions.py",
-    "agents stop": "tests/agents/test_sessions.py",
-    "agents restart": "tests/agents/test_sessions.py",
-    "agents adopt": "tests/agents/test_companion.py",
-    "agents send": "tests/agents/test_send.py",
+    "run": "work/test_run_command.py",
+    "worker": "work/test_worker_kills.py",
+    "hook": "live/test_taking_over.py",
+    "relay": "bus/test_relay.py",
+    "subscribe": "bus/test_subscribe_all.py",
+    "inbox once": "inbox/test_kills.py",
+    "inbox watch": "inbox/test_dropping.py",
+    "migrate": "moving/test_kills.py",
+    "workspaces": "work/test_removing.py",
+    "agents start": "agents/test_sessions.py",
+    "agents stop": "agents/test_sessions.py",
+    "agents restart": "agents/test_sessions.py",
+    "agents adopt": "agents/test_companion.py",
+    "agents send": "agents/test_send.py",
 }
-"""Those that start processes or need a broker: the test that kills them, or what they have started."""
+"""Those that start processes or need a broker: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
     "watch", "list", "wait", "result", "output", "logs", "get", "broker", "explain", "brief", "where", "doctor",

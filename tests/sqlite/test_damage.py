@@ -39,3 +39,25 @@ def test_a_row_that_was_spoilt_is_in_nobodys_way(place: Place, damage: str, chec
         database.close()
 
     check(place.open().store, write, damage)
+
+
+def test_who_finds_a_spoilt_row_set_aside_by_another_goes_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, other = place.open(), place.open()
+    for job_id in ("bad", "first", "second"):
+        ours.register(prompt="p", agent="a", job_id=job_id)
+    database = apsw.Connection(str(place.path))
+    database.execute("UPDATE job SET record = 'no record' WHERE job_id = 'bad'")
+    database.close()
+    act, acts = ours.store._act, []  # type: ignore[attr-defined]
+
+    def overtaken(do: object) -> object:
+        """The first act meets the row, the second would set it aside."""
+        acts.append(do)
+        if len(acts) == 2:
+            assert (taken := other.pick("a", owner="other")) is not None
+            assert taken.job_id == "first"
+        return act(do)
+
+    monkeypatch.setattr(ours.store, "_act", overtaken)
+    assert (claimed := ours.pick("a", owner="me")) is not None
+    assert claimed.job_id == "second"

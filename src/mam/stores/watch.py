@@ -83,8 +83,14 @@ class Watch:
 
     def close(self) -> None:
         for descriptor in (self._directory, self._descriptor, self._first):
-            if descriptor is not None:
+            if descriptor is not None and descriptor >= 0:
                 os.close(descriptor)
+        self._directory, self._descriptor, self._first = -1, None, None
+
+    def __del__(self) -> None:
+        """A user has few of these descriptors, and whoever forgets a store forgets its watches too."""
+        if hasattr(self, "_directory"):
+            self.close()
 
     def wait(self, timeout: float) -> bool:
         """True when the directory changed since the last call; False when the time ran out."""

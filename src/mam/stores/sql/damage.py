@@ -51,14 +51,18 @@ class SqlDamage(ABC):
     def _gate(self) -> Gate: ...
 
     def _past_damage(self, do: Callable[[], T]) -> T:
-        """Does it again without the row that it stumbled over. That row is set aside once, so this comes to an end."""
+        """Does it again without the row that it stumbled over, whoever set that aside first. Who meets the same row twice
+        has not been able to, so this comes to an end."""
+        met: set[str] = set()
         while True:
             try:
                 return do()
             except BadRecord as bad:
                 record = bad.facts.get("row")
-                if record is None or not self._act(lambda: self._rows("set aside", record=record)):  # noqa: B023
+                if not isinstance(record, str) or record in met:
                     raise
+                met.add(record)
+                self._act(lambda: self._rows("set aside", record=record))  # noqa: B023
 
     def _readable(self, found: Iterable[Any]) -> list[Row]:
         """Of those that concern each other the ones that can be read; the others have been left as they are."""
