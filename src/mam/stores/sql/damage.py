@@ -51,8 +51,8 @@ class SqlDamage(ABC):
     def _gate(self) -> Gate: ...
 
     def _past_damage(self, do: Callable[[], T]) -> T:
-        """Does it again without the row that it stumbled over, whoever set that aside first. Who meets the same row twice
-        has not been able to, so this comes to an end."""
+        """Does it again without the row that it stumbled over, whoever set that aside first. Who meets the same row
+        twice has not been able to, so this comes to an end."""
         met: set[str] = set()
         while True:
             try:
