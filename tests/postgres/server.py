@@ -30,7 +30,7 @@ class PrivateServer:
     def start(self) -> None:
         # Without syncs: what is killed here are processes, and the kernel keeps what they wrote.
         where = f"-c listen_addresses='' -c unix_socket_directories='{self._folder}'"
-        settings = f"{where} -c max_connections=200 -c fsync=off -c full_page_writes=off"
+        settings = f"{where} -c max_connections=200 -c fsync=off -c full_page_writes=off -c max_wal_size=96MB"
         log = str(self._folder / "log")
         self._run("pg_ctl", "--pgdata", str(self._data), "--log", log, "--options", settings, "--wait", "start")
 

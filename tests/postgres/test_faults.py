@@ -143,6 +143,8 @@ def crashing(server: PrivateServer) -> Iterator[World]:
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         connection.execute("SELECT pg_reload_conf()")
+        # Else the first crash has to go through everything that the tests before it have written.
+        connection.execute("CHECKPOINT")
     world = World(server.empty_database())
     yield world
     world.store.close()
