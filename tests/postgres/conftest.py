@@ -1,6 +1,37 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+from mam.stores.postgres import acting
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from tests.postgres.crashes import DisturbedStore
+
+
+@pytest.fixture
+def url(database: str) -> str:
+    create_postgres_store(database)
+    return database
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[DisturbedStore]:
+    store = DisturbedStore(url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other(url: str) -> Iterator[PostgresStore]:
+    store = PostgresStore(url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acting, "_PAUSE", 0.001)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -27,27 +27,6 @@ from tests.postgres.proxy import Proxy
 from tests.postgres.server import PrivateServer
 from tests.stories import WRITERS, Cast
 
-
-@pytest.fixture
-def url(database: str) -> str:
-    create_postgres_store(database)
-    return database
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[DisturbedStore]:
-    store = DisturbedStore(url)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def other(url: str) -> Iterator[PostgresStore]:
-    store = PostgresStore(url)
-    yield store
-    store.close()
-
-
 # -- the journal ---------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,6 @@ from mam.jobs.status import Status
 from mam.jobs.supervised import Ending, finish
 from mam.registry import Registry
 from mam.stores.port import Request
-from mam.stores.postgres import acting as postgres
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, registered, terminal_events
 from mam.testing.tasks import LABEL
@@ -47,22 +46,7 @@ FAULTS: dict[str, Callable[[str, DisturbedStore], None]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "_PAUSE", 0.001)
-
-
-@pytest.fixture
-def url(database: str) -> str:
-    create_postgres_store(database)
-    return database
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[DisturbedStore]:
-    store = DisturbedStore(url)
-    yield store
-    store.close()
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 @pytest.fixture

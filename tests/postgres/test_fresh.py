@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -13,7 +13,6 @@ from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.common import claimed
 from mam.stores.port import Query, Request
-from mam.stores.postgres import acting as postgres
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from tests.postgres.crashes import (
@@ -46,29 +45,7 @@ REQUESTS = {
 ONE_TRIP = ["BEGIN", "claim", "COMMIT"]
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "_PAUSE", 0.001)
-
-
-@pytest.fixture
-def url(database: str) -> str:
-    create_postgres_store(database)
-    return database
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[DisturbedStore]:
-    store = DisturbedStore(url)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def other(url: str) -> Iterator[PostgresStore]:
-    store = PostgresStore(url)
-    yield store
-    store.close()
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 def register(store: PostgresStore, **choices: Any) -> Job:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 
 from mam.errors import AgentNotFound
 from mam.machine.environment import find_program
@@ -21,7 +22,7 @@ DOOR_VERBS = ("publish", "heartbeat", "complete", "fail")
 no command must not have one run."""
 
 
-class CodingAdapter:
+class CodingAdapter(ABC):
     """An agent that gets its brief by stdin, and tells by what it prints what became of it."""
 
     name: str
@@ -45,13 +46,13 @@ class CodingAdapter:
             look_back=self.look_back,
         )
 
+    @abstractmethod
     def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
         """How it is told what it may do: on its command line, and in its environment."""
-        raise NotImplementedError
 
+    @abstractmethod
     def words(self, rights: list[str], session: str | None) -> list[str]:
         """The rest of its command line."""
-        raise NotImplementedError
 
 
 def program_of(agent: str, program: str, package: str) -> str:

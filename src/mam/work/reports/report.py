@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 
 from mam.events.event import generalised
 from mam.frozen import Frozen
@@ -118,7 +119,7 @@ class Report:
         return unknown | {name: fact for name, fact in facts.items() if fact is not None}
 
 
-class Reader:
+class Reader(ABC):
     """Reads an agent's output as it comes. A subclass knows one wire form."""
 
     def __init__(self) -> None:
@@ -142,11 +143,11 @@ class Reader:
         self.report.strange += self._lines.left_out
         return self.report
 
+    @abstractmethod
     def take(self, message: Json) -> str | None:
         """One line; what is worth telling of it."""
-        raise NotImplementedError
 
-    def take_error(self, line: str) -> None:
+    def take_error(self, line: str) -> None:  # noqa: B027 - most tell nothing there
         """One line of stderr."""
 
     def _complain(self, line: bytes) -> None:
