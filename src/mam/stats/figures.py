@@ -105,14 +105,15 @@ def _grouped(database: sqlite3.Connection, since: int, key: str) -> list[Figures
 def _quantiles(
     database: sqlite3.Connection, since: int, key: str, column: str
 ) -> dict[Any, tuple[float | None, float | None]]:
-    """Median and 95th percentile (nearest rank) of those that were claimed at least once."""
+    """Median and 95th percentile (nearest rank) of those that were claimed at least once. Equal times are counted and
+    not sorted one by one: a million jobs have a few thousand."""
     rows = database.execute(
-        f"WITH ranked AS (SELECT {key} AS name, {column} AS seconds,"  # noqa: S608 - fixed words
-        f" row_number() OVER (PARTITION BY {key} ORDER BY {column}) AS rank,"
-        f" count(*) OVER (PARTITION BY {key}) AS number"
-        " FROM job WHERE ended >= ? AND attempts > 0)"
-        " SELECT name, max(CASE WHEN rank = (number + 1) / 2 THEN seconds END),"
-        " max(CASE WHEN rank = (number * 95 + 99) / 100 THEN seconds END) FROM ranked GROUP BY name",
+        f"WITH counted AS (SELECT {key} AS name, {column} AS seconds, count(*) AS jobs"  # noqa: S608 - fixed words
+        " FROM job WHERE ended >= ? AND attempts > 0 GROUP BY name, seconds),"
+        " ranked AS (SELECT name, seconds, sum(jobs) OVER (PARTITION BY name ORDER BY seconds) AS rank,"
+        " sum(jobs) OVER (PARTITION BY name) AS number FROM counted)"
+        " SELECT name, min(CASE WHEN rank >= (number + 1) / 2 THEN seconds END),"
+        " min(CASE WHEN rank >= (number * 95 + 99) / 100 THEN seconds END) FROM ranked GROUP BY name",
         (since,),
     ).fetchall()
     return {row[0]: (row[1], row[2]) for row in rows}
