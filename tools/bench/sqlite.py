@@ -85,9 +85,10 @@ def _copy(database: apsw.Connection, table: str, given: tuple[str, ...], templat
         chosen[name] = numbered(renamed, template.number)
     for name in {"job_id", "number"} & set(columns):
         chosen[name] = f"fresh.{name}"
+    order = "ORDER BY old.number, fresh.number" if table == "journal" else ""  # what happened first stands first
     database.execute(
         f"INSERT INTO {table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
-        f" FROM {table} AS old, fresh WHERE old.job_id = ?",
+        f" FROM {table} AS old, fresh WHERE old.job_id = ? {order}",
         (template.job_id,),
     )
 

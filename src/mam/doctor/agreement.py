@@ -107,7 +107,7 @@ def _compared(told: tuple[Any, ...] | None, record: dict[str, Any]) -> str | Non
         return "its record is there, and the journal does not know it"
     for name, value in zip(DECISIVE, told, strict=True):
         if value is not ... and record[name] != value:
-            return f"the journal says {name} {value!r}, the record {record[name]!r}"
+            return f"the journal says {name} {value}, the record {record[name]}"
     return None
 
 
