@@ -1,14 +1,14 @@
 """One guardian for each worker: a small process that forks a keeper for every run, and outlives a killed worker.
 
-It has imported what a keeper needs, so that a run costs a fork and not the start of an interpreter, and one keeper is
-forked ahead, so that it does not even cost that. The next one is forked a moment after a request and not at once, since
-whoever asked wants the processor for its agent. A request is one byte with descriptors; what is to be run goes over the
-keeper's own wire. When a keeper is killed, what it kept falls to the guardian and is ended. The guardian ends when the
-worker's end of the socket is closed and nobody is left to keep.
+It has imported what a keeper needs, so that a run costs a fork and not the start of an interpreter, and the worker gets
+the wire of each keeper ahead, so that it does not even cost that. What is to be run the worker itself tells the keeper.
+When a keeper is killed, what it kept falls to the guardian and is ended. The guardian ends when the worker's end of the
+socket is closed and nobody is left to keep.
 """
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import select
@@ -21,19 +21,20 @@ from mam.machine.kernel import inherit_orphans
 from mam.machine.processes import identify
 from mam.work.ending import Ending
 from mam.work.keeper import get_ready, keep, rehearse
+from mam.work.keepers import ERRNO_BYTES, NOW, SPARE
 from mam.work.trees import finder
 from mam.work.wakes import Wakes
-from mam.work.wire import Wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_DESCRIPTORS = 4
+_MOST_DESCRIPTORS = 3
+_MOST_REQUESTS = 64
 _ORPHAN_GRACE = 2.0
 _SPARE_SECONDS = 0.005
 _AGAIN_SECONDS = 1.0
-"""Between two tries to fork a spare, which the system may refuse."""
+"""Between two tries to fork a keeper ahead, which the system may refuse."""
 _REHEARSALS = 8
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -44,15 +45,17 @@ class Guardian:
         self._is_open = True
         self._wakes = Wakes(signal.SIGCHLD)
         self._keepers: set[int] = set()
-        self._spare: socket.socket | None = None
-        """Leads to a keeper that has nothing to keep yet."""
-        self._spare_at = 0.0
+        self._owes = self._is_urgent = False
+        """Whether the worker is to get a keeper, and whether it waits for it."""
+        self._due_at = 0.0
+        self._life, self._life_end = os.pipe()
+        """Ends with this process, and with it whoever still waits for something to keep."""
         self._childless = True
         self._ending: Ending | None = None
 
     def serve(self) -> None:
         while self._is_open or not self._childless:
-            self._make_spare()
+            self._make_keeper()
             self._wait()
             self._reap()
             self._look_after_orphans()
@@ -69,64 +72,48 @@ class Guardian:
 
     def _patience(self) -> float | None:
         times = [] if self._ending is None else [self._ending.wakes_at()]
-        if self._is_open and self._spare is None:
-            times.append(self._spare_at)
+        if self._is_open and self._owes:
+            times.append(self._due_at)
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
 
     def _take_request(self) -> None:
         try:
-            request, descriptors, _, _ = socket.recv_fds(self._requests, 1, _MOST_DESCRIPTORS)
+            asked = self._requests.recv(_MOST_REQUESTS)
         except OSError:
-            request, descriptors = b"", []
-        if not request:
-            self._close()
-            return
-        for descriptor in descriptors:
-            os.set_inheritable(descriptor, False)
-        try:
-            if not self._give_to_spare(descriptors):
-                self._fork(lambda: keep(get_ready(), descriptors))
-        except OSError as error:
-            reason = f"no keeper for the run: {os.strerror(error.errno or 0)}"
-            Wire(descriptors[0]).send({"kind": "failed", "reason": reason})
-        for descriptor in descriptors:
-            os.close(descriptor)
+            asked = b""
+        if not asked:
+            self._is_open = False
+        if SPARE in asked:
+            self._owes = True
+            self._due_at = time.monotonic() + _SPARE_SECONDS
+        if NOW in asked:
+            self._is_urgent = True
 
-    def _close(self) -> None:
-        """A spare keeper sees that nobody will ask for it any more."""
-        self._is_open = False
-        if self._spare is not None:
-            self._spare.close()
-
-    def _make_spare(self) -> None:
-        """Without one, for want of processes, the next request tries again and says what is wrong."""
-        if self._spare is not None or not self._is_open or time.monotonic() < self._spare_at:
+    def _make_keeper(self) -> None:
+        """The next one waits until whoever has just got one has started its agent, unless somebody waits for it."""
+        if not (self._is_open and self._owes and (self._is_urgent or time.monotonic() >= self._due_at)):
+            self._is_urgent = self._is_urgent and self._owes
             return
-        self._spare_at = time.monotonic() + _AGAIN_SECONDS
         try:
             ours, theirs = socket.socketpair()
+            with ours, theirs:
+                is_urgent = self._is_urgent
+                self._fork(lambda: _keep_when_asked(theirs, self._life, is_urgent), ours)
+                self._answer(0, ours.fileno())
+        except OSError as error:
+            if self._is_urgent:
+                self._answer(error.errno or errno.EAGAIN)
+            else:
+                self._due_at = time.monotonic() + _AGAIN_SECONDS
+
+    def _answer(self, number: int, *descriptors: int) -> None:
+        self._owes = self._is_urgent = False
+        try:
+            socket.send_fds(self._requests, [number.to_bytes(ERRNO_BYTES, "big")], descriptors)
         except OSError:
-            return
-        with theirs:
-            try:
-                self._fork(lambda: _keep_when_asked(theirs, ours))
-                self._spare = ours
-            except OSError:
-                ours.close()
+            self._is_open = False
 
-    def _give_to_spare(self, descriptors: list[int]) -> bool:
-        spare, self._spare = self._spare, None
-        self._spare_at = time.monotonic() + _SPARE_SECONDS
-        if spare is None:
-            return False
-        with spare:
-            try:
-                socket.send_fds(spare, [b"k"], descriptors)
-            except OSError:
-                return False  # it was killed
-        return True
-
-    def _fork(self, live: Callable[[], None]) -> None:
+    def _fork(self, live: Callable[[], None], worker_end: socket.socket) -> None:
         pid = os.fork()
         if pid:
             self._keepers.add(pid)
@@ -135,6 +122,8 @@ class Guardian:
         try:
             self._wakes.close()
             self._requests.close()
+            worker_end.close()
+            os.close(self._life_end)
             live()
         finally:
             os._exit(0)  # never back into the guardian's loop; whatever went wrong shows as the end of the wire
@@ -163,16 +152,21 @@ class Guardian:
         self._ending.step(self._reap, self._keepers)
 
 
-def _keep_when_asked(asked: socket.socket, guardian_end: socket.socket) -> None:
-    guardian_end.close()
+def _keep_when_asked(wire: socket.socket, guardian_life: int, is_urgent: bool) -> None:
     ready = get_ready()
-    rehearse(ready)
-    _, descriptors, _, _ = socket.recv_fds(asked, 1, _MOST_DESCRIPTORS)
-    asked.close()
+    if not is_urgent:
+        rehearse(ready)
+    poll = select.poll()
+    poll.register(wire, select.POLLIN)
+    poll.register(guardian_life, select.POLLIN)
+    if wire.fileno() not in dict(poll.poll()):
+        return
+    os.close(guardian_life)
+    asked, descriptors, _, _ = socket.recv_fds(wire, 1, _MOST_DESCRIPTORS)
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    if descriptors:
-        keep(ready, descriptors)
+    if asked:
+        keep(ready, [wire.detach(), *descriptors])
 
 
 def main() -> None:

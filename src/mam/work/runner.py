@@ -1,4 +1,4 @@
-"""The worker's side of a run: a guardian that is started once, and one `Run` for each agent.
+"""The worker's side of a run: one `Run` for each agent.
 
 Several threads may share a guardian; a run belongs to one thread, except that anybody may call `stop`.
 """
@@ -14,6 +14,7 @@ import time
 from collections import deque
 
 from mam.frozen import Frozen
+from mam.work.keepers import READY_SECONDS, Keepers, Silent
 from mam.work.messages import Ended, Failed, Lost, Started, from_wire
 from mam.work.output import LIMIT
 from mam.work.wire import Wire
@@ -21,17 +22,13 @@ from mam.writing import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from typing import Any, Self
 
     from mam.work.messages import LastMessage, Message
 
-_READY_SECONDS = 30.0
-_DEAD_SECONDS = 5.0
 _OVERDUE_SECONDS = 10.0
 _TRIES = 3
-_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
 
 
 class Plan(Frozen):
@@ -55,15 +52,15 @@ class Plan(Frozen):
 class Run:
     """One run of one agent. Closing it before its last message ends the agent."""
 
-    def __init__(self, wire: Wire | None, tee: int | None = None) -> None:
-        self._wire = wire
+    def __init__(self) -> None:
+        self._wire: Wire | None = None
         self._lock = threading.Lock()
         """Orders may come from several threads, and none may be written to a descriptor that has just been closed."""
         self._waiting: deque[Message] = deque()
         self._is_ready = False
         self._kept_by: dict[str, Any] = {}
         self._overdue_at: float | None = None
-        self.tee = tee
+        self.tee: int | None = None
         """The agent's stdout, to be read until it ends; whoever asked for it must read it. Fewer bytes than
         `Ended.stdout_bytes` mean that this worker took nothing for too long and was cut off."""
         self.tee_errors: int | None = None
@@ -130,8 +127,16 @@ class Run:
         """A run that its thread forgot, by an error for instance, must not go on unwatched."""
         self.close()
 
+    def take(self, keeper: socket.socket, given: list[int]) -> None:
+        """Makes this the run of a keeper that has nothing to keep yet. One that has died shows as the wire's end."""
+        try:
+            socket.send_fds(keeper, [b"k"], given)
+        except ConnectionError:
+            pass
+        self._wire = Wire(keeper.detach())
+
     def tell(self, plan: Plan, log_directory: str) -> None:
-        """What to run, for the keeper to come: it finds it there."""
+        """What to run."""
         self._order(
             {
                 "argv": plan.argv,
@@ -148,7 +153,7 @@ class Run:
 
     def is_taken(self) -> bool:
         """False when the keeper went away, or never came, before it started anything."""
-        ends = time.monotonic() + _READY_SECONDS
+        ends = time.monotonic() + READY_SECONDS
         while not self._is_ready and self.is_open() and self._poll(ends):
             self._listen()
         return self._is_ready
@@ -215,16 +220,14 @@ class Run:
 
 
 class Guardian:
-    """The worker's hold on its guardian process, which is started when it is first needed, and again when it died."""
+    """The worker's hold on its guardian process and the keepers that it forks."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._requests: socket.socket | None = None
+        self._keepers = Keepers()
 
     @property
     def pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
+        return self._keepers.guardian_pid
 
     def start(self, plan: Plan, log_directory: str) -> Run:
         """Never raises for what the system or the plan lacks: the run then has one message, `Failed`."""
@@ -233,13 +236,14 @@ class Guardian:
                 if (run := self._try(plan, log_directory)) is not None:
                     return run
         except OSError as error:
-            return Run(None).fail(f"the run could not be started: {os.strerror(error.errno or 0)}")
-        return Run(None).fail("the guardian process does not answer")
+            return Run().fail(f"the run could not be started: {os.strerror(error.errno or 0)}")
+        except Silent:
+            pass
+        return Run().fail("the guardian process does not answer")
 
     def close(self, timeout: float = 10.0) -> None:
         """It ends as soon as its last run has; that long is waited for it."""
-        with self._lock:
-            self._forget(timeout)
+        self._keepers.close(timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -248,10 +252,8 @@ class Guardian:
         self.close()
 
     def _try(self, plan: Plan, log_directory: str) -> Run | None:
-        """None when guardian or keeper went away before anything was started, so that it may be tried again."""
-        ours, theirs = socket.socketpair()
-        run = Run(Wire(ours.detach()))
-        given = [theirs.detach()]
+        """None when the keeper went away before it started anything, so that it may be tried again."""
+        run, given = Run(), list[int]()
         try:
             if plan.stdin is not None:
                 given.append(_readable(plan.stdin))
@@ -261,90 +263,25 @@ class Guardian:
             if plan.tee_errors:
                 run.tee_errors, tee_end = os.pipe()
                 given.append(tee_end)
-            run.tell(plan, log_directory)
-            asked = self._request(given)
+            keeper, guardian = self._keepers.take()
+            run.take(keeper, given)
         except BaseException:
             run.close()
             raise
         finally:
             for descriptor in given:
                 os.close(descriptor)
+        run.tell(plan, log_directory)
         if run.is_taken():
             return run
         if run.is_open():
-            self._end_stuck(asked)
+            self._keepers.end_stuck(guardian)
         run.close()
         return None
-
-    def _request(self, given: list[int]) -> subprocess.Popen[bytes]:
-        """One keeper, please. A guardian that has died is noticed here and replaced."""
-        with self._lock:
-            if self._requests is not None and self._process is not None:
-                try:
-                    socket.send_fds(self._requests, [b"k"], given)
-                    return self._process
-                except OSError:
-                    self._forget(_DEAD_SECONDS)
-            self._process, self._requests = _start_guardian()
-            socket.send_fds(self._requests, [b"k"], given)
-            return self._process
-
-    def _end_stuck(self, asked: subprocess.Popen[bytes]) -> None:
-        """A guardian that lives and does not answer is of no use. The keepers it has forked go on without it."""
-        with self._lock:
-            if self._process is asked:
-                asked.kill()
-                self._forget(_DEAD_SECONDS)
-
-    def _forget(self, timeout: float) -> None:
-        requests, self._requests = self._requests, None
-        process, self._process = self._process, None
-        if requests is not None:
-            requests.close()
-        if process is not None:
-            _wait_for(process, timeout)
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:
     return min(one, other) if one is not None and other is not None else one if other is None else other
-
-
-def _start_guardian() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """In a session of its own, out of reach of the terminal; it holds no file, directory or secret of the worker.
-
-    mam is found by PYTHONPATH alone (-S), and never in the working directory (-P).
-    """
-    import subprocess
-
-    import mam
-
-    env = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    env["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(mam.__file__)))
-    env["PYTHONUTF8"] = "1"
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-S", "-m", "mam.work.guardian", str(theirs.fileno())],
-            env=env,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-        )
-    ours.settimeout(_READY_SECONDS)
-    return process, ours
-
-
-def _wait_for(process: subprocess.Popen[bytes], timeout: float) -> None:
-    """A guardian that still has runs to keep is waited for in the background, so that it does not stay a zombie."""
-    import subprocess
-
-    try:
-        process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        threading.Thread(target=process.wait, name="mam-guardian", daemon=True).start()
 
 
 def _readable(data: bytes) -> int:
