@@ -30,10 +30,8 @@ class Bench:
         self._guardian = guardian
 
     def launch(self, name: str, job: Job, **table: Any) -> Launch | None:
-        file = self.private / "brief.md"
-        file.write_bytes(brief(job).encode(errors="surrogatepass"))
         config = Config(commands={name: table} if table else {})
-        return adapter_of(name, config).launch(job, brief(job), self.place, str(file))
+        return adapter_of(name, config).launch(job, brief(job), self.place, str(self.private))
 
     def run(self, launch: Launch | None) -> tuple[int | None, str]:
         assert launch is not None

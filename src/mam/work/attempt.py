@@ -16,7 +16,6 @@ from mam.work.adapters.port import EXIT, SAID
 from mam.work.beginning import MOMENT_SECONDS, Beginning, earlier_traces, leave_trace
 from mam.work.brief import brief
 from mam.work.holding import AWAY, Holding, Spoken
-from mam.work.home import write_private
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
 from mam.work.runner import Plan
@@ -85,9 +84,7 @@ class Attempt:
         # Nothing in it outlives a power cut, and all above it is the user's alone: no fsync, no second look.
         os.makedirs(self._private, 0o700, exist_ok=True)
         text = brief(self.job)
-        brief_file = os.path.join(self._private, "brief.md")
-        write_private(brief_file, text.encode(errors="surrogateescape"))
-        launch = self._crew.adapter(self.job).launch(self.job, text, place, brief_file)
+        launch = self._crew.adapter(self.job).launch(self.job, text, place, self._private)
         if launch is None:
             self._by_hand(text)
             return self._judged(None, SAID, (), place)

@@ -57,6 +57,8 @@ class Crew:
         """The live session that all jobs are handed to, one at a time; None for agents that are started."""
         self._config = config
         self._default_agent = default_agent
+        self._environ = dict(os.environ)
+        """Read once: Python decodes each name and value at every look."""
         self._complained = ""
         self._say = say
         self._show = show
@@ -81,7 +83,7 @@ class Crew:
         return self._default_agent if self._default_agent and job.agent == UNNAMED_AGENT else job.agent
 
     def environment(self, job: Job) -> dict[str, str]:
-        return agent_environment(os.environ, job)
+        return agent_environment(self._environ, job)
 
     def say(self, job: Job, words: str) -> None:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")

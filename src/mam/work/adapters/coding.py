@@ -32,7 +32,7 @@ class CodingAdapter(ABC):
     reader: Callable[[], Reader]
     look_back: Callable[[Report, str], None] | None = None
 
-    def launch(self, job: Job, brief: str, place: Place, _brief_file: str) -> Launch:
+    def launch(self, job: Job, brief: str, place: Place, _private: str) -> Launch:
         session = session_of(job, place)
         rights, env = self.rights(job.permissions)
         return Launch(

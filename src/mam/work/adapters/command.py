@@ -8,6 +8,7 @@ import re
 from mam.errors import AgentNotFound
 from mam.machine.environment import find_program
 from mam.work.adapters.port import Launch
+from mam.work.home import write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ class CommandAdapter:
         self.name = name
         self._table = table
 
-    def launch(self, job: Job, brief: str, place: Place, brief_file: str) -> Launch:
+    def launch(self, job: Job, brief: str, place: Place, private: str) -> Launch:
         way = self._table.get("prompt", "argument")
-        told = brief_file if way == "file" else brief
+        told = _written(brief, private) if way == "file" else brief
         values = {"prompt": job.prompt, "brief": told, "job_id": job.job_id, "workdir": place.path}
         program, *templates = self._table["argv"]
         argv = [self._program(program)]
@@ -72,3 +73,9 @@ class CommandAdapter:
 
     def _refuse(self, why: str) -> NoReturn:
         raise AgentNotFound(agent=self.name, why=why)
+
+
+def _written(brief: str, private: str) -> str:
+    path = os.path.join(private, "brief.md")
+    write_private(path, brief.encode(errors="replace"))
+    return path

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class HumanAdapter:
     name = "human"
 
-    def launch(self, _job: Job, _brief: str, _place: Place, _brief_file: str) -> None:
+    def launch(self, _job: Job, _brief: str, _place: Place, _private: str) -> None:
         return None
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
         name: str
 
-        def launch(self, job: Job, brief: str, place: Place, brief_file: str) -> Launch | None:
+        def launch(self, job: Job, brief: str, place: Place, private: str) -> Launch | None:
             """None when there is no process: somebody reads the brief and reports by hand.
 
-            `brief_file` holds the brief, in the attempt's private directory, where an adapter may put more.
+            `private` is the attempt's own directory, where an adapter may put what its agent is to read.
             AgentNotFound when the agent cannot be given the job, with what to do about it.
             """
 

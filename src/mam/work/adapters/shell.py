@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class ShellAdapter:
     name = "shell"
 
-    def launch(self, job: Job, _brief: str, _place: Place, brief_file: str) -> Launch:
+    def launch(self, job: Job, _brief: str, _place: Place, private: str) -> Launch:
         """From a file: a script of any length works, and `ps` shows nothing of it. Like any script it goes on after a
         command that failed, unless it says `set -e`, and its own first line may name another interpreter."""
-        script = os.path.join(os.path.dirname(brief_file), "script")
+        script = os.path.join(private, "script")
         try:
             content = job.prompt.encode()
         except UnicodeEncodeError:
