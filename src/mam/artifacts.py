@@ -62,7 +62,7 @@ def _reached(directory: str, artifact: str, look: Callable[[int, str], Found]) -
         raise Unfit(f"cannot be looked for in {directory!a}, which no directory can be called") from None
     try:
         for name in names[:-1]:
-            below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+            below = _entered(parent, name)
             os.close(parent)
             parent = below
         return look(parent, names[-1])
@@ -74,6 +74,14 @@ def _reached(directory: str, artifact: str, look: Callable[[int, str], Found]) -
         raise Unfit("is not a name that a file can have") from None
     finally:
         os.close(parent)
+
+
+def _entered(parent: int, name: str) -> int:
+    try:
+        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+    except NotADirectoryError:
+        is_link = stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+        raise Unfit(f"cannot be reached: {name!a} is {'a link' if is_link else 'not a directory'}") from None
 
 
 def _look(parent: int, name: str) -> int:

@@ -83,8 +83,9 @@ def test_a_huge_artifact_is_not_read(bench: Bench) -> None:
         ("dangling.md", "link"),
         ("pipe", "regular file"),
         ("folder", "regular file"),
-        ("aside/file", "cannot be reached"),
-        ("up/secret", "cannot be reached"),
+        ("aside/file", "cannot be reached: 'aside' is a link"),
+        ("up/secret", "cannot be reached: 'up' is a link"),
+        ("empty.md/file", "cannot be reached: 'empty.md' is not a directory"),
         ("socket", "regular file"),
     ],
 )

@@ -72,7 +72,8 @@ class Attempt:
         except MamError as error:
             self._finish(Ending(run=self._begun, reason=str(error)))
         except OSError as error:
-            self._finish(Ending(run=self._begun, reason=f"the worker's system: {error.strerror or error}"))
+            where = f" ({error.filename})" if error.filename else ""
+            self._finish(Ending(run=self._begun, reason=f"the worker's system: {error.strerror or error}{where}"))
         except Exception as error:
             self._finish(Ending(run=self._begun, reason=f"a bug in mam: {type(error).__name__}: {error}"))
 
