@@ -21,7 +21,7 @@ class Directory:
     def __init__(self, path: str) -> None:
         self.path = path
         self.descriptor = -1
-        self.descriptor = _open(path)
+        self.descriptor, self._identity = _open(path)
         self._expected = UNKNOWN
         self._disturbed = False
 
@@ -34,14 +34,16 @@ class Directory:
 
     def is_still(self) -> bool:
         """Whether the path still leads to the directory that was opened; it may have been removed and made anew."""
-        if self.descriptor < 0:
-            return False
-        mine = os.fstat(self.descriptor)
+        return self.shown_ns() is not None
+
+    def shown_ns(self) -> int | None:
+        """The time that the directory of this path shows now; None when it is not the one that was opened."""
         try:
             there = os.stat(self.path)
         except FileNotFoundError:
-            return False
-        return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+            return None
+        is_still = self.descriptor >= 0 and (there.st_dev, there.st_ino) == self._identity
+        return there.st_mtime_ns if is_still else None
 
     def modified_ns(self) -> int:
         return os.fstat(self.descriptor).st_mtime_ns
@@ -75,7 +77,8 @@ class Directory:
         return UNKNOWN if self._disturbed or self.modified_ns() != self._expected else self._expected
 
 
-def _open(path: str) -> int:
+def _open(path: str) -> tuple[int, tuple[int, int]]:
+    """The descriptor, and which directory it is."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -91,4 +94,4 @@ def _open(path: str) -> int:
     if problem:
         os.close(descriptor)
         raise StoreUnavailable(store=path, problem=problem)
-    return descriptor
+    return descriptor, (found.st_dev, found.st_ino)

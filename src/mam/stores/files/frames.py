@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_decode = json.JSONDecoder().decode
+
+
 def frame(payload: object) -> bytes:
     body = to_bytes(payload)
     return b"%08x %s\n" % (crc32(body), body)
@@ -30,6 +33,6 @@ def unframe(line: bytes) -> Any | None:
     try:
         if int(line[:8], 16) != crc32(body):
             return None
-        return json.loads(body)
+        return _decode(body.decode())
     except ValueError:
         return None

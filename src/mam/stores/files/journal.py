@@ -76,16 +76,16 @@ class Journal:
 
     def append(self, entries: list[dict[str, Any]]) -> Place:
         """The commit. When it returns, the entries are durable; when it raises, they are not there."""
-        if os.fstat(self._descriptor).st_size > SEGMENT_LIMIT:
+        if self.end().offset > SEGMENT_LIMIT:
             self._rotate(int(entries[0]["number"]))
-        start = os.fstat(self._descriptor).st_size
+        start, act = self.end().offset, frame(entries)
         try:
-            write_all(self._descriptor, frame(entries))
+            write_all(self._descriptor, act)
             os.fdatasync(self._descriptor)
         except OSError as error:
             self._take_back(start)
             raise StoreUnavailable(store=self._path(ACTIVE), problem=error.strerror) from None
-        place = self.end()
+        place = Place(first=self.first, offset=start + len(act))
         self.mark(place, IN_WORK)
         return place
 

@@ -223,9 +223,10 @@ class FilesStore(Alone):
         """Reads up to where the journal is known to be durable: by its mark, or else by the lock."""
         mark = self._mark()
         end = parse_place(self.end()) if mark is None else Place(first=mark.first, offset=mark.offset)
+        book = self._opened() if mark is None or self._book is None else self._book
         begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
-        for frame, behind in self._opened().journal.read(place, end, self._note_damage):
+        for frame, behind in book.journal.read(place, end, self._note_damage):
             for rank, entry in enumerate(frame, start=1):
                 if rank > skip:
                     yield Entry(cursor=str(behind) if rank == len(frame) else f"{place}+{rank}", **as_told(entry))
@@ -246,10 +247,9 @@ class FilesStore(Alone):
     def _mark(self) -> Mark | None:
         """Where the journal ends, if that can be told without the lock, and nobody but mam has been here since."""
         self._notice_fork()
-        if self._book is None or not self._directory.is_still():
-            return None
-        mark = self._book.journal.marked()
-        return mark if mark is not None and mark.is_of(self._directory.modified_ns()) else None
+        mark = None if self._book is None else self._book.journal.marked()
+        shown_ns = None if mark is None else self._directory.shown_ns()
+        return mark if mark is not None and shown_ns is not None and mark.is_of(shown_ns) else None
 
     def due_in(self) -> float | None:
         moment = self.clock.now()
