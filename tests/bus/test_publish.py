@@ -71,6 +71,23 @@ def test_a_running_relay_is_left_to_do_it(news: Mam, broker: Mosquitto) -> None:
     assert "paho" not in ran.stderr
 
 
+def test_the_client_comes_without_http_and_mail_which_are_there_for_who_asks() -> None:
+    program = (
+        "import sys, mam.bus.client\n"
+        "print('http.client' in sys.modules)\n"
+        "import urllib.request\n"
+        "print(hasattr(urllib.request, 'proxy_bypass'), urllib.request.getproxies()['mqtt'])\n"
+        "print(urllib.request is sys.modules['urllib.request'], 'http.client' in sys.modules)\n"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={"mqtt_proxy": "socks://here:1"}
+    )
+
+    assert ran.stderr == ""
+    assert ran.stdout.split() == ["False", "True", "socks://here:1", "True", "True"]
+
+
 def test_a_broker_that_is_away_costs_nothing_but_time(news: Mam, broker: Mosquitto) -> None:
     job = news.register()
     broker.kill()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from compileall import compile_dir
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,7 +23,7 @@ from mam.bus.relay import Relay
 from mam.bus.settings import Broker
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
-from tools.bench.common import LABEL, Measured, Row, Rows
+from tools.bench.common import LABEL, ROOT, Measured, Row, Rows
 
 TURNS = 300
 EVENTS = 5_000
@@ -98,8 +99,8 @@ class Listening:
 def _latency(folder: Path, port: int) -> Rows:
     """From the call that stores an event to the line that a subscriber prints; each listener is a process.
 
-    A line may come before the call returns: an event is sent once it is durable, and the act has more to do then. Signed
-    and unsigned change places, since whoever comes first finds everything cold that the others have not just used."""
+    A line may come before the call returns: an event is sent once it is durable, and the act has more to do then.
+    Signed and unsigned change places: whoever comes first finds the processors' caches filled by paho."""
     store = _store(folder)
     registry = Registry(store)
     job = registry.register(prompt="x", agent=LABEL).job.job_id
@@ -184,6 +185,8 @@ def _bare_rate(port: int, turn: int) -> float:
 
 
 def _command(folder: Path, port: int) -> Row:
+    """Both with their bytecode, as an installed program has it, also where Python was told to leave none behind."""
+    compile_dir(ROOT / "src" / "mam", quiet=1)
     store = _store(folder)
     job = Registry(store).register(prompt="x", agent=LABEL).job.job_id
     env = _env(port)

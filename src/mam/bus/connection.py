@@ -13,10 +13,10 @@ import ssl
 import time
 from socket import IPPROTO_TCP
 
-from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from mam.bus.client import Client, MQTTMessage
 from mam.errors import BadConfig, BrokerUnavailable
 
 TYPE_CHECKING = False

@@ -53,6 +53,6 @@ def need_client() -> None:
     from mam.errors import BadInput
 
     try:
-        import paho.mqtt.client  # noqa: F401 - only whether it is installed
+        import mam.bus.client  # noqa: F401 - only whether it is installed
     except ImportError:
         raise BadInput(why="MQTT needs the extra `mqtt`: pip install 'mam-jobs[mqtt]'") from None
