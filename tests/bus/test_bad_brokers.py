@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from mam.bus.relay import Relay
+from mam.bus.settings import Broker
+from mam.registry import Registry
+from mam.stores.memory import MemoryStore
 from tests.bus.following import ended, opened, until_says
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts, need_mosquitto
 from tests.cli.command import Mam
@@ -24,6 +29,7 @@ class Odd:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.got = b""
+        self.asked = threading.Event()
         self._open: list[socket.socket] = []
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -44,6 +50,7 @@ class Odd:
             self.got += connection.recv(65536)
             if self._answer:
                 connection.sendall(self._answer)
+            self.asked.set()
             if self._hangs_up:
                 connection.close()
             else:
@@ -52,7 +59,7 @@ class Odd:
 
 ODD = {
     "says nothing": (b"", False, "does not answer"),
-    "hangs up": (b"", True, "closed the connection"),
+    "hangs up": (b"", True, "closed the connection at once; perhaps it wants TLS (MQTT_TLS=1)"),
     "speaks something else": (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, "127.0.0.1"),
     "sends garbage": (bytes(range(256)), False, "127.0.0.1"),
     "says yes and then nothing": (_CONNACK, False, "in time"),
@@ -92,13 +99,53 @@ def test_an_event_is_stored_whatever_the_broker_does(mam: Mam, odd: tuple[Odd, s
 def test_a_subscriber_goes_on_with_the_store(mam: Mam, odd: tuple[Odd, str]) -> None:
     broker, _ = odd
     job = mam.register()
-    mam("complete", job)
     mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port))
+    subscriber = mam.start("subscribe", job)
+    until_says(subscriber, "Following the store meanwhile")
 
-    ran = mam("subscribe", job)
+    mam("complete", job, MQTT_BROKER="")
 
-    assert (ran.code, ran.out) == (0, f"{job}\t1\tcompleted\tcompleted\n")
-    assert "Traceback" not in ran.stderr
+    assert ended(subscriber) == (0, f"{job}\t1\tcompleted\tcompleted\n", "")
+
+
+@pytest.mark.parametrize("answer", [b"", _CONNACK])
+def test_a_relay_that_is_to_stop_does_not_wait_for_an_answer_for_ever(mam: Mam, answer: bytes) -> None:
+    broker = Odd(answer)
+    job = mam.register()
+    mam("publish", job, "started")
+    mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port))
+    relay = mam.start("relay")
+    assert broker.asked.wait(60)
+
+    relay.terminate()
+    relay.send_signal(signal.SIGINT)
+    code, out, err = ended(relay)
+    broker.close()
+
+    assert (code, out) == (0, "")
+    assert err.splitlines()[-1].startswith("mam: stopped before the broker had answered")
+    assert mam("relay", "--status", "--json").json[0]["waiting"] == 1
+
+
+def test_a_broker_that_lets_us_in_and_says_nothing_is_not_there_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("mam.bus.relay.ANSWER_SECONDS", 0.01)
+    broker, store = Odd(_CONNACK), MemoryStore()
+    Registry(store).publish(Registry(store).register(prompt="x", agent="a").job.job_id, event="started")
+    said, naps = list[str](), list[float]()
+
+    def wait(_place: str | None, seconds: float) -> bool:
+        naps.append(seconds)
+        return True
+
+    Relay(store, Broker(host="127.0.0.1", port=broker.port), said.append).run(lambda: len(naps) > 5, wait)
+    broker.close()
+
+    assert len(said) == 1
+    assert "has not taken everything in time. Events wait in the journal" in said[0]
+    assert naps[-1] > 4 * naps[0]
 
 
 # -- TLS and passwords -------------------------------------------------------------------------------------------------

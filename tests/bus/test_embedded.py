@@ -20,7 +20,7 @@ def test_it_carries_the_news_on_this_host(mam: Mam) -> None:
     assert mam("publish", job, "started").stderr == ""
     assert mam("publish", job, "completed").stderr == ""
     assert ended(subscriber)[0] == 0
-    mam("broker", "--port", port).failed(9, "cannot be started")
+    mam("broker", "--port", port).failed(9, "cannot be started (address already in use).")
     broker.send_signal(signal.SIGINT)
 
     assert ended(broker)[0] == 0

@@ -17,7 +17,8 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersi
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from mam.bus.client import Client, MQTTMessage
-from mam.errors import BadConfig, BrokerUnavailable
+from mam.bus.tls import tls_context
+from mam.errors import BrokerUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class Connection:
         if broker.username is not None or broker.password is not None:
             client.username_pw_set(broker.username or "", broker.password)
         if broker.tls:
-            client.tls_set_context(_tls(broker))
+            client.tls_set_context(tls_context(broker))
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
         client.on_publish = self._on_publish
@@ -211,6 +212,14 @@ class Connection:
         self._lost = "closed the connection" if self._greeting is not None else "closed the connection at once"
         if reason.value not in (0, 128):
             self._lost += f" ({reason})"
+        elif self._greeting is None:
+            self._lost += self._what_it_may_want()
+
+    def _what_it_may_want(self) -> str:
+        """A broker that hears what it does not understand says nothing."""
+        if not self._broker.tls:
+            return "; perhaps it wants TLS (MQTT_TLS=1)"
+        return "" if self._broker.certfile is not None else "; perhaps it wants a certificate of ours (MQTT_CERTFILE)"
 
     def _on_publish(self, _client: Client, _userdata: Any, number: int, reason: ReasonCode, _told: Properties) -> None:
         if reason.is_failure:
@@ -232,18 +241,6 @@ class Connection:
             return
         if self._hear is not None:
             self._hear(topic, bytes(message.payload))
-
-
-def _tls(broker: Broker) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=broker.ca_certs)
-        if broker.certfile is not None:
-            # A password would be asked for on the terminal, which is nobody's here.
-            context.load_cert_chain(broker.certfile, broker.keyfile, password=lambda: "")
-    except (OSError, ssl.SSLError, ValueError) as error:
-        which = broker.certfile or broker.ca_certs or "certificates"
-        raise BadConfig(file=which, problem=f"cannot be used for TLS: {_in_words(error)}") from None
-    return context
 
 
 def _in_words(error: Exception) -> str:

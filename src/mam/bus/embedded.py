@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 
 from mam.errors import BadInput, BrokerUnavailable
@@ -37,7 +38,9 @@ def serve(host: str, port: int, ready: Callable[[], None]) -> None:
         asyncio.run(run())
     except (BrokerError, OSError) as error:
         cause = error.__cause__ or error
-        problem = f"cannot be started ({getattr(cause, 'strerror', None) or cause})"
+        # asyncio's own words repeat the address.
+        why = os.strerror(cause.errno).lower() if isinstance(cause, OSError) and cause.errno else cause
+        problem = f"cannot be started ({why})"
         raise BrokerUnavailable(broker=f"{host}:{port}", problem=problem) from None
 
 

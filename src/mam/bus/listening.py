@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 NAP_SECONDS = 30.0
 """Longest sleep: what is due is settled by those who wait, and a message may have been lost on the way."""
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = (3.0, 10.0)
+"""How long a broker may take to let us in, at first and at most: meanwhile nothing is heard from anywhere."""
+
 BACKOFF_SECONDS = (0.25, 30.0)
 FRUITLESS_SECONDS = 0.05
 """Messages that turn out to be nobody's make the registry be read this often at most."""
@@ -90,7 +92,7 @@ class Listener:
         delay, away = BACKOFF_SECONDS[0], False
         while self._is_open():
             try:
-                connection = self._connected(broker)
+                connection = self._connected(broker, _patience(delay) if away else CONNECT_SECONDS[0])
                 if away:
                     self._say(f"the broker {broker.address} is there again")
                 delay, away = BACKOFF_SECONDS[0], False
@@ -103,12 +105,14 @@ class Listener:
                 self._follow_store(delay)
                 delay = min(delay * 2, BACKOFF_SECONDS[1])
 
-    def _connected(self, broker: Broker) -> Connection:
+    def _connected(self, broker: Broker, seconds: float) -> Connection:
         from mam.bus.connection import Connection
 
-        connection = Connection(broker, "subscribe", CONNECT_SECONDS, self._hear)
+        now, deadline = time.monotonic(), self._deadline()
+        ends = now + seconds if deadline is None else min(now + seconds, deadline)
+        connection = Connection(broker, "subscribe", ends - now, self._hear)
         try:
-            connection.subscribe(self._filters(), CONNECT_SECONDS)
+            connection.subscribe(self._filters(), max(0.0, ends - time.monotonic()))
         except BrokerUnavailable:
             connection.close()
             raise
@@ -285,3 +289,8 @@ class Listener:
         if deadline is not None:
             naps.append(deadline - time.monotonic())
         return max(0.0, min(naps))
+
+
+def _patience(delay: float) -> float:
+    """For another try: about as long as the store was followed before it."""
+    return max(1.0, min(delay, CONNECT_SECONDS[1]))

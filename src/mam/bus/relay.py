@@ -58,6 +58,7 @@ class Relay:
         """The entry behind which the place is, and the place before it; its mark is reckoned when it is saved."""
         self._saved_at = 0.0
         self._told: str | None = None
+        self._delay = BACKOFF_SECONDS[0]
 
     # -- once --------------------------------------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ class Relay:
 
     def run(self, stopping: Callable[[], bool], wait: Callable[[str | None, float], bool]) -> None:
         """Until `stopping`; `wait` sleeps until there may be something behind a place of the journal, or says no."""
-        delay, last = BACKOFF_SECONDS[0], False
+        last = False
         try:
             while not last:
                 last = stopping()  # one more look: what was stored before it was stopped shall still go out
@@ -97,14 +98,13 @@ class Relay:
                         wait(None, STANDBY_SECONDS)
                         continue
                     with Connection(self._broker, "relay", LAST_SECONDS if last else CONNECT_SECONDS) as connection:
-                        delay = BACKOFF_SECONDS[0]
                         self._serve(connection, stopping, wait)
                         return
                 except MamError as away:
                     self._complain(away)
                     self._save()
-                    wait(None, delay * (0.5 + self._store.clock.chance() / 2))
-                    delay = min(delay * 2, BACKOFF_SECONDS[1])
+                    wait(None, self._delay * (0.5 + self._store.clock.chance() / 2))
+                    self._delay = min(self._delay * 2, BACKOFF_SECONDS[1])
         finally:
             self._resign()
 
@@ -120,9 +120,6 @@ class Relay:
     def _serve(
         self, connection: Connection, stopping: Callable[[], bool], wait: Callable[[str | None, float], bool]
     ) -> None:
-        if self._told is not None:
-            self._say(f"the broker {self._broker.address} is there again")
-            self._told = None
         last = False
         while not last:
             last = stopping()
@@ -131,10 +128,18 @@ class Relay:
                 self._staying.release()
             begin = self._place() or self._store.end()
             self._send_new(connection, lambda: ANSWER_SECONDS)
+            self._be_content()
             # The mark can wait for a quiet moment: the next event may be there already.
             if not last and not wait(self._place() or begin, QUIET_SECONDS if self._last is not None else NAP_SECONDS):
                 self._save()
                 connection.turn(0)
+
+    def _be_content(self) -> None:
+        """It has taken what there was: a broker that lets us in and then says nothing is not there again."""
+        self._delay = BACKOFF_SECONDS[0]
+        if self._told is not None:
+            self._say(f"the broker {self._broker.address} is there again")
+            self._told = None
 
     def _complain(self, away: MamError) -> None:
         """Once for each new problem."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
 
 ONCE_SECONDS = 600.0
+STOP_SECONDS = 5.0
+"""How long a broker that does not answer may keep a relay that was told to stop."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -110,21 +112,26 @@ def _stay(registry: Registry, brokers: list[Broker]) -> int:
     for other in others:
         other.start()
     say(f"sending the events of {registry.store.address} to {', '.join(broker.address for broker in brokers)}")
+    relay = Relay(registry.store, brokers[0], say)
     try:
-        Relay(registry.store, brokers[0], say).run(sleeper.is_stopped, lambda *sleep: sleeper.wait(others, *sleep))
-    finally:
-        for other in others:
-            other.stop()
+        try:
+            relay.run(sleeper.is_stopped, lambda *sleep: sleeper.wait(others, *sleep))
+        finally:
+            for other in others:
+                other.stop()
+    except _Woken:
+        say("stopped before the broker had answered; what it has not taken waits in the journal")
     return 0
 
 
 class _Sleeper:
-    """Sleeps until the journal has news or a signal says to stop. A signal that comes at work waits for its end."""
+    """Sleeps until the journal has news or a signal says to stop. A signal that comes at work waits for its end, but
+    not for long, and the second one does not wait: whatever is cut off is sent again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._stopped = self._asleep = False
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
             signal.signal(number, self._stop)
 
     def is_stopped(self) -> bool:
@@ -149,14 +156,15 @@ class _Sleeper:
         return came
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
-        self._stopped = True
-        if self._asleep:
-            self._asleep = False
+        at_once = self._asleep or self._stopped
+        self._stopped, self._asleep = True, False
+        signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS)
+        if at_once:
             raise _Woken
 
 
 class _Woken(Exception):
-    """A signal came while it slept."""
+    """A signal came while it slept, or the second one while it worked."""
 
 
 def _show(registry: Registry, brokers: list[Broker], *, as_json: bool) -> int:
