@@ -65,3 +65,9 @@ def until_prints(process: subprocess.Popen[bytes], words: str) -> str:
 
 def relay_files(mam: Mam) -> list[Path]:
     return sorted((mam.here / ".mam" / "jobs" / ".store").glob("relay-*.json"))
+
+
+def until_served(news: Mam) -> None:
+    """A relay that stays has taken the sending over."""
+    while not news("relay", "--status", "--json").json[0]["served"]:
+        pass

@@ -14,7 +14,7 @@ from mam.bus.relay import Relay
 from mam.bus.settings import Broker
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
-from tests.bus.following import ended, opened, until_says
+from tests.bus.following import ended, opened, until_prints, until_says, until_served
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts, need_mosquitto
 from tests.cli.command import Mam
 
@@ -146,6 +146,26 @@ def test_a_broker_that_lets_us_in_and_says_nothing_is_not_there_again(
     assert len(said) == 1
     assert "has not taken everything in time. Events wait in the journal" in said[0]
     assert naps[-1] > 4 * naps[0]
+
+
+def test_a_broker_that_stands_still_loses_nothing(news: Mam, broker: Mosquitto) -> None:
+    """The connection is half open: the kernel still takes every byte for it, and nobody reads them."""
+    job = news.register()
+    subscriber, relay = news.start("subscribe", job), news.start("relay")
+    until_served(news)
+    news("publish", job, "started")
+    until_prints(subscriber, "started")
+    broker.process.send_signal(signal.SIGSTOP)
+
+    assert news("publish", job, "progress").stderr == ""
+    until_says(relay, "has not taken everything in time. Events wait in the journal")
+    broker.process.send_signal(signal.SIGCONT)
+    until_says(relay, "is there again")
+    news("publish", job, "completed")
+
+    code, out, _ = ended(subscriber)
+    assert (code, [line.split("\t")[1] for line in out.splitlines()]) == (0, ["2", "3"])
+    assert news("relay", "--status", "--json").json[0]["waiting"] == 0
 
 
 # -- TLS and passwords -------------------------------------------------------------------------------------------------

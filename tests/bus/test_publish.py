@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.bus.following import ended, opened, until_says
+from tests.bus.following import ended, opened, until_says, until_served
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
 
@@ -56,7 +56,7 @@ def test_a_running_relay_is_left_to_do_it(news: Mam, broker: Mosquitto) -> None:
     reader = Reader(broker)
     relay = news.start("relay")
     until_says(relay, "sending the events")
-    _until_served(news)
+    until_served(news)
 
     ran = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "mam", "publish", job, "progress"],
@@ -156,8 +156,3 @@ def test_settings_that_make_no_sense_are_told_and_the_event_is_stored(mam: Mam) 
         assert len(ran.stderr.splitlines()) == 1, ran.stderr
         assert "stored" in ran.stderr
     assert len(opened(mam).events(job)) == 6
-
-
-def _until_served(news: Mam) -> None:
-    while not news("relay", "--status", "--json").json[0]["served"]:
-        pass

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.bus.conftest import Tracked
-from tests.bus.following import ended, in_the_store, numbers, opened, relay_files, until_says
+from tests.bus.following import ended, in_the_store, numbers, opened, relay_files, until_says, until_served
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
 
@@ -163,7 +163,7 @@ def test_two_relays_take_turns_and_the_second_takes_over(news: Mam, broker: Mosq
     reader = Reader(broker)
     first = news.start("relay")
     until_says(first, "sending the events")
-    _until_served(news)
+    until_served(news)
     second = news.start("relay")
     until_says(second, "sending the events")
 
@@ -307,11 +307,6 @@ def _until_sent(mam: Mam, count: int) -> None:
     while _sent(mam) < count:
         assert time.monotonic() < ends
         time.sleep(0.01)
-
-
-def _until_served(news: Mam) -> None:
-    while not news("relay", "--status", "--json").json[0]["served"]:
-        pass
 
 
 def _heard(file: Path) -> list[tuple[str, int]]:
