@@ -9,12 +9,16 @@ from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from hmac import HMAC
     from typing import Any
 
 SIGNATURE = "hmac_sig"
 _DIGITS = 64
 _ZEROS = "0" * _DIGITS
 _BEHIND = len(b'"}}')
+
+_MOST_KEYED = 1000
+_keyed: dict[str, HMAC] = {}
 
 
 def signed(payload: dict[str, Any], token: str) -> bytes:
@@ -38,6 +42,14 @@ def is_signed(raw: bytes, signature: object, token: str) -> bool:
 
 
 def _digest(raw: bytes, token: str) -> str:
-    from hmac import digest
+    """With the token worked in already, which takes longer than the message: who sends or listens has few of them."""
+    keyed = _keyed.get(token)
+    if keyed is None:
+        from hmac import new
 
-    return digest(token.encode(), raw, "sha256").hex()
+        if len(_keyed) >= _MOST_KEYED:
+            _keyed.clear()
+        keyed = _keyed[token] = new(token.encode(), digestmod="sha256")
+    signing = keyed.copy()
+    signing.update(raw)
+    return signing.hexdigest()
