@@ -70,7 +70,7 @@ def test_it_takes_one_trip(store: DisturbedStore, ending: str) -> None:
     moments: list[tuple[str, str]] = []
     with disturbed(store, lambda statement, when: moments.append((statement, when))):
         assert ENDINGS[ending](registry, job).status.ended
-    assert [when for _statement, when in moments] == [BEFORE] * 4 + [AFTER] * 4
+    assert [when for _statement, when in moments] == [BEFORE] * 3 + [AFTER] * 3
     assert (moments[0][0], moments[-1][0]) == ("BEGIN", "COMMIT")
     assert len(terminal_events(store, job.job_id)) == 1
     check_journal(store)
@@ -82,8 +82,8 @@ def test_disturbed_at_any_moment_it_happens_once(
     store: DisturbedStore, other: DisturbedStore, url: str, ending: str, fault: str
 ) -> None:
     registry = Registry(store)
-    for moment in range(1, 9):
-        if fault == "the answer is lost" and moment <= 4:
+    for moment in range(1, 7):
+        if fault == "the answer is lost" and moment <= 3:
             continue  # it cannot be lost before it was given
         job = held(registry, supervised=ending == "finish")
         once = Once(moment, lambda: FAULTS[fault](url, store))

@@ -41,9 +41,9 @@ ORDER BY number
 -- name: place
 -- For a new job: the one registered in its place before; whether its id is taken; its number, and its root.
 WITH known AS MATERIALIZED (
-    SELECT record, prompt FROM job WHERE key = %(key)s
+    SELECT record, prompt FROM rare JOIN job USING (job_id) WHERE key = %(key)s
     UNION ALL
-    SELECT record, prompt FROM job WHERE retry_of = %(retry_of)s
+    SELECT record, prompt FROM rare JOIN job USING (job_id) WHERE retry_of = %(retry_of)s
     UNION ALL
     SELECT record, prompt FROM archive WHERE key = %(key)s
     UNION ALL
@@ -60,8 +60,23 @@ SELECT (SELECT record FROM known), (SELECT prompt FROM known),
 -- name: lock key
 SELECT pg_advisory_xact_lock(hashtextextended(%(key)s::text, 0))
 
+-- name: mark roots
+-- Of those that a new job comes after, before they are held: an end in one trip looks for nobody but at this. The first
+-- that comes hides them from claims until it is committed; whoever waits for one of them looks once more.
+UPDATE job SET awaited = true
+FROM (
+    SELECT job_id FROM job
+    WHERE NOT awaited
+      AND job_id IN (SELECT coalesce(root, job_id) FROM job
+                     WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)))
+    ORDER BY job_id
+    FOR NO KEY UPDATE
+) AS held
+WHERE job.job_id = held.job_id
+RETURNING CASE WHEN status = 'pending' THEN {news} END
+
 -- name: lock roots
--- Of those that a new job comes after: whoever ends one of them waits, and then sees that somebody came after it.
+-- Whoever ends one of them waits, and then sees that somebody came after it.
 SELECT job_id, pg_current_xact_id()::text FROM (
     SELECT job_id FROM job
     WHERE job_id IN (SELECT coalesce(root, job_id) FROM job
@@ -240,11 +255,11 @@ CASE WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
 -- With its entry in the journal, as all that writes a job: one statement is half the work of two.
 WITH made AS (
     INSERT INTO job
-        (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-         due_ms, boot_id, boot_ms, claimant_agent, parent, prompt, record, seal)
+        (job_id, number, status, label, agent, priority, created_at, root, exclusive, blocked,
+         due_ms, boot_id, boot_ms, prompt, record, seal)
     VALUES
-        (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(key)s,
-         %(retry_of)s, %(root)s, %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s, %(claimant_agent)s, %(parent)s,
+        (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(root)s,
+         %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s,
          %(prompt)s, %(record)s, hashtextextended(%(record)s::text || %(label)s::text, %(timeout_to_seal)s))
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
@@ -254,7 +269,7 @@ RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 WITH updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
+        boot_ms = %(boot_ms)s, record = %(record)s
     WHERE job_id = %(job_id)s
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
@@ -264,7 +279,7 @@ RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 WITH updated AS (
     UPDATE job
     SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, claimant_agent = %(claimant_agent)s, record = %(record)s
+        boot_ms = %(boot_ms)s, record = %(record)s
     WHERE job_id = %(job_id)s
 ), told AS (
     INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
@@ -272,23 +287,53 @@ WITH updated AS (
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
+-- name: insert rare
+-- Of a job that has what few have (`is_rare`).
+INSERT INTO rare (job_id, number, key, retry_of, root, parent, exclusive, label, priority, status, claimant_agent)
+VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(root)s, %(parent)s, %(exclusive)s, %(label)s, %(priority)s,
+        %(status)s, %(claimant_agent)s)
+
+-- name: keep rare
+INSERT INTO rare (job_id, number, label, priority, status, claimant_agent)
+SELECT job_id, number, label, priority, %(status)s, %(claimant_agent)s FROM job WHERE job_id = %(job_id)s
+ON CONFLICT (job_id) DO UPDATE SET status = excluded.status, claimant_agent = excluded.claimant_agent
+
+-- name: no longer rare
+-- Unless it has something else that few have.
+DELETE FROM rare
+WHERE job_id = %(job_id)s AND key IS NULL AND retry_of IS NULL AND root IS NULL AND parent IS NULL AND NOT set_aside
+
 -- name: end job
--- The whole act in one trip, for a job that is just as the writer left it, judged at a time that is the server's. FOR
--- UPDATE: a registration that comes after this job may be under way.
-WITH held AS MATERIALIZED (
-    SELECT job_id FROM job
-    WHERE job_id = %(job_id)s AND record = %(before)s
-      AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
-    FOR UPDATE
-), updated AS (
+-- The whole act in one trip, for a job that is just as the writer left it and that nobody comes after, judged at a time
+-- that is the server's. Whoever has waited for the row looks at all of that again.
+WITH updated AS (
     UPDATE job
-    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, claimant_agent = NULL,
-        record = %(record)s
-    FROM held WHERE job.job_id = held.job_id
+    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, record = %(record)s
+    WHERE job_id = %(job_id)s AND record = %(before)s AND NOT awaited
+      AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+    RETURNING job_id
 ), told AS (
-    INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM held
+    INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM updated
 )
-INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM held
+INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated
+RETURNING {news}, xact::text
+
+-- name: fail job
+-- The same for one that failed or was called off, which is rare.
+WITH updated AS (
+    UPDATE job
+    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, record = %(record)s
+    WHERE job_id = %(job_id)s AND record = %(before)s AND NOT awaited
+      AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+    RETURNING job_id, number, label, priority
+), told AS (
+    INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM updated
+), kept AS (
+    INSERT INTO rare (job_id, number, label, priority, status)
+    SELECT job_id, number, label, priority, %(status)s FROM updated
+    ON CONFLICT (job_id) DO UPDATE SET status = excluded.status
+)
+INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated
 RETURNING {news}, xact::text
 
 -- name: has ended
@@ -319,11 +364,11 @@ ORDER BY number DESC LIMIT %(limit)s
 
 -- name: select failed
 -- The same of those that failed or were called off, which may be few among a million.
-SELECT record, prompt, job_id, number FROM job
-WHERE status IN ('error', 'cancelled') AND number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
-  AND (%(since)s::text IS NULL OR created_at >= %(since)s)
-  AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
-ORDER BY number DESC LIMIT %(limit)s
+SELECT record, prompt, job_id, rare.number FROM rare JOIN job USING (job_id)
+WHERE rare.status IN ('error', 'cancelled') AND rare.number < %(below)s
+  AND (%(label)s::text IS NULL OR rare.label = %(label)s) AND (%(since)s::text IS NULL OR created_at >= %(since)s)
+  AND rare.status IN (SELECT json_array_elements_text(%(statuses)s::json))
+ORDER BY rare.number DESC LIMIT %(limit)s
 
 -- name: select numbered
 SELECT record, prompt, job_id, number FROM job
@@ -337,13 +382,13 @@ ORDER BY number DESC
 -- that is wanted to know of many.
 (SELECT number FROM job WHERE status = 'pending' AND blocked = 0 LIMIT %(limit)s)
 UNION
-(SELECT number FROM job WHERE exclusive IS NOT NULL AND status = 'pending' LIMIT %(limit)s)
+(SELECT number FROM rare WHERE exclusive IS NOT NULL AND status = 'pending' LIMIT %(limit)s)
 UNION
 (SELECT number FROM job WHERE due_ms IS NOT NULL LIMIT %(limit)s)
 UNION
 (SELECT number FROM dependency LIMIT %(limit)s)
 UNION
-(SELECT number FROM job WHERE blocked = 2 LIMIT %(limit)s)
+(SELECT number FROM rare WHERE set_aside LIMIT %(limit)s)
 ORDER BY number DESC LIMIT %(limit)s
 
 -- name: ahead
@@ -351,9 +396,9 @@ ORDER BY number DESC LIMIT %(limit)s
 SELECT (SELECT count(*) FROM job
         WHERE label = %(label)s AND status = 'pending' AND blocked = 0
           AND (priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)))
-     + (SELECT count(*) FROM job
-        WHERE exclusive IS NOT NULL AND label = %(label)s AND status = 'pending' AND blocked <> 0
-          AND (priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)))
+     + (SELECT count(*) FROM rare JOIN job USING (job_id)
+        WHERE rare.exclusive IS NOT NULL AND rare.label = %(label)s AND rare.status = 'pending' AND blocked <> 0
+          AND (rare.priority > %(priority)s OR (rare.priority = %(priority)s AND rare.number < %(number)s)))
 
 -- name: events
 SELECT event FROM event WHERE job_id = %(job_id)s ORDER BY seq
@@ -402,10 +447,10 @@ VALUES (%(agent_id)s, %(generation_id)s, %(superseded)s)
 ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, superseded = excluded.superseded
 
 -- name: held by
-SELECT job_id FROM job WHERE claimant_agent = %(agent_id)s AND status = 'running' ORDER BY number
+SELECT job_id FROM rare WHERE claimant_agent = %(agent_id)s AND status = 'running' ORDER BY number
 
 -- name: children
-SELECT job_id FROM job WHERE parent = %(parent)s ORDER BY number
+SELECT job_id FROM rare WHERE parent = %(parent)s ORDER BY number
 
 -- name: relay
 SELECT sent FROM relay WHERE broker = %(broker)s
@@ -427,33 +472,33 @@ SELECT name, secret FROM secret WHERE job_id = %(job_id)s
 -- What stands between a job and its claim (mam.stores.sql.gate)
 
 -- name: holder
-SELECT job_id FROM job WHERE exclusive = %(key)s AND status = 'running' LIMIT 1
+SELECT job_id FROM rare WHERE exclusive = %(key)s AND status = 'running' LIMIT 1
 
 -- name: block key
 -- Only the heads are free, one for each label, so this touches few rows however many wait for the key.
 UPDATE job SET blocked = 1
-WHERE exclusive = %(key)s AND status = 'pending' AND blocked = 0
-  AND EXISTS (SELECT FROM job AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
+WHERE blocked = 0 AND job_id IN (SELECT job_id FROM rare WHERE exclusive = %(key)s AND status = 'pending')
+  AND EXISTS (SELECT FROM rare AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
 
 -- name: free heads
 WITH RECURSIVE labels (label) AS (
-    SELECT min(label) FROM job
-    WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2
-      AND NOT EXISTS (SELECT FROM job AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
+    SELECT min(label) FROM rare
+    WHERE exclusive = %(key)s AND status = 'pending' AND NOT set_aside
+      AND NOT EXISTS (SELECT FROM rare AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
     UNION ALL
-    SELECT (SELECT min(job.label) FROM job
-            WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2 AND job.label > labels.label)
+    SELECT (SELECT min(rare.label) FROM rare
+            WHERE exclusive = %(key)s AND status = 'pending' AND NOT set_aside AND rare.label > labels.label)
     FROM labels WHERE labels.label IS NOT NULL
 )
 UPDATE job SET blocked = 0 WHERE blocked <> 0 AND job_id IN (
-    SELECT (SELECT job_id FROM job
-            WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2 AND job.label = labels.label
+    SELECT (SELECT job_id FROM rare
+            WHERE exclusive = %(key)s AND status = 'pending' AND NOT set_aside AND rare.label = labels.label
             ORDER BY priority DESC, number LIMIT 1)
     FROM labels WHERE labels.label IS NOT NULL
 )
 
 -- name: newest
-SELECT job_id FROM job
+SELECT job_id FROM rare
 WHERE root = coalesce((SELECT root FROM job WHERE job_id = %(job_id)s), %(job_id)s)
 ORDER BY number DESC LIMIT 1
 
@@ -497,19 +542,21 @@ UPDATE store SET version = abs(version)
 -- name: archive jobs
 -- Whole in one statement. The newest stays, as on every store; one that somebody else holds is left for another time.
 WITH held AS MATERIALIZED (
-    SELECT job_id, number, key, retry_of, root, record, prompt FROM job
+    SELECT job_id, number, root, record, prompt FROM job
     WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
       AND status IN ('completed', 'error', 'cancelled') AND number < (SELECT max(number) FROM job)
     FOR UPDATE SKIP LOCKED
 ), put AS (
     INSERT INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
-    SELECT job_id, number, key, retry_of, root, record, prompt,
+    SELECT job_id, held.number, key, retry_of, held.root, record, prompt,
            '[' || coalesce((SELECT string_agg(event, ',' ORDER BY seq) FROM event
                             WHERE event.job_id = held.job_id), '') || ']'
-    FROM held
+    FROM held LEFT JOIN rare USING (job_id)
     ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
 ), silenced AS (
     DELETE FROM event USING held WHERE event.job_id = held.job_id
+), unmarked AS (
+    DELETE FROM rare USING held WHERE rare.job_id = held.job_id
 ), removed AS (
     DELETE FROM job USING held WHERE job.job_id = held.job_id
 )
@@ -517,6 +564,7 @@ INSERT INTO journal (job_id, fields, lines)
 SELECT job_id, NULL, %(lines)s::json ->> job_id FROM held
 
 -- name: forget job
+WITH unmarked AS (DELETE FROM rare WHERE job_id = %(job_id)s)
 DELETE FROM job WHERE job_id = %(job_id)s
 
 -- name: forget events
@@ -543,7 +591,7 @@ SELECT number, record, prompt, events FROM archive WHERE number < %(place)s ORDE
 -- Of the chain that an archived job belongs to, whether the others are archived too or not.
 WITH chain (root) AS (SELECT coalesce(root, job_id) FROM archive WHERE job_id = %(job_id)s)
 SELECT record, prompt FROM (
-    SELECT number, record, prompt FROM job WHERE root IN (SELECT root FROM chain)
+    SELECT rare.number, record, prompt FROM rare JOIN job USING (job_id) WHERE rare.root IN (SELECT root FROM chain)
     UNION ALL
     SELECT number, record, prompt FROM archive
     WHERE root IN (SELECT root FROM chain) OR job_id IN (SELECT root FROM chain)
@@ -567,10 +615,18 @@ SELECT coalesce((SELECT root FROM job WHERE job_id = %(job_id)s), (SELECT root F
 
 -- name: set aside
 -- A row that nobody can read; there is nothing else to find it by.
-UPDATE job SET blocked = 2 WHERE record = %(record)s AND blocked < 2 RETURNING job_id
+WITH found AS (
+    UPDATE job SET blocked = 2 WHERE record = %(record)s AND blocked < 2 RETURNING job_id, number, label, priority, status
+)
+INSERT INTO rare (job_id, number, label, priority, status, set_aside)
+SELECT job_id, number, label, priority, status, true FROM found
+ON CONFLICT (job_id) DO UPDATE SET set_aside = true
+RETURNING job_id
 
 -- name: those set aside
-SELECT record, prompt, job_id, status, label, exclusive FROM job WHERE blocked = 2 ORDER BY number
+SELECT record, prompt, job_id, job.status, job.label, job.exclusive FROM rare JOIN job USING (job_id)
+WHERE set_aside ORDER BY rare.number
 
 -- name: take back
+WITH found AS (UPDATE rare SET set_aside = false WHERE job_id = %(job_id)s)
 UPDATE job SET blocked = 0 WHERE job_id = %(job_id)s AND blocked = 2

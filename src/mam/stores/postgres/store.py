@@ -19,6 +19,7 @@ from mam.stores.port import Entry
 from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost
 from mam.stores.postgres.connection import Server, text
 from mam.stores.postgres.fresh import FreshClaims, timeout_to_seal
+from mam.stores.postgres.rare import FAILED, is_rare, is_watched
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
@@ -194,7 +195,7 @@ class PostgresStore(SqlStore):
         """Most jobs end as this store left them. That takes one trip and not two: the act is decided before it, and the
         server does it only if the job is still the same. In all other cases the act is done as any other."""
         row, moment = self._known.get(job_id), self._guessed_moment()
-        if row is None or moment is None or row.job.exclusive or row.root:
+        if row is None or moment is None or row.job.exclusive or row.job.claimant or row.root:
             return super().change(job_id, act)
         try:
             change = act(row.job, moment)
@@ -213,7 +214,8 @@ class PostgresStore(SqlStore):
         values = {**changing_values(after), **entry, **event, "before": row.record, "now": moment.wall_ms}
         lost = False
         try:
-            if self._acting.at_once(("end job", values), ("ended", {"job_id": job_id, "root": None})) is not None:
+            query = "fail job" if change.job.status in FAILED else "end job"
+            if self._acting.at_once((query, values)) is not None:
                 self._known.pop(job_id, None)
                 return change.job
         except AnswerLost:
@@ -315,7 +317,9 @@ class PostgresStore(SqlStore):
         return number, self._moment_of(now), None, root
 
     def _needed(self, draft: Job) -> Needed:
-        self._rows("lock roots", job_ids=json.dumps(draft.after))
+        needed = json.dumps(draft.after)
+        self._run("mark roots", job_ids=needed)
+        self._rows("lock roots", job_ids=needed)
         return super()._needed(draft)
 
     def _those_to_change(self, job_ids: list[str]) -> list[Any]:
@@ -327,16 +331,21 @@ class PostgresStore(SqlStore):
     def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
         entry, events = told(fields, change)
         self._run("insert job", **values, **entry, timeout_to_seal=timeout_to_seal(values), news=news)
+        if is_rare(values):
+            self._run("insert rare", **values)
         self._tell(values["job_id"], events)
 
     def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
-        del before  # its row is locked
         entry, events = told(fields, change)
         if events:
             self._run("update job and tell", **values, **entry, **events[0], news=news)
             self._tell(values["job_id"], events[1:])
         else:
             self._run("update job", **values, **entry, news=news)
+        if before.job.claimant is not None or is_watched(change.job):
+            self._run("keep rare", **values)
+            if not is_watched(change.job):
+                self._run("no longer rare", **values)
 
     def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
         self._rows("archive jobs", job_ids=json.dumps(job_ids), lines=json.dumps(lines))
