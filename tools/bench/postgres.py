@@ -115,6 +115,8 @@ def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count
             chosen[name] = f"fresh.{name}"
         if "seal" in columns:
             chosen["seal"] = f"CASE WHEN old.seal IS NOT NULL THEN {_seal(chosen['record'])} END"
+        if "ended_xact" in columns:
+            chosen["ended_xact"] = "CASE WHEN old.ended_xact IS NOT NULL THEN pg_current_xact_id() END"
         insert = f"INSERT INTO {table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
         connection.execute(f"{insert} FROM {table} AS old, fresh WHERE old.job_id = '{template.job_id}'".encode())
     connection.execute("DROP TABLE fresh")

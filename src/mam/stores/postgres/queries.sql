@@ -305,15 +305,14 @@ WHERE job_id = %(job_id)s AND key IS NULL AND retry_of IS NULL AND root IS NULL 
 
 -- name: end job
 -- The whole act in one trip, for a job that is just as the writer left it and that nobody comes after, judged at a time
--- that is the server's. Whoever has waited for the row looks at all of that again.
+-- that is the server's. Whoever has waited for the row looks at all of that again. What it tells is left in the journal.
 WITH updated AS (
     UPDATE job
-    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, record = %(record)s
+    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, record = %(record)s,
+        ended_xact = pg_current_xact_id()
     WHERE job_id = %(job_id)s AND record = %(before)s AND NOT awaited
       AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
     RETURNING job_id
-), told AS (
-    INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM updated
 )
 INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated
 RETURNING {news}, xact::text
@@ -322,12 +321,11 @@ RETURNING {news}, xact::text
 -- The same for one that failed or was called off, which is rare.
 WITH updated AS (
     UPDATE job
-    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, record = %(record)s
+    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, record = %(record)s,
+        ended_xact = pg_current_xact_id()
     WHERE job_id = %(job_id)s AND record = %(before)s AND NOT awaited
       AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
     RETURNING job_id, number, label, priority
-), told AS (
-    INSERT INTO event (job_id, seq, event) SELECT job_id, %(seq)s, %(event)s FROM updated
 ), kept AS (
     INSERT INTO rare (job_id, number, label, priority, status)
     SELECT job_id, number, label, priority, %(status)s FROM updated
@@ -401,7 +399,7 @@ SELECT (SELECT count(*) FROM job
           AND (rare.priority > %(priority)s OR (rare.priority = %(priority)s AND rare.number < %(number)s)))
 
 -- name: events
-SELECT event FROM event WHERE job_id = %(job_id)s ORDER BY seq
+SELECT event FROM told WHERE job_id = %(job_id)s ORDER BY seq
 
 -- name: end
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text
@@ -549,8 +547,8 @@ WITH held AS MATERIALIZED (
 ), put AS (
     INSERT INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
     SELECT job_id, held.number, key, retry_of, held.root, record, prompt,
-           '[' || coalesce((SELECT string_agg(event, ',' ORDER BY seq) FROM event
-                            WHERE event.job_id = held.job_id), '') || ']'
+           '[' || coalesce((SELECT string_agg(event, ',' ORDER BY seq) FROM told
+                            WHERE told.job_id = held.job_id), '') || ']'
     FROM held LEFT JOIN rare USING (job_id)
     ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
 ), silenced AS (

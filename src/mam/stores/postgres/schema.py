@@ -33,18 +33,16 @@ def create_schema(server: Server, journal_id: str, *, filling: bool = False) -> 
                 check_not_newer(server, abs(version))
                 if version < 0 and not filling:
                     raise unfinished(server)
-                renumbered = version != 0 and _renumbered(connection)
-                if abs(version) == len(SCHEMAS):
-                    return renumbered
                 if version == 0:
                     connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
-                for name in SCHEMAS[version:]:
+                for name in SCHEMAS[abs(version) :]:
                     connection.execute(text(_file(name)))
                 if version == 0:
                     connection.execute("INSERT INTO store VALUES (1, %s, %s)", (len(SCHEMAS), journal_id))
-                else:
+                    return True
+                if abs(version) < len(SCHEMAS):
                     connection.execute("UPDATE store SET version = %s", (len(SCHEMAS),))
-                return True
+                return _renumbered(connection) or abs(version) < len(SCHEMAS)
         except psycopg.Error as error:
             raise server.unavailable(error) from None
 
@@ -77,10 +75,16 @@ def check_version_of_filling(server: Server, rows: list[Any]) -> None:
 
 def _renumbered(connection: psycopg.Connection[Any]) -> bool:
     """The journal is read in the order of transactions. Those of another server may be far ahead of this one's: they
-    all become the oldest, in the order of their own numbers. Whoever followed the journal sees that it is another."""
+    all become the oldest, in the order of their own numbers, and what was found by them gets a row of its own.
+    Whoever followed the journal sees that it is another."""
     (found,) = connection.execute(text(STATEMENTS["version"].text)).fetchall()
     if found[1]:
         connection.execute("LOCK TABLE journal IN SHARE ROW EXCLUSIVE MODE")
+        connection.execute(
+            "INSERT INTO event SELECT told.* FROM told JOIN job USING (job_id) WHERE ended_xact IS NOT NULL"
+            " ON CONFLICT DO NOTHING"
+        )
+        connection.execute("UPDATE job SET ended_xact = NULL WHERE ended_xact IS NOT NULL")
         connection.execute("UPDATE journal SET xact = '3' WHERE xact > '3'")  # the first that any server gives out
     return bool(found[1])
 

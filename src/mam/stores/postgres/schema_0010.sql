@@ -41,3 +41,15 @@ CREATE INDEX rare_set_aside ON rare (number) WHERE set_aside;
 -- Somebody comes after this job, so that its end has to be told; whoever ends one that nobody comes after need not look.
 ALTER TABLE job ADD COLUMN awaited boolean NOT NULL DEFAULT false;
 UPDATE job SET awaited = true WHERE job_id IN (SELECT needs FROM dependency);
+
+-- What is told at the end of most jobs stands in the journal anyway, in the entry of this transaction: an end in one trip
+-- leaves it there. What is told else has a row of its own, as before.
+ALTER TABLE job ADD COLUMN ended_xact xid8;
+CREATE VIEW told AS
+SELECT job_id, seq, event FROM event
+UNION ALL
+SELECT job.job_id, (line -> 'payload' ->> 'seq')::bigint, (line -> 'payload')::text
+FROM job
+JOIN journal ON journal.xact = job.ended_xact AND journal.job_id = job.job_id
+CROSS JOIN LATERAL json_array_elements(journal.lines::json) AS line
+WHERE line ->> 'event' = 'published';

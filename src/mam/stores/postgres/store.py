@@ -23,7 +23,7 @@ from mam.stores.postgres.rare import FAILED, is_rare, is_watched
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import changing_values, job_of, told
+from mam.stores.sql.rows import changing_values, entry_of, job_of, told
 from mam.stores.sql.store import PAGE, SqlStore
 
 TYPE_CHECKING = False
@@ -207,11 +207,11 @@ class PostgresStore(SqlStore):
 
     def _end(self, row: Row, moment: Moment, change: Change, act: Act) -> Job:
         after, changed = row.after(change.job)
-        entry, (event, *more) = told(changed, change)
+        entry = entry_of(changed, change)
         job_id, since = row.job.job_id, self._acting.last_xact
-        if more or since is None:
+        if since is None:
             return super().change(job_id, act)
-        values = {**changing_values(after), **entry, **event, "before": row.record, "now": moment.wall_ms}
+        values = {**changing_values(after), **entry, "before": row.record, "now": moment.wall_ms}
         lost = False
         try:
             query = "fail job" if change.job.status in FAILED else "end job"
