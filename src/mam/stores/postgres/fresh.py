@@ -87,6 +87,7 @@ class FreshClaims:
             "timeout_sec": self.timeout_sec,
             "now": moment.wall_ms,
             "second": change.job.updated_at,
+            "updated": f'","updated_at":"{change.job.updated_at}"',
             "due_ms": changing_values(after)["due_ms"],
             "behind": f",{as_text(behind)[1:]}",
             "fields": entry["fields"],

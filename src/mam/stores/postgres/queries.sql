@@ -107,32 +107,28 @@ FROM (
 
 -- name: claim fresh
 -- The whole claim in one trip, if the first that may be claimed is as it was registered and nothing stands before it
--- (mam.stores.postgres.fresh). 103: what stands around the id before the first thing that a claim leaves alone.
-WITH held AS MATERIALIZED (
-    SELECT job_id, created_at, record FROM (
-        SELECT job_id, created_at, label, record, seal FROM job
-        WHERE label = %(label)s AND status = 'pending' AND blocked = 0
-        ORDER BY priority DESC, number LIMIT 1
-        FOR NO KEY UPDATE SKIP LOCKED
-    ) AS first
-    WHERE seal = hashtextextended(record || label, %(timeout_sec)s) AND created_at <= %(second)s
+-- (mam.stores.postgres.fresh). 103: what stands around the id before the first thing that a claim leaves alone. By its
+-- place in the table: a row that somebody has written since this began has another, and then nothing happens here.
+WITH taken AS (
+    UPDATE job
+    SET status = 'running', due_ms = %(due_ms)s,
+        record = '{"job_id":"' || job_id || '","status":"running","created_at":"' || created_at || %(updated)s
+                 || substr(record, length(job_id) + 104, length(record) - length(job_id) - 104) || %(behind)s
+    WHERE ctid = (SELECT ctid FROM job
+                  WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+                  ORDER BY priority DESC, number LIMIT 1
+                  FOR NO KEY UPDATE SKIP LOCKED)
+      AND seal = hashtextextended(record || label, %(timeout_sec)s) AND created_at <= %(second)s
       AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
       AND NOT EXISTS (SELECT FROM job
                       WHERE due_ms <= (date_part('epoch', statement_timestamp()) * 1000)::bigint AND blocked < 2)
       AND NOT EXISTS (SELECT FROM unsettled) AND NOT EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s))
+    RETURNING job_id, record, prompt, root
 ), noted AS (
     INSERT INTO journal (job_id, fields, lines, token)
-    SELECT job_id, %(fields)s, %(said_before)s || job_id || %(said_behind)s, %(token)s FROM held
+    SELECT job_id, %(fields)s, %(said_before)s || job_id || %(said_behind)s, %(token)s FROM taken
 )
-UPDATE job
-SET status = 'running', due_ms = %(due_ms)s,
-    record = '{"job_id":"' || held.job_id || '","status":"running","created_at":"' || held.created_at
-             || '","updated_at":"' || %(second)s || '"'
-             || substr(held.record, length(held.job_id) + 104, length(held.record) - length(held.job_id) - 104)
-             || %(behind)s
-FROM held WHERE job.job_id = held.job_id
-RETURNING job.record, job.prompt, job.root, (date_part('epoch', clock_timestamp()) * 1000)::bigint,
-          pg_current_xact_id()::text
+SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text FROM taken
 
 -- name: claimed
 -- Whether such a claim has happened whose answer was lost.
