@@ -195,6 +195,16 @@ def test_news_is_sent_only_when_a_job_becomes_claimable_or_ends(store: Disturbed
         assert heard(ear, url) == NEWS[verb]
 
 
+def test_a_job_that_a_registration_hid_from_claims_is_news_again(store: DisturbedStore, url: str) -> None:
+    """The first that comes after it writes its row, which claims pass over meanwhile; later ones only hold it."""
+    (first,) = registered(Registry(store))
+    with listening(url) as ear:
+        registered(Registry(store), after=[first])
+        assert heard(ear, url) == 1
+        registered(Registry(store), after=[first])
+        assert heard(ear, url) == 0
+
+
 def test_a_claim_that_takes_or_finds_nothing_new_is_silent(store: DisturbedStore, url: str) -> None:
     registered(Registry(store))
     with listening(url) as ear:

@@ -16,6 +16,7 @@ from mam.errors import StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from mam.testing.conformance.base import claimed
 from tests.doctor.ward import Ward
 from tests.postgres.server import PrivateServer, programs
 
@@ -52,6 +53,9 @@ def test_a_dump_in_a_younger_server(server: PrivateServer, younger: PrivateServe
     registry = Registry(store, logs)
     first = registry.register(prompt="first", agent="shell").job.job_id
     registry.publish(first, event="progress", detail="before the dump")
+    second = claimed(registry, label="ended").job_id
+    registry.complete(second, attempt=1)
+    heard = store.events(second)
     told = [(entry.number, entry.job_id, entry.lines) for entry in store.entries(None)]
     store.close()
     load_dump(origin, target)
@@ -66,14 +70,15 @@ def test_a_dump_in_a_younger_server(server: PrivateServer, younger: PrivateServe
 
     store = PostgresStore(target)
     assert [(entry.number, entry.job_id, entry.lines) for entry in store.entries(None)] == told, "in their order"
+    assert store.events(second) == heard != []
     behind = store.end()
     registry = Registry(store, logs)
     registry.complete(first)
-    second = registry.register(prompt="second", agent="shell").job.job_id
-    assert [entry.job_id for entry in store.entries(behind)] == [first, second]
+    third = registry.register(prompt="third", agent="shell").job.job_id
+    assert [entry.job_id for entry in store.entries(behind)] == [first, third]
     lines = (tmp_path / "logs" / first / "events.ndjson").read_text(encoding="utf-8")
     assert lines.count("before the dump") == 1, "whoever followed the old journal tells nothing twice"
     assert '"to":"completed"' in lines.replace(" ", "")
-    assert len(list(store.select(Query()))) == 2
+    assert len(list(store.select(Query()))) == 3
     store.close()
     assert not create_postgres_store(target), "once is enough"

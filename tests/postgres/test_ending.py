@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import psycopg
 import pytest
 
 from mam.errors import ClaimLost
@@ -13,7 +14,7 @@ from mam.jobs.record import Job
 from mam.jobs.status import Status
 from mam.jobs.supervised import Ending, finish
 from mam.registry import Registry
-from mam.stores.port import Request
+from mam.stores.port import Query, Request
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, registered, terminal_events
 from mam.testing.tasks import LABEL
@@ -69,11 +70,40 @@ def test_it_takes_one_trip(store: DisturbedStore, ending: str) -> None:
     job = held(registry, supervised=ending == "finish")
     moments: list[tuple[str, str]] = []
     with disturbed(store, lambda statement, when: moments.append((statement, when))):
-        assert ENDINGS[ending](registry, job).status.ended
+        ended = ENDINGS[ending](registry, job)
+    assert list(store.select(Query(statuses=frozenset([ended.status])))) == [ended]
     assert [when for _statement, when in moments] == [BEFORE] * 3 + [AFTER] * 3
     assert (moments[0][0], moments[-1][0]) == ("BEGIN", "COMMIT")
     assert len(terminal_events(store, job.job_id)) == 1
     check_journal(store)
+
+
+@pytest.mark.parametrize("way", ["as it was left", "as any other"])
+def test_what_is_told_is_found_wherever_it_stands(store: DisturbedStore, other: DisturbedStore, way: str) -> None:
+    """In a row of its own or only in the journal; and in the archive."""
+    job = held(Registry(store))
+    Registry(store).publish(job.job_id, event="progress", attempt=1, detail='half, "so to say"')
+    Registry(store if way == "as it was left" else other).complete(job.job_id, attempt=1, result="r")
+    events = other.events(job.job_id)
+    assert [(event["seq"], event["event"]) for event in events] == [(1, "progress"), (2, "completed")]
+    registered(Registry(store))
+    assert other.archive([job.job_id]) == [job.job_id]
+    kept = other.archived(job.job_id)
+    assert kept is not None
+    assert kept.events == events
+    assert other.events(job.job_id) == []
+
+
+def test_a_job_that_a_session_held_leaves_nothing_behind(store: DisturbedStore, url: str) -> None:
+    registered(Registry(store), 2)
+    for _ in range(2):
+        job = Registry(store).pick(LABEL, owner="me", session=("agent", "first"))
+        assert job is not None
+        assert store._sessions.held_by("agent") == [job.job_id]
+        Registry(store).complete(job.job_id, attempt=1)
+    assert store._sessions.held_by("agent") == []
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT job_id FROM mam.rare").fetchall() == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -176,12 +206,15 @@ def test_an_act_that_comes_to_nothing_is_judged_by_the_job_as_it_is(
 # -- those that come after it ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("before", [0, 1], ids=["as the first", "as the second"])
 @pytest.mark.parametrize("way", ["as it was left", "as any other"])
 def test_who_registers_behind_a_job_that_is_just_ending_is_told(
-    store: DisturbedStore, other: DisturbedStore, url: str, way: str
+    store: DisturbedStore, other: DisturbedStore, url: str, way: str, before: int
 ) -> None:
     """The registration has seen that the job still runs, and is not committed yet: the end has to wait for it."""
     job = held(Registry(store))
+    for first in registered(Registry(other), before, after=[job.job_id]):
+        Registry(other).cancel(first)
     ender = Registry(store if way == "as it was left" else PostgresStore(url))
     ending = threading.Thread(target=lambda: ender.complete(job.job_id, attempt=1))
 

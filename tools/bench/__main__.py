@@ -1,6 +1,6 @@
 """`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres] [worker] [inbox] [bus]`.
 
-None of the subjects is all of them.
+None of the subjects is all of them. A long run writes a table for each of its subjects, others only the one of all.
 """
 
 from __future__ import annotations
@@ -36,17 +36,19 @@ def main() -> None:
         "bus": measure_bus,
     }
     subjects = [name for name in measures if name in chosen] or [name for name in measures if _is_due(name, long)]
-    rows: Rows = []
+    rows: dict[str, Rows] = {}
     with tempfile.TemporaryDirectory(prefix="mam-bench-", dir=os.environ.get("MAM_BENCH_DIR")) as folder:
         os.chmod(folder, 0o755)  # PostgreSQL runs as another user when the bench is run by root
         for name in subjects:
             below = Path(folder) / name
             below.mkdir()
-            rows += measures[name](below)
-    table = as_table(rows)
+            rows[name] = measures[name](below)
+            if long:
+                write_report(as_table(rows[name]), f"bench-long {name}")
+    table = as_table([row for found in rows.values() for row in found])
     print(table)
-    if not quick and subjects == [name for name in measures if _is_due(name, long)]:
-        write_report(table, "bench-long" if long else "bench")
+    if not quick and not long and len(subjects) == len(measures):
+        write_report(table, "bench")
 
 
 def _is_due(name: str, long: bool) -> bool:

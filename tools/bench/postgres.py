@@ -31,8 +31,9 @@ COPIED = {"job": (), "event": (), "journal": ("number", "xact")}
 def measure_postgres(folder: Path, counts: list[int], *, wear: bool) -> Rows:
     server = DurableServer(folder / "pg")
     try:
-        rows = [*beside_peers(server, folder), *flat(server, counts)]
-        return [*rows, *worn(server)] if wear else rows
+        if wear:
+            return [*flat(server, counts), *worn(server)]
+        return [*beside_peers(server, folder), *flat(server, counts)]
     finally:
         server.stop("fast")
 
