@@ -14,7 +14,7 @@ from mam.jobs.record import Job
 from mam.jobs.status import Status
 from mam.jobs.supervised import Ending, finish
 from mam.registry import Registry
-from mam.stores.port import Query, Request
+from mam.stores.port import Kept, Query, Request
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, registered, terminal_events
 from mam.testing.tasks import LABEL
@@ -230,3 +230,17 @@ def test_who_registers_behind_a_job_that_is_just_ending_is_told(
     assert Registry(other).pick(LABEL, owner="me") == other.get(last)
     check_journal(other)
     ender.store.close()
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["before it", "behind it"])
+def test_who_was_taken_in_from_another_registry_is_told(store: DisturbedStore, order: int) -> None:
+    registry = Registry(store)
+    (first,) = registered(registry)
+    (last,) = registered(registry, after=[first])
+    taken = [Kept(job=store.get(job_id), events=[]) for job_id in (first, last)]
+    store.take_in(taken[::order])
+    job = registry.pick(LABEL, owner="me")
+    assert job is not None
+    assert job.job_id == first
+    registry.complete(first, attempt=1)
+    assert registry.pick(LABEL, owner="me") == store.get(last)

@@ -252,11 +252,11 @@ CASE WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
 WITH made AS (
     INSERT INTO job
         (job_id, number, status, label, agent, priority, created_at, root, exclusive, blocked,
-         due_ms, boot_id, boot_ms, prompt, record, seal)
+         due_ms, boot_id, boot_ms, awaited, prompt, record, seal)
     VALUES
         (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(root)s,
          %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s,
-         %(prompt)s, %(record)s, hashtextextended(%(record)s::text || %(label)s::text, %(timeout_to_seal)s))
+         EXISTS (SELECT FROM dependency WHERE needs = %(job_id)s), %(prompt)s, %(record)s, hashtextextended(%(record)s::text || %(label)s::text, %(timeout_to_seal)s))
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN %(news)s::boolean THEN {news} END
@@ -497,8 +497,13 @@ WHERE root = coalesce((SELECT root FROM job WHERE job_id = %(job_id)s), %(job_id
 ORDER BY number DESC LIMIT 1
 
 -- name: needs
-INSERT INTO dependency (needs, number, job_id)
-VALUES (coalesce((SELECT root FROM job WHERE job_id = %(needs)s), %(needs)s), %(number)s, %(job_id)s)
+-- Marked once more: whoever takes in the jobs of another registry has not held the one that it comes after.
+WITH found AS MATERIALIZED (
+    SELECT coalesce((SELECT root FROM job WHERE job_id = %(needs)s), %(needs)s) AS root
+), marked AS (
+    UPDATE job SET awaited = true FROM found WHERE job.job_id = found.root AND NOT awaited
+)
+INSERT INTO dependency (needs, number, job_id) SELECT root, %(number)s, %(job_id)s FROM found
 ON CONFLICT DO NOTHING
 
 -- name: needs no more
