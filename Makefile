@@ -17,15 +17,16 @@ help:
 	@echo "make docs    write the generated parts of README.md and docs/reference.md"
 	@echo "make bench   measure, and write docs/performance.md (bench-long: up to 1,000,000 jobs)"
 
-$(VENV)/bin/python:
-	@$(PYTHON) -m venv $(VENV) || { echo "python3 needs its venv module: apt-get install python3-venv" >&2; exit 1; }
+# Without its ensurepip python3 leaves an environment that has a python and no pip; so pip is what says that it is whole.
+$(VENV)/bin/pip:
+	@$(PYTHON) -m venv $(VENV) || { echo "mam needs Python 3.11 or newer with its venv module: apt-get install python3-venv" >&2; exit 1; }
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.demo: $(VENV)/bin/pip pyproject.toml constraints.txt
 	@echo "installing mam into $(VENV) …"
 	@$(PIP) install --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.dev: $(VENV)/bin/pip pyproject.toml constraints.txt
 	@echo "installing mam and its tools into $(VENV) …"
 	@$(PIP) install --constraint constraints.txt --editable ".[dev]"
 	@touch $@ $(VENV)/.demo
