@@ -201,7 +201,9 @@ def _need(module: str, extra: str) -> None:
     try:
         __import__(module)
     except ImportError:
-        raise BadInput(why=f"this store needs the extra `{extra}`: pip install 'mam-jobs[{extra}]'") from None
+        from mam.extras import command_for
+
+        raise BadInput(why=f"this store needs the extra `{extra}`: {command_for(extra)}") from None
 
 
 def named(text: str, by: str) -> Located:

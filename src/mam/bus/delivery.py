@@ -55,4 +55,6 @@ def need_client() -> None:
     try:
         import mam.bus.client  # noqa: F401 - only whether it is installed
     except ImportError:
-        raise BadInput(why="MQTT needs the extra `mqtt`: pip install 'mam-jobs[mqtt]'") from None
+        from mam.extras import command_for
+
+        raise BadInput(why=f"MQTT needs the extra `mqtt`: {command_for('mqtt')}") from None

@@ -8,6 +8,7 @@ import os
 import signal
 
 from mam.errors import BadInput, BrokerUnavailable
+from mam.extras import command_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def serve(host: str, port: int, ready: Callable[[], None]) -> None:
         from amqtt.broker import Broker  # type: ignore[import-untyped]
         from amqtt.errors import BrokerError  # type: ignore[import-untyped]
     except ImportError:
-        raise BadInput(why="`mam broker` needs the extra `broker`: pip install 'mam-jobs[broker]'") from None
+        raise BadInput(why=f"`mam broker` needs the extra `broker`: {command_for('broker')}") from None
     logging.disable(logging.CRITICAL)
 
     async def run() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from mam.cli.demo_chart import Crew, chart, legend, plain
@@ -132,9 +133,20 @@ def in_order(lives: list[Life]) -> list[Life]:
     return [found for root in roots for found in (root, *(life for life in lives if life.parent == root.job_id))]
 
 
+def _so_that_it_is_found() -> list[str]:
+    """`make demo` has mam in a private environment, where no shell looks for it."""
+    import shutil
+    from shlex import quote
+
+    if shutil.which("mam"):
+        return []
+    return [f"  export PATH={quote(os.path.dirname(sys.executable))}:$PATH", ""]
+
+
 def _closing(kept: Stage | None) -> list[str]:
     longest = max(len(command) for command, _ in NEXT)
-    lines = ["", "Type next:", "", *(f"  {command:<{longest}}   {meaning}" for command, meaning in NEXT), ""]
+    lines = ["", "Type next:", "", *_so_that_it_is_found()]
+    lines += [*(f"  {command:<{longest}}   {meaning}" for command, meaning in NEXT), ""]
     if kept is None:
         return [*lines, "What you saw took place in a temporary directory, which is gone; --keep keeps it."]
     return [

@@ -7,6 +7,7 @@ import sys
 
 from mam import __version__
 from mam.doctor.finding import fine, note, wrong
+from mam.extras import command_for
 from mam.workspace import FILES, POSTGRES, SQLITE_KIND
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ def sqlite_findings(version: str) -> Iterator[Finding]:
         yield wrong(
             f"SQLite {version} has the WAL-reset bug (3.7.0 to 3.51.2)",
             "several workers that write at once can damage the database, very rarely",
-            "pip install -U 'apsw>=3.51.3'",
+            command_for("sqlite"),
         )
     else:
         yield fine(f"SQLite {version}, without the WAL-reset bug")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Event, Thread
 
 from mam.errors import BadInput
+from mam.extras import command_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Eye:
         try:
             import watchfiles
         except ImportError:
-            raise BadInput(why="the inbox needs the extra `inbox`: pip install 'mam-jobs[inbox]'") from None
+            raise BadInput(why=f"the inbox needs the extra `inbox`: {command_for('inbox')}") from None
         self._watchfiles = watchfiles
 
     def start(self) -> None:

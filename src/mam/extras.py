@@ -1,0 +1,33 @@
+"""What to type for a package that mam was installed without: it depends on who installed mam."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+NAME = "mam-jobs"
+
+
+def command_for(extra: str) -> str:
+    return _installer() + " ".join(shlex.quote(package) for package in _packages(extra))
+
+
+def _installer() -> str:
+    """The receipt says whose environment this is; pip of the shell would put it into another one."""
+    if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
+        return f"pipx inject {NAME} "
+    if os.path.exists(os.path.join(sys.prefix, "uv-receipt.toml")):
+        return f"uv pip install --python {shlex.quote(sys.prefix)} "
+    return f"{shlex.quote(sys.executable)} -m pip install "
+
+
+def _packages(extra: str) -> list[str]:
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = [line.partition(";") for line in requires(NAME) or []]
+    except PackageNotFoundError:
+        lines = []
+    wanted = [package.strip() for package, _, when in lines if when.replace("'", '"').strip() == f'extra == "{extra}"']
+    return wanted or [f"{NAME}[{extra}]"]
