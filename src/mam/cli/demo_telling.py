@@ -134,11 +134,11 @@ def in_order(lives: list[Life]) -> list[Life]:
 
 
 def _so_that_it_is_found() -> list[str]:
-    """`make demo` has mam in a private environment, where no shell looks for it."""
+    """`make demo` has mam in a private environment, where no shell looks for it. The first place of PATH is the stage's."""
     import shutil
     from shlex import quote
 
-    if shutil.which("mam"):
+    if shutil.which("mam", path=os.environ["PATH"].partition(os.pathsep)[2]):
         return []
     return [f"  export PATH={quote(os.path.dirname(sys.executable))}:$PATH", ""]
 
