@@ -59,6 +59,7 @@ ENVIRONMENT = {
     "MAM_DEBUG": "1 shows the traceback of a bug in mam.",
     "EDITOR": "What `mam config edit` opens.",
     "VISUAL": "Wins over EDITOR.",
+    "TERM": "`dumb` keeps `mam watch` to plain lines.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
     "CODEX_HOME": "Where Codex keeps its sessions, which are looked at for refused commands and as proof that a turn "
     "began; `~/.codex` if unset.",
@@ -276,7 +277,7 @@ def environment_names() -> set[str]:
     """Every variable that the code reads, by its name or by the tables of settings."""
     names = {setting.variable for _, settings in _all_settings() for setting in settings if setting.variable}
     for text in _sources():
-        names.update(re.findall(r"os\.environ(?:\.get\(|\[)\"(\w+)\"", text))
+        names.update(re.findall(r"(?:\benviron(?:\.get\(|\[)|\bgetenv\()\"(\w+)\"", text))
     return names
 
 

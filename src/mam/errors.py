@@ -139,6 +139,10 @@ class InboxTaken(MamError):
     exit_code = 2
 
 
+class InboxUnfinished(MamError):
+    """Not everything could be finished; what is left is taken up by the next `mam inbox`."""
+
+
 class PlaceKept(MamError):
     """The workspace of job {job} was kept: {why}."""
 

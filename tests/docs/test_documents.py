@@ -131,11 +131,46 @@ def test_no_verb_ends_in_a_code_of_its_own() -> None:
     """What `run` returns as a bare number is in the table too."""
     documented = {kind.exit_code for kind in error_classes()} | {0, ENDED_IN_ERROR, WAS_CANCELLED}
     for file in (ROOT / "src/mam/cli").rglob("*.py"):
-        for part in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        constants = {
+            name.id: part.value.value
+            for part in tree.body
+            if isinstance(part, ast.Assign) and isinstance(part.value, ast.Constant) and type(part.value.value) is int
+            for name in part.targets
+            if isinstance(name, ast.Name)
+        }
+        for part in ast.walk(tree):
             if isinstance(part, ast.FunctionDef) and part.name == "run":
                 returned = [found.value for found in ast.walk(part) if isinstance(found, ast.Return) and found.value]
-                codes = {found.value for one in returned for found in ast.walk(one) if isinstance(found, ast.Constant)}
-                assert {code for code in codes if type(code) is int} <= documented, file
+                new = {code for one in returned for code in _numbers(one, constants)} - documented
+                assert not new, f"{file}: say what {new} means, in README.md and in tools/reference.py"
+
+
+def _numbers(value: ast.expr, constants: dict[str, int]) -> list[int]:
+    match value:
+        case ast.IfExp(body=one, orelse=other):
+            return _numbers(one, constants) + _numbers(other, constants)
+        case ast.BoolOp(values=several):
+            return [code for one in several for code in _numbers(one, constants)]
+        case ast.Name(id=name) if name in constants:
+            return [constants[name]]
+        case ast.Constant(value=int(code)):
+            return [code]
+    return []
+
+
+def test_every_error_is_where_the_reference_looks() -> None:
+    """One that stands elsewhere would have no row in the table of exit codes."""
+    homes = {ROOT / "src/mam/errors.py", ROOT / "src/mam/agents/errors.py"}
+    known = {"MamError", *(kind.__name__ for kind in error_classes())}
+    for file in set((ROOT / "src/mam").rglob("*.py")) - homes:
+        for part in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(part, ast.ClassDef):
+                bases = {base.id for base in part.bases if isinstance(base, ast.Name)}
+                # What only passes on the sentence of another has none of its own.
+                assert not bases & known or ast.get_docstring(part) == "{message}", (
+                    f"{file}: move {part.name} into src/mam/errors.py, then `make docs`"
+                )
 
 
 # -- the lifecycle ---------------------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ class SendUnknown(MamError):
 
 
 class TmuxMissing(MamError):
-    """tmux is not installed here; it runs the sessions of agents."""
+    """tmux is not installed here; it runs the sessions of agents: apt-get install tmux"""
 
     exit_code = 9
 

@@ -134,7 +134,7 @@ def in_order(lives: list[Life]) -> list[Life]:
 
 
 def _so_that_it_is_found() -> list[str]:
-    """`make demo` has mam in a private environment, where no shell looks for it. The first place of PATH is the stage's."""
+    """`make demo` has mam in a private environment, where no shell looks for it; PATH begins with the stage."""
     import shutil
     from shlex import quote
 

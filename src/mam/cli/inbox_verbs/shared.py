@@ -7,7 +7,7 @@ import os
 from mam.cli.options import number
 from mam.cli.output import put, put_json_line, say
 from mam.config_inbox import MODES
-from mam.errors import BadInput, InboxTaken, MamError
+from mam.errors import BadInput, InboxTaken, InboxUnfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,12 +144,10 @@ def work(options: Options, *, once: bool) -> int:
     if watching.failure is not None:
         raise watching.failure
     if once and inbox.troubles:
-        raise BadInput(why=f"not everything could be taken: {inbox.troubles[0]}") if not inbox.open else _Stuck()
+        raise (
+            BadInput(why=f"not everything could be taken: {inbox.troubles[0]}") if not inbox.open else InboxUnfinished()
+        )
     return telling.code() if once else 0
-
-
-class _Stuck(MamError):
-    """Not everything could be finished; what is left is taken up by the next `mam inbox`."""
 
 
 def _only_troubles(words: str) -> None:
