@@ -6,20 +6,27 @@ and says after each act how many entries the journal has now.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mam.errors import MamError, StoreUnavailable
 from mam.jobs.pause import Pause
 from mam.jobs.status import CANCELLED, COMPLETED, RUNNING
 from mam.registry import Registry
-from tests.faults.judging import Told
+from tests.faults.judging import Told, check_store
+
+if TYPE_CHECKING:
+    from tests.faults.homes import Home
 
 LABELS = ("one", "two")
+WARM = 40
+"""Acts; by then most verbs have been picked."""
 
 
 class Life:
@@ -136,6 +143,23 @@ class Life:
             store.pause(Pause(agent="somebody", label=None, until=None, reason="r", made_at="now"))
         else:
             store.keep_secrets(self._any(), {"auth_token": "t"})
+
+
+def warm(home: Home, folder: Path) -> None:
+    """Lives a little and freezes it: what is imported and prepared at the first act is then shared by every child."""
+    place = folder / "warm"
+    home.make(place)
+    for seed in range(2):
+        store = home.open(place)
+        life = Life(Registry(store), f"warm {seed}")
+        for _ in range(WARM):
+            life.act()
+            life.entries()
+        check_store(home, place, store)
+        store.close()
+    shutil.rmtree(place)
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> None:

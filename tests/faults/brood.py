@@ -9,6 +9,8 @@ never injected. `tracing.py` does the same to commands that were really started,
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
 import shutil
@@ -17,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.faults.homes import Home
@@ -61,8 +63,11 @@ class Brood:
         return None if code < 0 else code
 
     @contextmanager
-    def killed_at(self, call: str, nth: int) -> Iterator[None]:
-        inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={nth}"]
+    def killed_at(self, moments: dict[str, int]) -> Iterator[None]:
+        """Whichever comes first: the Nth time that a command makes this call or that one."""
+        inject = ["-e", f"trace={','.join(moments)}"]
+        for call, nth in moments.items():
+            inject += ["-e", f"inject={call}:signal=SIGKILL:when={nth}"]
         tracer = subprocess.Popen(
             [self._strace, "-f", "-qq", "-p", str(self._process.pid), *inject, "-o", "/dev/null"],
             stderr=subprocess.DEVNULL,
@@ -86,35 +91,35 @@ class Brood:
 def main() -> None:
     commands = socket.socket(fileno=int(sys.argv[1]))
     os.chdir(sys.argv[2])
-    _import_everything()
+    ours, theirs = socket.socketpair()
     commands.send(b"ready")
     while words := commands.recv(LARGEST):
         child = os.fork()
         if child == 0:
-            _be_the_command(json.loads(words))
+            _be_the_command(json.loads(words), theirs)
         status = os.waitpid(child, 0)[1]
+        _import_what_it_needed(ours)
         commands.send(b"%d" % os.waitstatus_to_exitcode(status))
 
 
-def _import_everything() -> None:
-    """Once, here: a child then opens nothing but what its command needs."""
-    from mam.__main__ import VERBS, load
-    from tests.faults.verbs import COMMANDS
-
-    for verb in VERBS:
-        load(verb)
-    for command in COMMANDS.values():
-        first, *rest = command.split()
-        if first in ("agents", "config", "skill"):
-            __import__(f"mam.cli.{first}_verbs.{rest[0]}")
-
-
-def _be_the_command(words: list[str]) -> None:
+def _be_the_command(words: list[str], parent: socket.socket) -> None:
     from mam.__main__ import run
 
+    known = {*sys.modules}
     code = run(words)
     sys.stdout.flush()
+    if new := " ".join(sys.modules.keys() - known):
+        parent.send(new.encode())
     os._exit(code)
+
+
+def _import_what_it_needed(children: socket.socket) -> None:
+    """Once, here: the next child then opens nothing but what its command needs."""
+    with suppress(BlockingIOError):
+        for name in children.recv(LARGEST, socket.MSG_DONTWAIT).decode().split():
+            importlib.import_module(name)
+        gc.collect()
+        gc.freeze()
 
 
 if __name__ == "__main__":

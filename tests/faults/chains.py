@@ -8,7 +8,6 @@ of the store it has from its parent, to whom it hands what it read before it is 
 
 from __future__ import annotations
 
-import gc
 import marshal
 import os
 import random
@@ -49,8 +48,6 @@ class Chain:
         self._kept = home.seams[seam](self._count)
 
     def run(self, kills: int) -> int:
-        gc.collect()
-        gc.freeze()
         while self.kills < kills:
             self._turns += 1
             self._turn(thorough=self._turns % THOROUGH == 0)

@@ -46,11 +46,12 @@ class Culling:
         try:
             self._live()
             for _ in range(moments):
-                call = self._chance.choice(sorted(MOST))
-                nth = self._chance.randint(1, MOST[call])
-                with self._brood.killed_at(call, nth):
+                # With one call alone few commands come to it, with many none comes to a late one.
+                calls = self._chance.sample(sorted(MOST), self._chance.choice((1, 3, 6)))
+                moment = {call: self._chance.randint(1, MOST[call]) for call in calls}
+                with self._brood.killed_at(moment):
                     for verb in self._chance.sample(sorted(COMMANDS), len(COMMANDS)):
-                        self._command(verb, f"{call}:{nth}")
+                        self._command(verb, f"{moment}")
                 self._live()
             self._finish()
         finally:

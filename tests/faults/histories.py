@@ -24,7 +24,7 @@ from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, ClaimLost, MamError, StoreUnavailable, UnknownJob
 from mam.registry import Registry
 from mam.stores.port import Query, Request
-from mam.testing.conformance.base import check_journal
+from tests.faults.judging import Told
 from tests.faults.killing import forked
 from tests.faults.linear import EXISTS, LOST, REFUSED, UNKNOWN, Call, linearizable
 
@@ -268,7 +268,9 @@ def judged(open_store: Callable[[Clock], Store], folder: Path, plan: Plan, *, sk
             if skips_locked:
                 asked = [call for call in asked if (call.verb, call.answer) != ("claim", REFUSED)]
             assert linearizable(asked), _told(plan, job_id, asked)
-        check_journal(store)
+        told = Told(gapless=not skips_locked)
+        told.follow(store)
+        told.check_everything(store)
         _check_that_it_goes_on(store)
         return sum(map(len, calls.values()))
     finally:

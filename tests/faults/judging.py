@@ -25,14 +25,16 @@ MOVES = {
 class Told:
     """What a journal has told so far, folded in the plainest way; it follows one store from kill to kill."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, gapless: bool = True) -> None:
+        """PostgreSQL numbers entries before it knows in which order, and whether at all, they become true."""
+        self._gapless = gapless
         self.cursor: str | None = None
         self.number = 0
         self.records: dict[str, dict[str, Any]] = {}
         self.archived: set[str] = set()
 
     def copied(self) -> Told:
-        other = Told()
+        other = Told(gapless=self._gapless)
         other.cursor, other.number, other.archived = self.cursor, self.number, {*self.archived}
         other.records = {job_id: {**record} for job_id, record in self.records.items()}
         return other
@@ -44,7 +46,8 @@ class Told:
 
     def fold(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            assert entry.number == self.number + 1, f"entry {entry.number} comes after {self.number}"
+            follows = entry.number == self.number + 1 or not self._gapless
+            assert follows, f"entry {entry.number} comes after {self.number}"
             self.number, self.cursor = entry.number, entry.cursor
             for line in entry.lines:
                 _check_move(entry.job_id, line)

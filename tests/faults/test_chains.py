@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.chains import Chain
-from tests.faults.culling import Culling
+from tests.faults.alone import alone
 from tests.faults.dose import DOSE
 from tests.faults.homes import HOMES, Home
 from tests.faults.mutants import mutated
 from tests.faults.seeded import MUTANTS
-from tests.faults.snapshots import Snapshots
-from tests.faults.units import in_a_process
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
@@ -27,17 +24,17 @@ at_every_seam = pytest.mark.parametrize(("home", "seam"), SEAMS, ids=[f"{home.na
 
 @at_every_seam
 def test_a_chain_of_kills(folder: Path, home: Home, seam: str) -> None:
-    assert in_a_process(lambda: Chain(home, seam, folder / "place", 1).run(100 * DOSE)) >= 100 * DOSE
+    assert alone("chain", home.name, seam, 100 * DOSE, 1, folder) >= 100 * DOSE
 
 
 @at_every_seam
 def test_the_disk_before_each_step(folder: Path, home: Home, seam: str) -> None:
-    assert in_a_process(lambda: Snapshots(home, seam, folder, 1).run(150 * DOSE)) >= 150 * DOSE
+    assert alone("snapshots", home.name, seam, 150 * DOSE, 1, folder) >= 150 * DOSE
 
 
 @pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
 def test_commands_that_the_kernel_kills(folder: Path, home: Home) -> None:
-    assert Culling(home, folder, 1).run(3 * DOSE) > 10 * DOSE, "strace no longer kills"
+    assert alone("commands", home.name, "", 3 * DOSE, 1, folder) > 20 * DOSE, "strace no longer kills"
 
 
 def test_a_failure_prints_seed_store_and_kill_point_and_the_line_that_tries_it_again() -> None:

@@ -12,26 +12,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from mam.agents.directory import FilesDirectory
 from mam.frozen import Frozen
-from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from tests.faults.chains import Chain
-from tests.faults.culling import Culling
+from tests.faults.alone import alone
 from tests.faults.cutting import cut_everywhere
-from tests.faults.histories import Plan, judged
 from tests.faults.homes import HOMES, Home, quick_place
-from tests.faults.killing import forked
-from tests.faults.mounted import KINDS, Outages, disk_of, why_not
-from tests.faults.session_histories import judged_sessions
-from tests.faults.snapshots import Snapshots
+from tests.faults.mounted import KINDS
 from tests.faults.tracing import COMMANDS, Stage, failing
 
 if TYPE_CHECKING:
     from tests.postgres.server import PrivateServer
 
-CUTS_AT_ONCE = 100
-KILLS_AT_ONCE = 800
-MOMENTS_AT_ONCE = 8
+CUTS_AT_ONCE = 200
+KILLS_AT_ONCE = 1500
+MOMENTS_AT_ONCE = 12
+HISTORIES_AT_ONCE = 20
 SERVER_KILLS_AT_ONCE = 20
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider")
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EMFILE")
@@ -55,35 +49,6 @@ class Unit(Frozen):
             return self.strike(seed, Path(folder))
 
 
-def in_a_process(strike: Callable[[], int]) -> int:
-    """A seam is arranged for good: whoever arranges one does it in a process that ends with it."""
-    reader, writer = os.pipe()
-    child = forked()
-    if child == 0:
-        os.close(reader)
-        try:
-            said = f"{strike()}"
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        with open(writer, "w", encoding="utf-8") as pipe:
-            pipe.write(said)
-        os._exit(0)
-    os.close(writer)
-    with open(reader, encoding="utf-8") as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    assert said.isdecimal(), said or "the process was killed"
-    return int(said)
-
-
-def kills(home: Home, seam: str, seed: int, folder: Path) -> int:
-    return in_a_process(lambda: Chain(home, seam, folder / "place", seed).run(KILLS_AT_ONCE))
-
-
-def kill_points(home: Home, seam: str, seed: int, folder: Path) -> int:
-    return in_a_process(lambda: Snapshots(home, seam, folder, seed).run(KILLS_AT_ONCE))
-
-
 def kills_by_tests(test: str, _seed: int, folder: Path) -> int:
     """Their seams and their number of steps are their own; the count is kept by whoever kills."""
     counter = folder / "kills"
@@ -94,17 +59,6 @@ def kills_by_tests(test: str, _seed: int, folder: Path) -> int:
 
 def disks(home: Home, seed: int, folder: Path) -> int:
     return cut_everywhere(home, folder, seed, 3 + seed % 4)
-
-
-def cuts(home: Home, kind: str, seed: int, folder: Path) -> int:
-    missing = why_not(kind)
-    assert missing is None, f"NO POWER WAS CUT on {kind}: {missing}"
-    with disk_of(folder, kind) as disk:
-        return Outages(home, disk, seed).run(CUTS_AT_ONCE)
-
-
-def command_kills(home: Home, seed: int, folder: Path) -> int:
-    return Culling(home, folder, seed).run(MOMENTS_AT_ONCE)
 
 
 def command_errors(home: Home, seed: int, folder: Path) -> int:
@@ -118,21 +72,6 @@ def command_errors(home: Home, seed: int, folder: Path) -> int:
     return len(some)
 
 
-def history(home: Home, seed: int, folder: Path) -> int:
-    home.make(folder)
-    judged(partial(home.open, folder), folder, Plan.of(seed))
-    return 1
-
-
-def history_of_sessions(home: Home, seed: int, folder: Path) -> int:
-    home.make(folder)
-    agents = str(folder / "agents")
-    opened = partial(home.open, folder)
-    database = home.name != "files"
-    judged_sessions(lambda clock: FilesDirectory(agents, clock), opened, folder, Plan.of(seed), is_database=database)
-    return 1
-
-
 class PostgresHistories:
     """One server for all of them."""
 
@@ -141,10 +80,7 @@ class PostgresHistories:
         self._place: TemporaryDirectory[str] | None = None
 
     def __call__(self, seed: int, folder: Path) -> int:
-        url = self._started().empty_database()
-        create_postgres_store(url)
-        judged(lambda _clock: PostgresStore(url), folder, Plan.of(seed), skips_locked=True)
-        return 1
+        return alone("histories", "postgresql", self._started().url(), HISTORIES_AT_ONCE, seed, folder)
 
     def close(self) -> None:
         if self._server is not None and self._place is not None:
@@ -180,19 +116,23 @@ def units(postgres: PostgresHistories) -> list[Unit]:
     found = []
     for name, home in HOMES.items():
         for seam in home.seams:
+            on = f"{name} at each {seam}"
             found += [
-                Unit(name="fork-kills", on=f"{name} at each {seam}", strike=partial(kills, home, seam)),
-                Unit(name="kill points", on=f"{name} at each {seam}", strike=partial(kill_points, home, seam)),
+                Unit(name="fork-kills", on=on, strike=partial(alone, "chain", name, seam, KILLS_AT_ONCE)),
+                Unit(name="kill points", on=on, strike=partial(alone, "snapshots", name, seam, KILLS_AT_ONCE)),
             ]
-        found += [
-            Unit(name="disks a power cut may leave", on=name, strike=partial(disks, home)),
-            Unit(name="strace kills", on=name, strike=partial(command_kills, home)),
-            Unit(name="strace errors", on=name, strike=partial(command_errors, home)),
-            Unit(name="histories", on=name, strike=partial(history, home)),
-            Unit(name="histories", on=f"sessions and {name}", strike=partial(history_of_sessions, home)),
-        ]
         for kind in KINDS:
-            found.append(Unit(name="power cuts", on=f"{name} on {kind}", strike=partial(cuts, home, kind)))
+            found.append(
+                Unit(name="power cuts", on=f"{name} on {kind}", strike=partial(alone, "cuts", name, kind, CUTS_AT_ONCE))
+            )
+        found += [
+            Unit(name="strace kills", on=name, strike=partial(alone, "commands", name, "", MOMENTS_AT_ONCE)),
+            Unit(name="histories", on=name, strike=partial(alone, "histories", name, "", HISTORIES_AT_ONCE)),
+            Unit(name="histories", on=f"sessions and {name}",
+                 strike=partial(alone, "sessions", name, "", HISTORIES_AT_ONCE)),
+            Unit(name="disks a power cut may leave", on=name, strike=partial(disks, home)),
+            Unit(name="strace errors", on=name, strike=partial(command_errors, home)),
+        ]  # fmt: skip
     for on, test in KILLING_TESTS.items():
         found.append(Unit(name="fork-kills", on=on, strike=partial(kills_by_tests, test)))
     found.append(Unit(name="histories", on="postgresql", strike=postgres))
