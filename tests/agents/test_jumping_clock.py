@@ -5,7 +5,10 @@ The clock that counts from boot is left alone, as it is by whoever sets the time
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from tests.agents.sessions import Sessions, await_that
 from tests.cli.command import Mam
 
 JUMPS = ["+10d", "-10d", "+1h", "-1h"]
+SLEEPS = Path(__file__).parent / "faketime"
+"""Has a sitecustomize for the interpreters that see the clock jump."""
 PUBLISH = ("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m.json")
 
 
@@ -28,7 +33,8 @@ def library() -> str:
 
 def at(jump: str) -> dict[str, Any]:
     """The environment of a command for which it is so much later, or earlier."""
-    return {"LD_PRELOAD": library(), "FAKETIME": jump, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    path = os.pathsep.join((str(SLEEPS), os.environ.get("PYTHONPATH", "")))
+    return {"LD_PRELOAD": library(), "FAKETIME": jump, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "PYTHONPATH": path}
 
 
 @pytest.fixture
@@ -42,6 +48,11 @@ def session(mam: Mam) -> dict[str, Any]:
 def test_the_clock_really_jumps(mam: Mam, session: dict[str, Any]) -> None:
     near, far = mam("register", "p", "--agent", "a").line, mam("register", "p", "--agent", "a", **at("+400d")).line
     assert mam("get", near).json["created_at"][:4] < mam("get", far).json["created_at"][:4]
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_who_sleeps_meanwhile_wakes_up_again(jump: str) -> None:
+    subprocess.run([sys.executable, "-c", "import time; time.sleep(0.001)"], env=os.environ | at(jump), check=True)
 
 
 @pytest.mark.parametrize("jump", JUMPS)
