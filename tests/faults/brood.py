@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
 import os
 import shutil
 import socket
@@ -23,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.faults.homes import Home
+from tests.faults.verbs import parted
 
 ATTACHED = 20.0
 LARGEST = 1 << 16
@@ -57,8 +57,8 @@ class Brood:
         self._ours.close()
         self._process.wait()
 
-    def run(self, words: list[str]) -> int | None:
-        self._ours.send(json.dumps(words).encode())
+    def run(self, command: str) -> int | None:
+        self._ours.send(command.encode())
         code = int(self._ours.recv(LARGEST))
         return None if code < 0 else code
 
@@ -93,18 +93,22 @@ def main() -> None:
     os.chdir(sys.argv[2])
     ours, theirs = socket.socketpair()
     commands.send(b"ready")
-    while words := commands.recv(LARGEST):
+    while command := commands.recv(LARGEST):
         child = os.fork()
         if child == 0:
-            _be_the_command(json.loads(words), theirs)
+            _be_the_command(command.decode(), theirs)
         status = os.waitpid(child, 0)[1]
         _import_what_it_needed(ours)
         commands.send(b"%d" % os.waitstatus_to_exitcode(status))
 
 
-def _be_the_command(words: list[str], parent: socket.socket) -> None:
+def _be_the_command(command: str, parent: socket.socket) -> None:
     from mam.__main__ import run
 
+    environment, words = parted(command)
+    if "STDIN" in environment:
+        os.dup2(os.open(environment.pop("STDIN"), os.O_RDONLY), 0)
+    os.environ.update(environment)
     known = {*sys.modules}
     code = run(words)
     sys.stdout.flush()

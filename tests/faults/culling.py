@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from tests.audit.support import history_in, history_in_log
 from tests.faults.brood import Brood
 from tests.faults.homes import Home
 from tests.faults.judging import Told, check_files, check_no_problems
+from tests.faults.props import Props
 from tests.faults.verbs import COMMANDS
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ MOST = {
 TELLS = ("register", "publish", "publish started", "complete", "fail", "fail retryably", "release", "cancel")
 """Commands that have an entry in the journal when they exit with 0."""
 GENERATIONS = ("first", "second")
+PATIENCE = 120.0
+WORKERS_LEASE = 1
 
 
 class Culling:
@@ -39,6 +43,7 @@ class Culling:
         home.make(folder)
         (folder / ".mam").mkdir()
         (folder / ".mam/config.toml").write_text('on_idle = "stop"\n', encoding="utf-8")
+        self._props = Props(home, folder)
         self._brood = Brood(home, folder)
 
     def run(self, moments: int) -> int:
@@ -56,37 +61,40 @@ class Culling:
             self._finish()
         finally:
             self._brood.close()
+            self._props.close()
         return self.kills
 
     def _live(self) -> None:
         """Something to kill at: jobs in every state."""
-        for verb in ("register", "register", "register", "pick", "pick", "agents publish"):
+        for verb in ("register", "register", "register", "pick", "pick", "agents publish", "register for a worker"):
             self._command(verb, "nothing")
 
     def _command(self, verb: str, moment: str) -> None:
-        words = self._words(verb)
+        command = self._said(verb)
         before = self._told.number
-        code = self._brood.run(words)
+        self._props.prepare(verb)
+        code = self._brood.run(command)
         self.kills += code is None
         store = self._home.open(self._folder)
         try:
             self._judge(store)
             assert code != 0 or verb not in TELLS or self._told.number > before, "acknowledged, and not there"
-            self._judge_agents(words[-1] if verb == "agents publish" and code == 0 else None)
+            self._judge_agents(command.split()[-1] if verb == "agents publish" and code == 0 else None)
+            self._props.judge(verb, code)
         except AssertionError as error:
-            raise AssertionError(f"mam {' '.join(words)}, killed at {moment}, exit code {code}: {error}") from error
+            raise AssertionError(f"mam {command}, killed at {moment}, exit code {code}: {error}") from error
         finally:
             store.close()
 
-    def _words(self, verb: str) -> list[str]:
+    def _said(self, verb: str) -> str:
         jobs: dict[str, list[str]] = {"pending": [], "waiting": [], "running": [], "ended": []}
         for job_id, record in self._told.records.items():
             jobs["ended" if record["status"] in ("completed", "error", "cancelled") else record["status"]] += [job_id]
         one = {status: self._chance.choice(found) if found else "nobody" for status, found in jobs.items()}
         attempt = self._told.records.get(one["running"], {}).get("attempt", 1)
         chance, generation = self._chance.randint(1, 9), self._chance.choice(GENERATIONS)
-        words = COMMANDS[verb].format(**one, attempt=attempt, chance=chance, generation=generation)
-        return words.split()
+        names = {**one, "attempt": attempt, "chance": chance, "generation": generation, **self._props.names}
+        return COMMANDS[verb].format(**names)
 
     def _judge(self, store: Store) -> None:
         tail = self._told.follow(store)
@@ -103,17 +111,36 @@ class Culling:
                 assert look.record is not None, "a record was acknowledged, and is not there"
                 assert look.record.generation_id == generation
 
+    def _go_on(self) -> None:
+        """Nobody is killed any more: what was begun comes to its end."""
+        for verb in ("inbox once", "migrate"):
+            self._command(verb, "nothing")
+        ends = time.monotonic() + PATIENCE
+        while self._open_for_workers():
+            assert time.monotonic() < ends, f"nobody ends {self._open_for_workers()}"
+            self._command("worker", "nothing")
+        assert self._brood.run(self._said("relay")) == 0, "the relay does not come to an end"
+
+    def _open_for_workers(self) -> list[str]:
+        """Without those that another command than a worker has called running, for a longer time than we have."""
+        jobs = {job_id: job for job_id, job in self._told.records.items() if job["agent_session"] == "shop"}
+        brief = {job_id for job_id, job in jobs.items() if (job["lease"] or {}).get("seconds") == WORKERS_LEASE}
+        return [job_id for job_id, job in jobs.items() if job["status"] == "pending" or job_id in brief]
+
     def _finish(self) -> None:
+        self._go_on()
         store = self._home.open(self._folder)
         try:
+            self._told.follow(store)
             self._told.check_everything(store)
+            self._props.finish(store, self._told.records)
             check_files(self._home, self._folder, store)
             AuditLog(str(self._folder / "logs")).follow(store)
             assert history_in_log(self._folder / "logs") == history_in(store)
         finally:
             store.close()
         for verb in ("config set", "trust", "skill install"):
-            assert self._brood.run(self._words(verb)) == 0, f"mam {verb} was killed, and cannot be said again"
+            assert self._brood.run(self._said(verb)) == 0, f"mam {verb} was killed, and cannot be said again"
         for file in (self._folder / "home").rglob("*.toml"):
             tomllib.loads(file.read_text(encoding="utf-8"))
         said = self._brood.said.read_text(encoding="utf-8")

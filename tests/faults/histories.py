@@ -46,14 +46,18 @@ class Plan:
 
     seed: int
     processes: int
+    jobs: int = 6
     asks: int = 10
     faults: int = 4
 
     @classmethod
     def of(cls, seed: int) -> Plan:
-        """Most crowds are small, since a short history that is judged is worth more than a long one; some are not."""
+        """Most crowds are small, since a short history that is judged is worth more than a long one; some are not, and
+        some have but one job, so that nobody can be out of the others' way."""
         chance = random.Random(seed)
-        return cls(seed=seed, processes=chance.randint(8, 32 if seed % 8 == 0 else 10))
+        return cls(
+            seed=seed, processes=chance.randint(8, 32 if seed % 8 == 0 else 10), jobs=1 if seed % 4 == 1 else 6
+        )  # fmt: skip
 
 
 class JumpingClock:
@@ -77,15 +81,16 @@ class JumpingClock:
 class Asker:
     """One process of the crowd."""
 
-    def __init__(self, store: Store, chance: random.Random, notes: int) -> None:
+    def __init__(self, store: Store, chance: random.Random, notes: int, jobs: int) -> None:
         self._registry = Registry(store)
+        self._jobs = JOBS[:jobs]
         self._chance = chance
         self._notes = notes
         self._held: dict[str, int] = {}
         self._seen: dict[str, int] = {}
 
     def ask(self) -> None:
-        job_id = self._chance.choice(JOBS)
+        job_id = self._chance.choice(self._jobs)
         asks: list[tuple[str, Callable[[], Job | None]]] = [
             ("register", lambda: self._registry.register(prompt="p", agent="a", label=LABEL, job_id=job_id).job),
             ("claim", lambda: self._registry.store.claim(_request(job_id))),
@@ -258,11 +263,11 @@ def judged(open_store: Callable[[Clock], Store], folder: Path, plan: Plan, *, sk
 
     With `skips_locked` a claim may come back empty because another act held the job for a moment, as on PostgreSQL.
     """
-    crowd = Crowd(lambda clock, chance, notes: Asker(open_store(clock), chance, notes), folder, plan)
+    crowd = Crowd(lambda clock, chance, notes: Asker(open_store(clock), chance, notes, plan.jobs), folder, plan)
     crowd.live()
     store = open_store(SystemClock())
     try:
-        calls = {job_id: list[Call]() for job_id in JOBS} | crowd.calls()
+        calls = {job_id: list[Call]() for job_id in JOBS[: plan.jobs]} | crowd.calls()
         for job_id, asked in calls.items():
             asked = [*asked, _last_look(store, job_id)]
             if skips_locked:

@@ -10,7 +10,7 @@ from mam.__main__ import VERBS, load, run
 from mam.cli.parser import Parser
 from mam.registry import Registry
 from tests.faults.homes import HOMES
-from tests.faults.verbs import COMMANDS, ELSEWHERE, READERS, SAME
+from tests.faults.verbs import COMMANDS, ELSEWHERE, GROUPS, READERS, SAME, parted
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,10 +26,8 @@ def every_verb() -> set[str]:
 
 
 def killed_by_name(commands: dict[str, str]) -> set[str]:
-    return {
-        " ".join(words.split()[: 2 if words.split()[0] in ("agents", "config", "skill") else 1])
-        for words in commands.values()
-    }
+    every = [parted(command)[1] for command in commands.values()]
+    return {" ".join(words[: 2 if words[0] in GROUPS else 1]) for words in every}
 
 
 def test_no_verb_is_missing() -> None:

@@ -32,18 +32,31 @@ COMMANDS = {
     "config unset": "config unset on_idle",
     "trust": "trust .mam/config.toml",
     "skill install": "skill install --user --yes",
+    "register for a worker": "register true --agent shell --agent-session shop --timeout 600",
+    "worker": "worker --agent-session shop --once --lease 1 --grace 0",
+    "inbox once": "inbox once --root root --agent shell --concurrency 0",
+    "migrate": "DELEGATE_JOB_LOGS_DIR=logs-of-copies migrate {origin} {moved}",
+    "relay": "MQTT_BROKER=127.0.0.1 MQTT_PORT={port} relay --once",
+    "hook": "STDIN=hook.json MAM_JOB_ID={running} MAM_ATTEMPT={attempt} hook claude-code",
 }
-"""In a life that goes on: {running}, {pending} and {ended} are jobs of it."""
+"""In a life that goes on: {running}, {pending} and {ended} are jobs of it. What the others need has `props.py`. Words
+with = before the verb are of its environment, and STDIN is the file that it reads."""
+
+GROUPS = ("agents", "config", "skill", "inbox")
+"""Verbs that have verbs of their own."""
+
+
+def parted(command: str) -> tuple[dict[str, str], list[str]]:
+    """The environment that a command wants, and its words."""
+    words = command.split()
+    at = next(place for place, word in enumerate(words) if "=" not in word)
+    return dict(word.split("=", 1) for word in words[:at]), words[at:]
+
 
 ELSEWHERE = {
     "run": "work/test_run_command.py",
-    "worker": "work/test_worker_kills.py",
-    "hook": "live/test_taking_over.py",
-    "relay": "bus/test_relay.py",
     "subscribe": "bus/test_subscribe_all.py",
-    "inbox once": "inbox/test_kills.py",
     "inbox watch": "inbox/test_dropping.py",
-    "migrate": "moving/test_kills.py",
     "workspaces": "work/test_removing.py",
     "agents start": "agents/test_sessions.py",
     "agents stop": "agents/test_sessions.py",
@@ -51,7 +64,7 @@ ELSEWHERE = {
     "agents adopt": "agents/test_companion.py",
     "agents send": "agents/test_send.py",
 }
-"""Those that start processes or need a broker: the file below tests/ that kills them, or what they have started."""
+"""Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
     "watch", "list", "wait", "result", "output", "logs", "get", "broker", "explain", "brief", "where", "doctor",
