@@ -17,6 +17,7 @@ from tests.bus.conftest import Tracked
 from tests.bus.following import ended, in_the_store, numbers, opened, relay_files, until_says, until_served
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
+from tests.faults.killing import count_kill
 
 PUBLISHERS = 4
 EVENTS = int(os.environ.get("MAM_BUS_EVENTS", "200"))
@@ -93,6 +94,7 @@ def test_a_relay_killed_again_and_again_loses_nothing(news: Mam, broker: Mosquit
             time.sleep(chance.random() * 0.1)
             relay.kill()
             relay.communicate()
+            count_kill()
         _all_ended(publishers)
         news("relay", "--once")
         _until_holds(heard_by_others, in_the_store(news))

@@ -9,17 +9,16 @@ also imported pytest and a driver of PostgreSQL it costs four times as much.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from mam.clock import Clock
-    from mam.stores.port import Store
+    from tests.faults.histories import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -77,49 +76,56 @@ def commands(on: str, _detail: str, seed: int, times: int, folder: Path) -> int:
 
 
 def histories(on: str, url: str, seed: int, times: int, folder: Path) -> int:
-    """Each has a place and a seed of its own; on PostgreSQL one server serves them all."""
+    """On PostgreSQL one server serves them all."""
     from tests.faults.acting import warm
-    from tests.faults.histories import Plan, judged
+    from tests.faults.histories import Histories
     from tests.faults.homes import HOMES
 
-    if not url:
-        warm(HOMES[on], folder)
-    for number in range(seed * times, (seed + 1) * times):
-        place = folder / str(number)
-        place.mkdir()
-        if url:
-            judged(_postgres(url), place, Plan.of(number), skips_locked=True)
-        else:
-            HOMES[on].make(place)
-            judged(partial(HOMES[on].open, place), place, Plan.of(number))
-    return times
+    if url:
+        from mam.stores.postgres.store import PostgresStore, create_postgres_store
+        from tests.postgres.server import empty
 
+        def make(_place: Path) -> None:
+            empty(url)
+            create_postgres_store(url)
 
-def _postgres(url: str) -> Callable[[Clock], Store]:
-    from mam.stores.postgres.store import PostgresStore, create_postgres_store
-    from tests.postgres.server import empty
-
-    empty(url)
-    create_postgres_store(url)
-    return lambda _clock: PostgresStore(url)
+        return _all_judged(
+            Histories(lambda _place, _clock: PostgresStore(url), skips_locked=True), make, seed, times, folder
+        )
+    warm(HOMES[on], folder)
+    return _all_judged(Histories(HOMES[on].open), HOMES[on].make, seed, times, folder)
 
 
 def sessions(on: str, _detail: str, seed: int, times: int, folder: Path) -> int:
     from mam.agents.directory import FilesDirectory
     from tests.faults.acting import warm
-    from tests.faults.histories import Plan
     from tests.faults.homes import HOMES
-    from tests.faults.session_histories import judged_sessions
+    from tests.faults.session_histories import SessionHistories
 
     warm(HOMES[on], folder)
+    told = SessionHistories(
+        lambda place, clock: FilesDirectory(str(place / "agents"), clock), HOMES[on].open, is_database=on != "files"
+    )
+    return _all_judged(told, HOMES[on].make, seed, times, folder)
+
+
+class Judging(Protocol):
+    def judged(self, folder: Path, plan: Plan) -> int: ...
+
+    def close(self) -> None: ...
+
+
+def _all_judged(told: Judging, make: Callable[[Path], None], seed: int, times: int, folder: Path) -> int:
+    """Each history has a place and a seed of its own."""
+    from tests.faults.histories import Plan
+
     for number in range(seed * times, (seed + 1) * times):
         place = folder / str(number)
-        HOMES[on].make(place)
-        agents = str(place / "agents")
-        judged_sessions(
-            partial(FilesDirectory, agents), partial(HOMES[on].open, place), place, Plan.of(number),
-            is_database=on != "files",
-        )  # fmt: skip
+        place.mkdir()
+        make(place)
+        told.judged(place, Plan.of(number))
+        shutil.rmtree(place)
+    told.close()
     return times
 
 

@@ -11,10 +11,12 @@ import mmap
 import os
 import random
 import signal
+import socket
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -37,6 +39,7 @@ LEASE = 0.06
 SLACK = 0.005
 """Leases are kept in whole milliseconds."""
 LABEL = "crowd"
+FAREWELL, WELL = b"farewell", b"."
 JOBS = tuple(f"job-{number}" for number in range(6))
 
 
@@ -81,10 +84,10 @@ class JumpingClock:
 class Asker:
     """One process of the crowd."""
 
-    def __init__(self, store: Store, chance: random.Random, notes: int, jobs: int) -> None:
+    def __init__(self, store: Store, brief: Brief, notes: int) -> None:
         self._registry = Registry(store)
-        self._jobs = JOBS[:jobs]
-        self._chance = chance
+        self._jobs = JOBS[: brief.jobs]
+        self._chance = brief.chance
         self._notes = notes
         self._held: dict[str, int] = {}
         self._seen: dict[str, int] = {}
@@ -143,6 +146,9 @@ class Asker:
     def _note(self, what: list[Any]) -> None:
         note(self._notes, what)
 
+    def close(self) -> None:
+        self._registry.store.close()
+
 
 def note(notes: int, what: list[Any]) -> None:
     os.write(notes, json.dumps(what).encode() + b"\n")
@@ -150,6 +156,8 @@ def note(notes: int, what: list[Any]) -> None:
 
 class Asking(Protocol):
     def ask(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def _request(job_id: str) -> Request:
@@ -170,21 +178,107 @@ def _word(refused: MamError) -> str:
     return UNKNOWN if isinstance(refused, UnknownJob) else REFUSED
 
 
+@dataclass(frozen=True)
+class Brief:
+    """What one process is to do in one history."""
+
+    folder: str
+    name: str
+    jobs: int
+    asks: int
+
+    @property
+    def chance(self) -> random.Random:
+        return random.Random(self.name)
+
+
+MakeAsker = Callable[[Brief, "Clock", int], Asking]
+"""With this clock, and where to write down what it asks."""
+
+
+class Crew:
+    """Processes that ask in one history after the other, until somebody kills them: most of what a history costs would
+    be their birth."""
+
+    def __init__(self, make_asker: MakeAsker) -> None:
+        self._make_asker = make_asker
+        self._idle: list[Member] = []
+        self.jump = mmap.mmap(-1, 4)
+        self._clock: Clock = JumpingClock(self.jump)
+
+    def hire(self, brief: Brief) -> Member:
+        member = self._idle.pop() if self._idle else self._born()
+        member.line.send(json.dumps(vars(brief)).encode())
+        return member
+
+    def is_done(self, member: Member) -> bool:
+        """Waits until it has asked its last, and keeps it; whether it went well."""
+        went_well = member.line.recv(1) == WELL
+        if went_well:
+            self._idle.append(member)
+        else:
+            member.end()
+        return went_well
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().end()
+
+    def _born(self) -> Member:
+        ours, theirs = socket.socketpair()
+        process = forked()
+        if process == 0:
+            ours.close()
+            self._work(theirs)
+        theirs.close()
+        return Member(process, ours)
+
+    def _work(self, line: socket.socket) -> None:
+        try:
+            while (told := line.recv(4096)) != FAREWELL:
+                brief = Brief(**json.loads(told))
+                notes = os.open(f"{brief.folder}/notes-{brief.name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                asker = self._make_asker(brief, self._clock, notes)
+                for _ in range(brief.asks):
+                    asker.ask()
+                asker.close()
+                os.close(notes)
+                line.send(WELL)
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+            os._exit(1)
+        os._exit(0)
+
+
+class Member:
+    """One process of a crew."""
+
+    def __init__(self, process: int, line: socket.socket) -> None:
+        self.process = process
+        self.line = line
+
+    def end(self) -> None:
+        """At once if it waits for more to do. To close the line would not be enough: its siblings have it too."""
+        with suppress(OSError):
+            self.line.send(FAREWELL)
+        self.line.close()
+        os.waitpid(self.process, 0)
+
+
 class Crowd:
     """The processes of one history, and what is done to them."""
 
-    def __init__(self, make_asker: Callable[[Clock, random.Random, int], Asking], folder: Path, plan: Plan) -> None:
-        self._make_asker = make_asker
+    def __init__(self, crew: Crew, folder: Path, plan: Plan) -> None:
+        self._crew = crew
         self._folder = folder
         self._plan = plan
         self._chance = random.Random(plan.seed)
-        self._jump = mmap.mmap(-1, 4)
-        self._clock: Clock = JumpingClock(self._jump)
-        self._alive: list[int] = []
+        self._alive: list[Member] = []
         self._born = 0
 
     def live(self) -> None:
         """Until the last one has asked its last."""
+        self._crew.jump[:4] = bytes(4)
         try:
             for _ in range(self._plan.processes):
                 self._hire()
@@ -192,7 +286,7 @@ class Crowd:
                 time.sleep(self._chance.uniform(0, LEASE / 3))
                 self._chance.choice((self._kill, self._kill, self._stop, self._set_clock))()
         finally:
-            failed = [status for process in self._alive if (status := os.waitpid(process, 0)[1]) != 0]
+            failed = [member for member in self._alive if not self._crew.is_done(member)]
         assert not failed, f"{len(failed)} of the crowd failed"
 
     def calls(self) -> dict[str, list[Call]]:
@@ -205,38 +299,25 @@ class Crowd:
 
     def _hire(self) -> None:
         self._born += 1
-        chance = random.Random(f"{self._plan.seed} {self._born}")
-        process = forked()
-        if process == 0:
-            self._work(chance)
-        self._alive.append(process)
-
-    def _work(self, chance: random.Random) -> None:
-        try:
-            notes = os.open(self._folder / f"notes-{self._born}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            asker = self._make_asker(self._clock, chance, notes)
-            for _ in range(self._plan.asks):
-                asker.ask()
-        except BaseException:
-            traceback.print_exc(file=sys.__stderr__)
-            os._exit(1)
-        os._exit(0)
+        name, plan = f"{self._plan.seed} {self._born}", self._plan
+        brief = Brief(folder=str(self._folder), name=name, jobs=plan.jobs, asks=plan.asks)
+        self._alive.append(self._crew.hire(brief))
 
     def _kill(self) -> None:
         victim = self._alive.pop(self._chance.randrange(len(self._alive)))
-        os.kill(victim, signal.SIGKILL)
-        os.waitpid(victim, 0)
+        os.kill(victim.process, signal.SIGKILL)
+        victim.end()
         self._hire()
 
     def _stop(self) -> None:
         """For longer than its lease, and then on as if nothing had been."""
-        victim = self._chance.choice(self._alive)
+        victim = self._chance.choice(self._alive).process
         os.kill(victim, signal.SIGSTOP)
         time.sleep(LEASE * 1.2)
         os.kill(victim, signal.SIGCONT)
 
     def _set_clock(self) -> None:
-        self._jump[:4] = self._chance.choice((-86400, -3600, 0, 3600, 86400)).to_bytes(4, "little", signed=True)
+        self._crew.jump[:4] = self._chance.choice((-86400, -3600, 0, 3600, 86400)).to_bytes(4, "little", signed=True)
 
 
 def _calls(notes: Path) -> list[tuple[str, Call]]:
@@ -258,28 +339,42 @@ def _calls(notes: Path) -> list[tuple[str, Call]]:
     return calls
 
 
-def judged(open_store: Callable[[Clock], Store], folder: Path, plan: Plan, *, skips_locked: bool = False) -> int:
-    """Lives a history and judges it; how many calls it had.
+OpenStore = Callable[[Path, "Clock"], "Store"]
+
+
+class Histories:
+    """Of jobs in one kind of store.
 
     With `skips_locked` a claim may come back empty because another act held the job for a moment, as on PostgreSQL.
     """
-    crowd = Crowd(lambda clock, chance, notes: Asker(open_store(clock), chance, notes, plan.jobs), folder, plan)
-    crowd.live()
-    store = open_store(SystemClock())
-    try:
-        calls = {job_id: list[Call]() for job_id in JOBS[: plan.jobs]} | crowd.calls()
-        for job_id, asked in calls.items():
-            asked = [*asked, _last_look(store, job_id)]
-            if skips_locked:
-                asked = [call for call in asked if (call.verb, call.answer) != ("claim", REFUSED)]
-            assert linearizable(asked), _told(plan, job_id, asked)
-        told = Told(gapless=not skips_locked)
-        told.follow(store)
-        told.check_everything(store)
-        _check_that_it_goes_on(store)
-        return sum(map(len, calls.values()))
-    finally:
-        store.close()
+
+    def __init__(self, open_store: OpenStore, *, skips_locked: bool = False) -> None:
+        self._open_store = open_store
+        self._skips_locked = skips_locked
+        self._crew = Crew(lambda brief, clock, notes: Asker(open_store(Path(brief.folder), clock), brief, notes))
+
+    def close(self) -> None:
+        self._crew.close()
+
+    def judged(self, folder: Path, plan: Plan) -> int:
+        """Lives a history and judges it; how many calls it had."""
+        crowd = Crowd(self._crew, folder, plan)
+        crowd.live()
+        store = self._open_store(folder, SystemClock())
+        try:
+            calls = {job_id: list[Call]() for job_id in JOBS[: plan.jobs]} | crowd.calls()
+            for job_id, asked in calls.items():
+                asked = [*asked, _last_look(store, job_id)]
+                if self._skips_locked:
+                    asked = [call for call in asked if (call.verb, call.answer) != ("claim", REFUSED)]
+                assert linearizable(asked), _told(plan, job_id, asked)
+            told = Told(gapless=not self._skips_locked)
+            told.follow(store)
+            told.check_everything(store)
+            _check_that_it_goes_on(store)
+            return sum(map(len, calls.values()))
+        finally:
+            store.close()
 
 
 def _told(plan: Plan, job_id: str, calls: list[Call]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,7 +14,7 @@ from mam.clock import SystemClock
 from mam.errors import MamError, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
-from tests.faults.histories import LABEL, LEASE, Crowd, Plan, note
+from tests.faults.histories import LABEL, LEASE, Brief, Crew, Crowd, OpenStore, Plan, note
 from tests.faults.linear import Call, linearizable
 
 if TYPE_CHECKING:
@@ -34,11 +33,14 @@ OK, NO = "ok", "no"
 class SessionAsker:
     """One process of the crowd. It speaks for any generation, as a script would that was started twice."""
 
-    def __init__(self, directory: Directory, store: Store, chance: random.Random, notes: int) -> None:
+    def __init__(self, directory: Directory, store: Store, brief: Brief, notes: int) -> None:
         self._directory = directory
         self._registry = Registry(store)
-        self._chance = chance
+        self._chance = brief.chance
         self._notes = notes
+
+    def close(self) -> None:
+        self._registry.store.close()
 
     def ask(self) -> None:
         generation = self._chance.choice(GENERATIONS)
@@ -113,32 +115,42 @@ def database_outcomes(known: tuple[str, frozenset[str]], call: Call) -> Iterator
     yield from store_outcomes(known, call)
 
 
-def judged_sessions(
-    open_directory: Callable[[Clock], Directory],
-    open_store: Callable[[Clock], Store],
-    folder: Path,
-    plan: Plan,
-    *,
-    is_database: bool,
-) -> int:
-    """Lives a history and judges it; how many calls it had."""
-    crowd = Crowd(
-        lambda clock, chance, notes: SessionAsker(open_directory(clock), open_store(clock), chance, notes), folder, plan
-    )
-    crowd.live()
-    calls = crowd.calls()
-    for of, begin, follow in (
-        ("directory", "nobody", directory_outcomes),
-        ("store", ("", frozenset[str]()), database_outcomes if is_database else store_outcomes),
-    ):
-        told = "\n".join(str(call) for call in sorted(calls.get(of, []), key=lambda call: call.asked))
-        assert linearizable(calls.get(of, []), begin, follow), f"seed {plan.seed}, no order explains the {of}:\n{told}"
-    store = open_store(SystemClock())
-    try:
-        _check_holders(store)
-    finally:
-        store.close()
-    return sum(map(len, calls.values()))
+OpenDirectory = Callable[[Path, "Clock"], "Directory"]
+
+
+class SessionHistories:
+    """Of generations of one name, in a directory and in the store from which it claims."""
+
+    def __init__(self, open_directory: OpenDirectory, open_store: OpenStore, *, is_database: bool) -> None:
+        def make_asker(brief: Brief, clock: Clock, notes: int) -> SessionAsker:
+            place = Path(brief.folder)
+            return SessionAsker(open_directory(place, clock), open_store(place, clock), brief, notes)
+
+        self._open_store = open_store
+        self._of_store = database_outcomes if is_database else store_outcomes
+        self._crew = Crew(make_asker)
+
+    def close(self) -> None:
+        self._crew.close()
+
+    def judged(self, folder: Path, plan: Plan) -> int:
+        """Lives a history and judges it; how many calls it had."""
+        crowd = Crowd(self._crew, folder, plan)
+        crowd.live()
+        calls = crowd.calls()
+        for of, begin, follow in (
+            ("directory", "nobody", directory_outcomes),
+            ("store", ("", frozenset[str]()), self._of_store),
+        ):
+            told = "\n".join(str(call) for call in sorted(calls.get(of, []), key=lambda call: call.asked))
+            explained = linearizable(calls.get(of, []), begin, follow)
+            assert explained, f"seed {plan.seed}, no order explains the {of}:\n{told}"
+        store = self._open_store(folder, SystemClock())
+        try:
+            _check_holders(store)
+        finally:
+            store.close()
+        return sum(map(len, calls.values()))
 
 
 def _check_holders(store: Store) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from mam.errors import StoreMissing, StoreUnavailable
 from mam.moving import batches
+from tests.faults.killing import count_kill
 from tests.moving.registries import contents, furnish, made, migrate, opened
 
 KILLS = 50
@@ -46,6 +47,7 @@ def test_killed_fifty_times(tmp_path: Path, kind: str, request: pytest.FixtureRe
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
+        count_kill()
         with pytest.raises((StoreMissing, StoreUnavailable)):
             opened(target)
     migrate(origin, target)

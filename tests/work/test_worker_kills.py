@@ -19,6 +19,7 @@ from mam.config import Config
 from mam.registry import Registry
 from mam.testing.conformance.base import check_journal, terminal_events
 from mam.workspace import locate, make_store, open_store
+from tests.faults.killing import count_kill
 from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Gang:
         self._workers[at].wait(PATIENCE)
         self._workers[at] = self._start()
         self.killed += 1
+        count_kill()
 
     def close(self) -> list[int]:
         for worker in self._workers:
