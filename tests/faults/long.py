@@ -23,11 +23,6 @@ from tests.faults.units import PostgresHistories, Unit, units
 ROOT = Path(__file__).resolve().parents[2]
 STATE = ROOT / ".faults"
 AIMS = {"fork-kills": 1_000_000, "power cuts": 10_000, "strace kills": 10_000, "histories": 10_000}
-WEIGHTS = {
-    "fork-kills": 2.0, "kill points": 2.0, "histories": 4.0, "power cuts": 3.0, "strace kills": 4.0,
-    "disks a power cut may leave": 0.5, "server kills": 0.3, "strace errors": 0.5,
-}  # fmt: skip
-"""How much more time than another a fault has."""
 
 
 def main() -> None:
@@ -92,7 +87,7 @@ def _shard(shard: int, jobs: int, ends: float, only: str) -> int:
 
 def _turn(unit: Unit, state: _State, reached: dict[str, bool]) -> float:
     """The lowest is next: each has as much time as it weighs, and little once its aim is reached."""
-    weight = WEIGHTS.get(unit.name, 1.0) / (10 if reached.get(unit.name) else 1)
+    weight = unit.weight / (10 if reached.get(unit.name) else 1)
     seconds: float = state.of(unit)["seconds"]
     return seconds / weight
 

@@ -25,6 +25,8 @@ CALLS = (
     "rename", "renameat", "unlink", "unlinkat", "close",
 )  # fmt: skip
 LONGEST = 120.0
+TALK = "mam: retry "
+"""Said by a command whose act is done, before it sends its news: the error may still come then."""
 
 COMMANDS = {
     "register": "register work --agent codex --agent-session {cast.label}",
@@ -144,4 +146,5 @@ def failing(stage: Stage, verb: str, moment: Moment, error: str, expected: Story
     assert ran.code in (0, 9), where
     assert "Traceback" not in ran.said, where
     assert "bug in mam" not in ran.said, where
-    assert ran.code == 0 or len(ran.said.splitlines()) == 1, where
+    complaints = [line for line in ran.said.splitlines() if not line.startswith(TALK)]
+    assert ran.code == 0 or len(complaints) == 1, where

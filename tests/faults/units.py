@@ -37,23 +37,36 @@ KILLING_TESTS = {
 """Tests that kill before every step of something; each kill of theirs is counted."""
 
 
+AT_WORK = {
+    "workers": "tests/work/test_worker_kills.py",
+    "relays": "tests/bus/test_relay.py::test_a_relay_killed_again_and_again_loses_nothing",
+    "migrations": "tests/moving/test_kills.py",
+}
+"""Tests that kill again and again what lives on, at a moment that chance picks."""
+ON_A_REAL_DISK = 10
+"""A process that is killed leaves the same in memory as on a disk; every so-manyth seed tries that on the disk."""
+
+
 class Unit(Frozen):
     """A fault on a store. `strike` takes a seed and a folder, and raises when a promise is broken."""
 
     name: str
     on: str
     strike: Callable[[int, Path], int]
+    weight: float
+    """How much more time than another it has in a long run."""
 
     def run(self, seed: int) -> int:
-        with TemporaryDirectory(prefix="mam-faults-", dir=quick_place()) as folder:
+        place = quick_place() if seed % ON_A_REAL_DISK else None
+        with TemporaryDirectory(prefix="mam-faults-", dir=place) as folder:
             return self.strike(seed, Path(folder))
 
 
-def kills_by_tests(test: str, _seed: int, folder: Path) -> int:
+def kills_by_tests(test: str, seed: int, folder: Path) -> int:
     """Their seams and their number of steps are their own; the count is kept by whoever kills."""
     counter = folder / "kills"
     counter.touch()
-    _pytest(test, folder, {"MAM_COUNT_KILLS": str(counter)})
+    _pytest(test, folder, {"MAM_COUNT_KILLS": str(counter), "MAM_WORKER_KILLS_SEED": str(seed)})
     return counter.stat().st_size
 
 
@@ -118,23 +131,26 @@ def units(postgres: PostgresHistories) -> list[Unit]:
         for seam in home.seams:
             on = f"{name} at each {seam}"
             found += [
-                Unit(name="fork-kills", on=on, strike=partial(alone, "chain", name, seam, KILLS_AT_ONCE)),
-                Unit(name="kill points", on=on, strike=partial(alone, "snapshots", name, seam, KILLS_AT_ONCE)),
+                Unit(name="fork-kills", on=on, strike=partial(alone, "chain", name, seam, KILLS_AT_ONCE), weight=6),
+                Unit(
+                    name="kill points", on=on, strike=partial(alone, "snapshots", name, seam, KILLS_AT_ONCE), weight=1
+                ),
             ]
         for kind in KINDS:
-            found.append(
-                Unit(name="power cuts", on=f"{name} on {kind}", strike=partial(alone, "cuts", name, kind, CUTS_AT_ONCE))
-            )
+            strike = partial(alone, "cuts", name, kind, CUTS_AT_ONCE)
+            found.append(Unit(name="power cuts", on=f"{name} on {kind}", strike=strike, weight=2))
         found += [
-            Unit(name="strace kills", on=name, strike=partial(alone, "commands", name, "", MOMENTS_AT_ONCE)),
-            Unit(name="histories", on=name, strike=partial(alone, "histories", name, "", HISTORIES_AT_ONCE)),
+            Unit(name="strace kills", on=name, strike=partial(alone, "commands", name, "", MOMENTS_AT_ONCE), weight=5),
+            Unit(name="histories", on=name, strike=partial(alone, "histories", name, "", HISTORIES_AT_ONCE), weight=5),
             Unit(name="histories", on=f"sessions and {name}",
-                 strike=partial(alone, "sessions", name, "", HISTORIES_AT_ONCE)),
-            Unit(name="disks a power cut may leave", on=name, strike=partial(disks, home)),
-            Unit(name="strace errors", on=name, strike=partial(command_errors, home)),
+                 strike=partial(alone, "sessions", name, "", HISTORIES_AT_ONCE), weight=5),
+            Unit(name="disks a power cut may leave", on=name, strike=partial(disks, home), weight=0.5),
+            Unit(name="strace errors", on=name, strike=partial(command_errors, home), weight=0.5),
         ]  # fmt: skip
     for on, test in KILLING_TESTS.items():
-        found.append(Unit(name="fork-kills", on=on, strike=partial(kills_by_tests, test)))
-    found.append(Unit(name="histories", on="postgresql", strike=postgres))
-    found.append(Unit(name="server kills", on="postgresql", strike=server_kills))
+        found.append(Unit(name="fork-kills", on=on, strike=partial(kills_by_tests, test), weight=0.5))
+    for on, test in AT_WORK.items():
+        found.append(Unit(name="kills at work", on=on, strike=partial(kills_by_tests, test), weight=0.5))
+    found.append(Unit(name="histories", on="postgresql", strike=postgres, weight=1))
+    found.append(Unit(name="server kills", on="postgresql", strike=server_kills, weight=0.3))
     return found

@@ -187,6 +187,7 @@ class SqliteStore(SqlStore):
 
     def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
         del news  # the bell rings at every commit: that costs next to nothing here
+        self._go_by_this_boot(values)
         self._tell("insert entry", {"job_id": change.job.job_id, **entry_of(fields, change)})
         self._tell("insert job", {**values, "tells": change.job.last_seq > 0})
         self._tell("insert prompt", values)
@@ -198,11 +199,18 @@ class SqliteStore(SqlStore):
     def _replaced(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> bool:
         """Whether the row was still the one that the change begins with; if not, nothing is written."""
         values["tells"], values["before"] = change.job.last_seq != before.job.last_seq, before.record
+        self._go_by_this_boot(values)
         self._tell("insert next entry", {**values, **entry_of(fields, change)})
         if not self._connection().changes():
             return False
         self._tell("update job", values)
         return True
+
+    def _go_by_this_boot(self, values: dict[str, Any]) -> None:
+        """A lease of another boot goes by the wall clock, also when its job is written once more: those who have
+        compared all leases with this boot would not look at it again."""
+        if values["boot_id"] not in (None, self._boot_id) and values["boot_id"] != self.clock.now().boot_id:
+            values["boot_id"] = values["boot_ms"] = None
 
     def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
         def do() -> None:

@@ -111,6 +111,19 @@ class Time(StoreCase):
 
         assert claim_again(registry, job.job_id).attempt == 2
 
+    def test_a_lease_of_another_boot_ends_also_when_its_job_was_touched_since(
+        self, registry: Registry, store: Store, clock: FakeClock
+    ) -> None:
+        job = claimed(registry, lease_seconds=60)
+        clock.restart(1)
+        assert registry.sweep() == []
+
+        registry.next_seq(job.job_id)
+
+        assert store.due_in() == 59
+        clock.advance(59)
+        assert [lost.job_id for lost in registry.sweep()] == [job.job_id]
+
     # -- losses and retries --------------------------------------------------------------------------------------
 
     def test_the_third_loss_is_the_end(self, registry: Registry, store: Store, clock: FakeClock) -> None:
