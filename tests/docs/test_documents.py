@@ -76,9 +76,12 @@ def test_the_check_names_what_is_out_of_date(
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_documented(verb: str) -> None:
-    assert f"### mam {verb}\n\n```text\nusage: mam {verb} " in _read("docs/reference.md")
+    reference = _read("docs/reference.md")
+    assert f"### mam {verb}\n\n```text\nusage: mam {verb} " in reference, f"{verb}: `make docs`"
     for word in second_words(verb) if verb != "admin" else ():
-        assert f"#### mam {verb} {word}\n\n```text\nusage: mam {verb} {word} " in _read("docs/reference.md")
+        assert f"#### mam {verb} {word}\n\n```text\nusage: mam {verb} {word} " in reference, (
+            f"{verb} {word}: `make docs`"
+        )
 
 
 def test_the_readme_shows_the_verbs_of_every_day() -> None:
@@ -109,7 +112,8 @@ def test_every_name_is_documented(heading: str, names: list[str]) -> None:
     section = _read("docs/reference.md").partition(heading)[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
 
-    assert set(names) <= documented
+    missing = set(names) - documented
+    assert not missing, f"{heading} of docs/reference.md lacks {sorted(missing)}: its sentence, then `make docs`"
 
 
 def test_the_table_of_settings_has_every_setting() -> None:
