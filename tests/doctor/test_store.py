@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 
@@ -175,8 +176,6 @@ def test_secrets_that_could_not_be_read(ward: Ward) -> None:
 
 
 def test_what_the_audit_log_lacks_is_caught_up(ward: Ward) -> None:
-    import shutil
-
     ward.fill()
     logs = ward.here / ".mam/delegate_job_logs"
     shutil.rmtree(logs)
@@ -187,9 +186,23 @@ def test_what_the_audit_log_lacks_is_caught_up(ward: Ward) -> None:
     assert len([path for path in logs.iterdir() if path.is_dir()]) == 6
 
 
-def test_an_audit_log_that_cannot_be_written_is_told_with_its_failures(ward: Ward) -> None:
-    import shutil
+def test_histories_that_somebody_removed_are_copied_again(ward: Ward) -> None:
+    ids = ward.fill()
+    ward("list")
+    logs = ward.here / ".mam/delegate_job_logs"
+    whole = {file: file.read_bytes() for file in logs.rglob("*.jsonl")}
+    assert ward.examined().of("audit log", "fine")
+    shutil.rmtree(logs / ids[0])
+    shutil.rmtree(logs / ids[3])
 
+    assert "2 jobs" in ward.examined().of("audit log", "wrong")["what"]
+    assert ward.examined("--fix").of("audit log", "mended")
+
+    assert {file: file.read_bytes() for file in logs.rglob("*.jsonl")} == whole
+    assert ward.examined().of("audit log", "fine")
+
+
+def test_an_audit_log_that_cannot_be_written_is_told_with_its_failures(ward: Ward) -> None:
     ward.fill()
     logs = ward.here / ".mam/delegate_job_logs"
     shutil.rmtree(logs)

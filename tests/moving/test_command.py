@@ -44,6 +44,7 @@ def test_what_stays_behind_is_named_and_is_exit_1(mam: Mam, origin: str) -> None
     ran = mam("migrate", origin, ".mam/jobs")
     assert ran.code == 1
     assert f"mam: left behind: {broken}.json: " in ran.stderr
+    assert "another new store" in ran.stderr
     assert len(mam("list", "--json").json) == len(contents(opened(origin))["jobs"])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from mam.audit.copying import copy
+from mam.audit.cursor import BEGINNING, Cursor
 from mam.audit.fetching import fetch
 from mam.audit.lock import Locked
 from mam.audit.writing import Folder
@@ -48,6 +49,17 @@ class AuditLog:
                 copied(len(batch.steps))
 
         self._best_effort(do, store)
+
+    def begin_again(self, store: Store) -> None:
+        """Copy all of it once more: somebody has removed histories. Lines that are still there are recognised."""
+
+        def do(root: int) -> None:
+            with Cursor(root, store.journal_id) as cursor:
+                cursor.begin_anew()
+                cursor.save(BEGINNING, caught_up=False)
+
+        self._alone(do)
+        self.catch_up(store)
 
     def refused(self, store: Store, job_id: str, verb: str, why: str) -> None:
         """A write that was refused changes no record, so no journal tells of it; this line does."""

@@ -90,6 +90,8 @@ def _told(moved: Moved, options: Options, what: str) -> int:
         put(f"{count:,} {what if count != 1 else what[:-1]} {verb}{archived}")
     for found in moved.left_behind:
         say(f"left behind: {found.file}: {found.problem}")
+    if moved.left_behind and not options.dry_run:
+        say("whoever mends what was left behind migrates into another new store; this one is in use from now on")
     return 1 if moved.left_behind else 0
 
 

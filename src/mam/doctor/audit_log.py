@@ -8,7 +8,7 @@ import time
 from mam.audit.failures import FILE, read_failures
 from mam.audit.fetching import fetch
 from mam.audit.mirror import AuditLog
-from mam.doctor.finding import fine, note, wrong
+from mam.doctor.finding import count, fine, note, wrong
 from mam.errors import MamError, Refused
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
 
 PATIENCE_SECONDS = 0.5
+ALL = 1 << 40
 
 
 def look(patient: Patient) -> Iterator[Finding]:
@@ -54,8 +55,24 @@ def look(patient: Patient) -> Iterator[Finding]:
             "it has caught up since",
             fix=lambda: os.unlink(counted),
         )
+    elif missing := _without_history(logs_dir, store):
+        yield wrong(
+            f"the audit log {logs_dir} lacks the history of {count(len(missing), 'job')}, such as {missing[0]}",
+            "it is the history that outlives the store; what no journal tells, such as refused writes, is gone",
+            fix=lambda: AuditLog(logs_dir).begin_again(store),
+        )
     else:
         yield fine(f"{logs_dir} has every entry")
+
+
+def _without_history(logs_dir: str, store: Store) -> list[str]:
+    """Jobs whose directory somebody has removed. The copy knows only how far it has come."""
+    try:
+        there = set(os.listdir(logs_dir))
+    except FileNotFoundError:
+        there = set()
+    known = (*store.ids_with_prefix("", ALL), *store.archived_with_prefix("", ALL))
+    return [job_id for job_id in known if job_id not in there]
 
 
 def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
