@@ -66,13 +66,13 @@ def look(patient: Patient) -> Iterator[Finding]:
 
 
 def _without_history(logs_dir: str, store: Store) -> list[str]:
-    """Jobs whose directory somebody has removed. The copy knows only how far it has come."""
+    """Jobs whose directory somebody has removed. The copy knows only how far it has come. An archive that came from
+    another registry left its histories there."""
     try:
         there = set(os.listdir(logs_dir))
     except FileNotFoundError:
         there = set()
-    known = (*store.ids_with_prefix("", ALL), *store.archived_with_prefix("", ALL))
-    return [job_id for job_id in known if job_id not in there]
+    return [job_id for job_id in store.ids_with_prefix("", ALL) if job_id not in there]
 
 
 def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
