@@ -26,6 +26,7 @@ from tests.faults.verbs import parted
 
 ATTACHED = 20.0
 LARGEST = 1 << 16
+IMPORT = "import"
 
 
 class Brood:
@@ -58,13 +59,19 @@ class Brood:
         self._process.wait()
 
     def run(self, command: str) -> int | None:
-        self._ours.send(command.encode())
-        code = int(self._ours.recv(LARGEST))
+        code = int(self._answer(command))
         return None if code < 0 else code
+
+    def _answer(self, words: str) -> bytes:
+        self._ours.send(words.encode())
+        answer = self._ours.recv(LARGEST)
+        assert answer, f"the process that forks has ended: {self.said.read_text(encoding='utf-8')[-2000:]}"
+        return answer
 
     @contextmanager
     def killed_at(self, moments: dict[str, int]) -> Iterator[None]:
         """Whichever comes first: the Nth time that a command makes this call or that one."""
+        self._answer(IMPORT)  # not while its own calls are counted too
         inject = ["-e", f"trace={','.join(moments)}"]
         for call, nth in moments.items():
             inject += ["-e", f"inject={call}:signal=SIGKILL:when={nth}"]
@@ -92,13 +99,17 @@ def main() -> None:
     commands = socket.socket(fileno=int(sys.argv[1]))
     os.chdir(sys.argv[2])
     ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
     commands.send(b"ready")
-    while command := commands.recv(LARGEST):
+    while command := commands.recv(LARGEST).decode():
+        if command == IMPORT:
+            _import_what_they_needed(ours)
+            commands.send(b"done")
+            continue
         child = os.fork()
         if child == 0:
-            _be_the_command(command.decode(), theirs)
+            _be_the_command(command, theirs)
         status = os.waitpid(child, 0)[1]
-        _import_what_it_needed(ours)
         commands.send(b"%d" % os.waitstatus_to_exitcode(status))
 
 
@@ -112,16 +123,18 @@ def _be_the_command(command: str, parent: socket.socket) -> None:
     known = {*sys.modules}
     code = run(words)
     sys.stdout.flush()
-    if new := " ".join(sys.modules.keys() - known):
-        parent.send(new.encode())
+    if new := sys.modules.keys() - known:
+        with suppress(BlockingIOError):
+            parent.send(f"{' '.join(new)} ".encode())
     os._exit(code)
 
 
-def _import_what_it_needed(children: socket.socket) -> None:
+def _import_what_they_needed(children: socket.socket) -> None:
     """Once, here: the next child then opens nothing but what its command needs."""
     with suppress(BlockingIOError):
         for name in children.recv(LARGEST, socket.MSG_DONTWAIT).decode().split():
-            importlib.import_module(name)
+            with suppress(ImportError):
+                importlib.import_module(name)
         gc.collect()
         gc.freeze()
 
