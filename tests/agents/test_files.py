@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from mam.agents.acts import publish, refresh
-from mam.agents.answer import EXPIRED, LIVE
+from mam.agents.answer import EXPIRED, FOUND, LIVE
 from mam.agents.cleanup import clean_up
 from mam.agents.directory import FilesDirectory
 from mam.agents.errors import GenerationConflict
 from mam.agents.resolve import by_name
+from mam.agents.tree import RECORD
 from mam.testing.clock import FakeClock
 from mam.testing.races import Crew
 from tests.agents.races import race
@@ -48,6 +49,28 @@ class TestFiles(DirectorySuite):
 
 def test_of_twelve_generations_one_wins_a_thousand_times(tmp_path: Path) -> None:
     race(partial(FilesDirectory, str(tmp_path / "agents")), rounds=1000)
+
+
+def test_a_record_that_is_replaced_while_it_is_read_is_the_new_one(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the opening and the first look at what was opened, its session says once more that it is there."""
+    directory = FilesDirectory(str(tmp_path / "agents"), clock)
+    directory.change(GPU, publish(a_record(), 60))
+    opened = os.open
+
+    def replaced_meanwhile(path: str, *arguments: int, dir_fd: int | None = None) -> int:
+        descriptor = opened(path, *arguments, dir_fd=dir_fd)
+        if path == RECORD:
+            monkeypatch.undo()
+            directory.change(GPU, publish(a_record(), 120))
+        return descriptor
+
+    monkeypatch.setattr(os, "open", replaced_meanwhile)
+    look = directory.look(GPU)
+
+    assert look.kind == FOUND, look.reason
+    assert look.record == directory.look(GPU).record
 
 
 # -- the clock -------------------------------------------------------------------------------------------------------

@@ -235,7 +235,7 @@ class Crew:
 
     def _work(self, line: socket.socket) -> None:
         try:
-            while (told := line.recv(4096)) != FAREWELL:
+            while (told := line.recv(4096)) not in (FAREWELL, b""):
                 brief = Brief(**json.loads(told))
                 notes = os.open(f"{brief.folder}/notes-{brief.name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 asker = self._make_asker(brief, self._clock, notes)

@@ -71,28 +71,32 @@ def foreign(found: os.stat_result) -> str | None:
 
 def read_record(entry: int) -> bytes:
     """FileNotFoundError when there is none."""
-    try:
-        descriptor = os.open(RECORD, _READ, dir_fd=entry)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise NotARecord(_cannot_open(RECORD, error)) from None
-    try:
-        return _content(descriptor)
-    except OSError as error:
-        raise NotARecord(f"{RECORD} cannot be read: {error.strerror}") from None
-    finally:
-        os.close(descriptor)
+    while True:
+        try:
+            descriptor = os.open(RECORD, _READ, dir_fd=entry)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise NotARecord(_cannot_open(RECORD, error)) from None
+        try:
+            data = _content(descriptor)
+        except OSError as error:
+            raise NotARecord(f"{RECORD} cannot be read: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
+        if data is not None:
+            return data
 
 
-def _content(descriptor: int) -> bytes:
+def _content(descriptor: int) -> bytes | None:
+    """None when it has been replaced since it was opened: who looks again finds the new one, or none."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise NotARecord(f"{RECORD} is not a file")
     if found.st_nlink > 1:
         raise NotARecord(f"{RECORD} has a second name elsewhere")
     if found.st_nlink == 0:
-        raise FileNotFoundError(RECORD)
+        return None
     problem = foreign(found)
     if problem is not None:
         raise NotARecord(f"{RECORD}: {problem}")
