@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.cli.output import put, put_json, say
 from mam.config import load_config
-from mam.workspace import locate
+from mam.workspace import POSTGRES, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,5 +21,7 @@ def run(options: Options) -> int:
         put_json({"store": found.shown, "why": found.why, "exists": found.exists, "logs_dir": found.logs_dir})
         return 0
     put(found.shown)
-    say(found.why if found.exists else f"{found.why}; nothing is there yet")
+    # What a server holds is not known without asking it, and this verb opens nothing.
+    is_known_empty = not found.exists and found.kind != POSTGRES
+    say(f"{found.why}; nothing is there yet" if is_known_empty else found.why)
     return 0
