@@ -14,7 +14,8 @@ from mam.clock import SystemClock
 from mam.errors import MamError, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
-from tests.faults.histories import LABEL, LEASE, Brief, Crew, Crowd, OpenStore, Plan, note
+from tests.faults.crew import Brief, Crew, note
+from tests.faults.histories import LABEL, LEASE, Crowd, OpenStore, Plan
 from tests.faults.linear import Call, linearizable
 
 if TYPE_CHECKING:
