@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 
 from mam.stores.postgres.acting import Acting
-from mam.stores.postgres.store import PostgresStore
 from tests.postgres.server import PrivateServer
+from tests.postgres.settled import SettledStore
 
 LONGEST_MS = 60_000
 """How long a process may take to go away before the test gives up. No result depends on it."""
@@ -47,7 +47,7 @@ class DisturbedActing(Acting):
                 self.disturb(statement, when)
 
 
-class DisturbedStore(PostgresStore):
+class DisturbedStore(SettledStore):
     """A store whose statements somebody watches, and may spoil."""
 
     acting = DisturbedActing

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from mam.stores.postgres.store import create_postgres_store
 from mam.testing.conformance import StoreConformance
+from tests.postgres.settled import SettledStore
 
 if TYPE_CHECKING:
     from mam.clock import Clock
@@ -22,4 +23,4 @@ class TestPostgres(StoreConformance):
     @staticmethod
     def open_store(place: str, clock: Clock | None = None) -> Store:
         create_postgres_store(place)
-        return PostgresStore(place, clock)
+        return SettledStore(place, clock)

@@ -15,10 +15,11 @@ from mam.audit.mirror import AuditLog
 from mam.errors import StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from mam.stores.postgres.store import create_postgres_store
 from mam.testing.conformance.base import claimed
 from tests.doctor.ward import Ward
 from tests.postgres.server import PrivateServer, programs
+from tests.postgres.settled import SettledStore
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_a_dump_in_a_younger_server(server: PrivateServer, younger: PrivateServe
     origin, target = server.empty_database(), younger.url()
     create_postgres_store(origin)
     grow_older(origin)
-    store = PostgresStore(origin)
+    store = SettledStore(origin)
     logs = AuditLog(str(tmp_path / "logs"))
     registry = Registry(store, logs)
     first = registry.register(prompt="first", agent="shell").job.job_id
@@ -61,14 +62,14 @@ def test_a_dump_in_a_younger_server(server: PrivateServer, younger: PrivateServe
     load_dump(origin, target)
 
     with pytest.raises(StoreUnavailable, match=r"dump of another server.*`mam init`"):
-        PostgresStore(target)
+        SettledStore(target)
     place = Ward(tmp_path, tmp_path)
     found = place.examined(MAM_STORE=target).of("store", "wrong")
     assert found["mend"].startswith("mam init --store postgresql://")
     assert place("init").code == 0
     assert place.examined().of("store", "fine")
 
-    store = PostgresStore(target)
+    store = SettledStore(target)
     assert [(entry.number, entry.job_id, entry.lines) for entry in store.entries(None)] == told, "in their order"
     assert store.events(second) == heard != []
     behind = store.end()

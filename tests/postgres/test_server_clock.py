@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from mam.stores.postgres.store import create_postgres_store
 from mam.testing.conformance import StoreConformance  # first, so that assertions of the suite speak
 from mam.testing.conformance.claims import Claims
 from mam.testing.conformance.dependencies import Dependencies
 from mam.testing.conformance.exclusive import Exclusive
 from mam.testing.conformance.pauses import Pauses
+from tests.postgres.settled import SettledStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ class TestByTheServersClock(Claims, Dependencies, Exclusive, Pauses):
     def open_store(place: str, clock: Clock | None = None) -> Store:
         assert clock is None
         create_postgres_store(place)
-        return PostgresStore(place)
+        return SettledStore(place)
 
     @pytest.fixture
     def store(self, place: str) -> Iterator[Store]:

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from mam.stores.postgres import schema as schemas
-from mam.stores.postgres.store import PostgresStore
 from tests.cli.command import Mam
+from tests.postgres.settled import SettledStore
 from tests.upgrades import check_everything_is_there, check_work_goes_on, data_of
 
 HERE = Path(__file__).parent
@@ -42,7 +42,7 @@ def test_it_is_refused_until_somebody_asks_for_it(mam: Mam, old: str, version: i
 
 def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: str, version: int) -> None:
     assert mam("init", "--store", old).code == 0
-    store = PostgresStore(old)
+    store = SettledStore(old)
     check_everything_is_there(store, version)
     check_work_goes_on(store, version)
     store.close()
@@ -56,6 +56,6 @@ def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str, version
         assert connection.execute("SELECT version FROM mam.store").fetchall() == [(version,)]
         connection.execute("DROP INDEX mam.rare_set_aside")
     assert mam("init", "--store", old).code == 0
-    store = PostgresStore(old)
+    store = SettledStore(old)
     check_everything_is_there(store, version)
     store.close()
