@@ -150,11 +150,23 @@ def _children_by_file(pid: int) -> list[int]:
     try:
         threads = f"/proc/{pid}/task"
         for thread in [pid] if os.stat(threads).st_nlink == _ONE_THREAD else os.listdir(threads):
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
+            found += map(int, _read(f"{threads}/{thread}/children").split())
     except OSError:
         pass  # it has ended, and its children have a new parent, where they are found
     return found
+
+
+def _read(path: str) -> bytes:
+    """Without a file object, which takes as long to make as the kernel takes to answer: among hundreds of busy
+    processes whoever looks for them has little time."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        whole = b""
+        while part := os.read(descriptor, 1 << 16):
+            whole += part
+        return whole
+    finally:
+        os.close(descriptor)
 
 
 def _children_by_table() -> Finder:
