@@ -100,9 +100,10 @@ def _one_before(job_id: str, found: Job | None) -> str:
 def _waiting(job: Job, moment: Moment) -> list[str]:
     what = _WAITS.get(job.waiting_for or "", job.waiting_for or "something")
     left = left_ms(job, moment)
-    when = "" if left is None else f" at {job.due_at}, {_in(left)}"
+    was_refused = job.waiting_for in ("place", "session")
+    when = "" if left is None else f"{'; it is tried again' * was_refused} at {job.due_at}, {_in(left)}"
     said = [f"It waits for {what}{when}."]
-    if job.waiting_for in ("place", "session") and job.reason:
+    if was_refused and job.reason:
         said.append(job.reason)
     if job.waiting_for == "retry":
         said.append(f"Retry {job.retries} of {job.max_retries}, after: {job.reason}.")
