@@ -224,3 +224,10 @@ def test_a_unit_has_no_password(desk: Desk) -> None:
     text = desk("--store", "postgresql://me:hunter2@db/jobs", "service", "worker", "--", "-s", "shell").out
     assert "hunter2" not in text
     assert "postgresql://me@db/jobs" in text
+
+
+@pytest.mark.parametrize("verb", ["once", "watch"])
+def test_without_its_extra_it_is_refused_before_anything_is_made(desk: Desk, tmp_path: Path, verb: str) -> None:
+    (tmp_path / "watchfiles.py").write_text("raise ImportError('not installed')\n")
+    desk("inbox", verb, PYTHONPATH=str(tmp_path)).failed(2, "the extra `inbox`", "watchfiles")
+    assert list(desk.here.iterdir()) == []

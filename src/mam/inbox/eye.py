@@ -10,10 +10,20 @@ from mam.extras import command_for
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
 _STEP_MS, _DEBOUNCE_MS = 200, 400
 _WAKE_MS = 60_000
 """How long its thread sleeps at a stretch; nobody waits for it to end."""
+
+
+def eyesight() -> ModuleType:
+    """Asked for before anything is made: an inbox that nobody can watch is refused, and leaves nothing behind."""
+    try:
+        import watchfiles
+    except ImportError:
+        raise BadInput(why=f"the inbox needs the extra `inbox`: {command_for('inbox')}") from None
+    return watchfiles
 
 
 class Eye:
@@ -26,11 +36,7 @@ class Eye:
         self._blind = blind
         self._stopped = Event()
         self._thread = Thread(target=self._watch, name="mam-eye", daemon=True)
-        try:
-            import watchfiles
-        except ImportError:
-            raise BadInput(why=f"the inbox needs the extra `inbox`: {command_for('inbox')}") from None
-        self._watchfiles = watchfiles
+        self._watchfiles = eyesight()
 
     def start(self) -> None:
         self._thread.start()

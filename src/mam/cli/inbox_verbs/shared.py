@@ -103,6 +103,7 @@ def _job_id(claim: Claim) -> str | None:
 def work(options: Options, *, once: bool) -> int:
     from mam.cli.worker import obey_signals, process_owner, show_brief
     from mam.config import load_config
+    from mam.inbox.eye import eyesight
     from mam.inbox.keeping import Inbox
     from mam.inbox.ledger import DATABASE, Ledger
     from mam.inbox.settings import settings_of
@@ -114,6 +115,7 @@ def work(options: Options, *, once: bool) -> int:
 
     if not 0 <= options.concurrency <= CONCURRENCY_MOST:
         raise BadInput(why=f"--concurrency takes a number between 0 and {CONCURRENCY_MOST}")
+    eyesight()
     config = load_config()
     settings = settings_of(config, root=options.root, mode=mode_of(options), agent=options.agent)
     located = locate(options.store, options.registry_dir, config)
