@@ -22,6 +22,7 @@ from tools.reference import (
 from mam.__main__ import VERBS
 from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
 from mam.config import SETTINGS, Config
+from mam.doctor.examination import CHECKS
 from mam.errors import MamError
 from mam.events.event import EVENTS
 from mam.jobs.status import MOVES, Status
@@ -118,6 +119,10 @@ def test_every_name_is_documented(heading: str, names: list[str]) -> None:
 
 def test_the_table_of_settings_has_every_setting() -> None:
     assert tuple(setting.name for setting in SETTINGS) == Config.field_names
+
+
+def test_every_check_of_the_doctor_has_its_line() -> None:
+    assert [row[0] for row in _rows(_read("docs/care.md"), "| check | looks whether")] == list(CHECKS)
 
 
 def test_every_status_has_its_sentence() -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
+import subprocess
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.doctor.ward import Ward
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_sound_store_is_sound_and_stays_as_it_is(ward: Ward) -> None:
@@ -117,14 +123,18 @@ def test_a_journal_that_is_no_journal(ward: Ward, content: bytes) -> None:
 
 
 def test_a_lock_that_somebody_sits_on(ward: Ward) -> None:
-    import fcntl
-
+    """By the program that the documents recommend. It is told once, before anything waits for the lock."""
     ward.fill()
-    ward.env["MAM_LOCK_WAIT_SECONDS"] = "0.2"
-    with open(ward.jobs / ".lock") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        found = ward.examined()
-        assert found.of("locks", "wrong")["mend"] == f"ps -fp {os.getpid()}"
+    command = ["flock", str(ward.jobs / ".lock"), "sh", "-c", "echo held; exec sleep 1000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            found = ward.examined()
+        finally:
+            os.killpg(holder.pid, signal.SIGKILL)
+    assert found.of("locks", "wrong")["mend"] == f"ps -fp {holder.pid}"
+    assert found.wrong()[1:] == [f"store: {ward.jobs}: its lock is held, so that it is not looked at; try again later."]
     ward.examined().sound()
 
 
@@ -150,14 +160,11 @@ def test_a_store_that_everybody_can_write(ward: Ward) -> None:
 
 
 def test_leftovers_of_killed_writers_go_when_they_are_old(ward: Ward) -> None:
-    ids = ward.fill()
-    names = [f".{ids[0]}.0123456789ab.tmp", ".store/secrets.0123456789ab.tmp", ".store/audit.failures.77.tmp"]
+    ward.fill()
+    names = [".store/secrets.0123456789ab.tmp", ".store/audit.failures.77.tmp"]
     foreign = ward.jobs / "notes.tmp"
-    old = time.time() - 7200
     for path in (*(ward.jobs / name for name in names), foreign):
-        path.write_text("x")
-        path.chmod(0o600)
-        os.utime(path, (old, old))
+        _leave(path, hours=2)
     (ward.jobs / ".store/pauses.json.ba9876543210.tmp").write_text("being written")
 
     found = ward.examined()
@@ -167,6 +174,24 @@ def test_leftovers_of_killed_writers_go_when_they_are_old(ward: Ward) -> None:
     assert not any((ward.jobs / name).exists() for name in names)
     assert foreign.exists()
     assert (ward.jobs / ".store/pauses.json.ba9876543210.tmp").exists()
+
+
+def test_what_the_store_itself_sweeps_is_told_before_it_is_gone(ward: Ward) -> None:
+    ids = ward.fill()
+    half = ward.jobs / f".{ids[0]}.0123456789ab.tmp"
+    _leave(half, hours=1)
+    found = ward.examined()
+    assert half.name in found.of("leftovers", "note")["what"]
+    assert not half.exists()
+    found.sound()
+    assert ward.examined().of("leftovers", "fine")
+
+
+def _leave(path: Path, hours: int) -> None:
+    path.write_text("x")
+    path.chmod(0o600)
+    then = time.time() - hours * 3600
+    os.utime(path, (then, then))
 
 
 def test_secrets_that_could_not_be_read(ward: Ward) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 CHECKS = {
     "settings": "mam.doctor.settings",
     "index": "mam.doctor.index",
+    "locks": "mam.doctor.locks",
+    "leftovers": "mam.doctor.leftovers",
     "journal": "mam.doctor.journal",
     "store": "mam.doctor.store",
     "records": "mam.doctor.records",
@@ -27,8 +29,6 @@ CHECKS = {
     "modes": "mam.doctor.modes",
     "disk": "mam.doctor.disk",
     "clock": "mam.doctor.clock",
-    "locks": "mam.doctor.locks",
-    "leftovers": "mam.doctor.leftovers",
     "quarantine": "mam.doctor.quarantine",
     "audit log": "mam.doctor.audit_log",
     "broker": "mam.doctor.broker",
@@ -36,7 +36,8 @@ CHECKS = {
     "git": "mam.doctor.git",
     "stores": "mam.doctor.stores",
 }
-"""In the order in which they are done. A new check is a module with `look(patient)`, and a line here."""
+"""In the order in which they are done: what opening the store would wait for or sweep away is looked at before that. A
+new check is a module with `look(patient)`, and a line here."""
 
 
 class Result(Frozen):

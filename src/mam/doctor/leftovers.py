@@ -10,6 +10,8 @@ import time
 from mam.config import config_file
 from mam.doctor.finding import count, fine, note, some
 from mam.state import state_directory
+from mam.stores.files.foreign import LEFTOVER
+from mam.workspace import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     from mam.doctor.patient import Patient
 
 OLD_SECONDS = 3600
+SWEPT_SECONDS = 60
+"""For what is left of a record, which is written under the lock, in a moment; whoever looks around next sweeps it."""
 _MADE_BY_MAM = re.compile(
-    r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[0-9a-f]{12}\.tmp"  # a record
-    r"|(?:secrets|pauses\.json|trusted\.json|config\.toml)\.[0-9a-f]{12}\.tmp"
+    r"(?:secrets|pauses\.json|trusted\.json|config\.toml)\.[0-9a-f]{12}\.tmp"
     r"|(?:relay-[0-9a-f]{12}|audit\.failures|config\.json|project\.json)\.[0-9]+\.tmp"
     r"|\.journal\.new"
 )
@@ -29,39 +32,47 @@ _MADE_BY_MAM = re.compile(
 
 
 def look(patient: Patient) -> Iterator[Finding]:
-    places = [patient.directory, patient.home, state_directory(), os.path.dirname(config_file())]
-    old = [path for place in places if place is not None for path in _leftovers(place)]
+    swept = _leftovers(patient.directory, LEFTOVER, SWEPT_SECONDS) if patient.kind == FILES else []
+    places = (patient.directory, patient.home, state_directory(), os.path.dirname(config_file()))
+    old = [path for place in places for path in _leftovers(place, _MADE_BY_MAM, OLD_SECONDS)]
+    if swept:
+        yield note(
+            f"{count(len(swept), 'file')} of writers that were killed: {_names(swept)}",
+            "they only take space, and are gone with the next command that looks at the records, such as this one",
+        )
     if old:
         yield note(
-            f"{count(len(old), 'file')} of writers that were killed: {some(list(map(os.path.basename, old)))}",
+            f"{count(len(old), 'file')} of writers that were killed: {_names(old)}",
             "they only take space",
             fix=lambda: _remove(old),
         )
-    else:
+    if not swept and not old:
         yield fine("no leftovers")
 
 
-def _leftovers(directory: str) -> Iterator[str]:
+def _names(paths: list[str]) -> str:
+    return some(list(map(os.path.basename, paths)))
+
+
+def _leftovers(directory: str | None, pattern: re.Pattern[str], seconds: float) -> list[str]:
     try:
-        names = os.listdir(directory)
+        names = os.listdir(directory) if directory is not None else []
     except OSError:
-        return
-    for name in names:
-        path = os.path.join(directory, name)
-        if _MADE_BY_MAM.fullmatch(name) and _is_old(path):
-            yield path
+        return []
+    paths = (os.path.join(directory or "", name) for name in names if pattern.fullmatch(name))
+    return [path for path in paths if _is_old(path, seconds)]
 
 
-def _is_old(path: str) -> bool:
+def _is_old(path: str, seconds: float) -> bool:
     try:
         found = os.lstat(path)
     except OSError:
         return False
     mine = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-    return mine and time.time() - found.st_mtime > OLD_SECONDS
+    return mine and time.time() - found.st_mtime > seconds
 
 
 def _remove(paths: list[str]) -> None:
     for path in paths:
-        if _is_old(path):
+        if _is_old(path, OLD_SECONDS):
             os.unlink(path)

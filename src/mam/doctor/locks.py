@@ -7,6 +7,7 @@ import os
 import time
 
 from mam.doctor.finding import fine, wrong
+from mam.errors import StoreUnavailable
 from mam.stores.files.lock import LOCK_FILE, holder
 from mam.workspace import FILES
 
@@ -22,15 +23,19 @@ _LOOK_SECONDS = 0.05
 
 
 def look(patient: Patient) -> Iterator[Finding]:
+    """Before anything waits for it: a check that waited would find the lock free, and nobody would have been told."""
     places = []
     if patient.kind == FILES and patient.directory is not None:
         places.append(patient.directory)
     if patient.located is not None:
         places.append(patient.located.logs_dir)
-    stuck = [finding for place in places if (finding := _stuck(os.path.join(place, LOCK_FILE))) is not None]
-    yield from stuck
+    stuck = {place: finding for place in places if (finding := _stuck(os.path.join(place, LOCK_FILE))) is not None}
+    yield from stuck.values()
     if places and not stuck:
         yield fine("nobody sits on a lock")
+    if patient.closed is None and patient.directory in stuck:
+        problem = "its lock is held, so that it is not looked at; try again later"
+        patient.closed = StoreUnavailable(store=patient.directory, problem=problem)
 
 
 def _stuck(path: str) -> Finding | None:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def look(patient: Patient) -> Iterator[Finding]:
-    places = mirror_of(patient.config)
-    if places is None or not os.path.isdir(places[1]):
+    places, store = mirror_of(patient.config), patient.opened()
+    if places is None or store is None or not os.path.isdir(places[1]):
         return
     root, jobs_root = places
-    store, mirror = patient.store, Mirror(jobs_root, root)
+    mirror = Mirror(jobs_root, root)
     drifted = [job_id for job_id in os.listdir(jobs_root) if is_job_id(job_id) and _drifts(mirror, store, job_id)]
     if drifted:
         yield wrong(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHUNK = 256
 """Records adopted in one act: a large old registry is taken over in steps that each are whole."""
 
-_LEFTOVER = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[0-9a-f]{12}\.tmp")
+LEFTOVER = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[0-9a-f]{12}\.tmp")
 """As `Records.prepare` names them; other programs' temporary files are their own business."""
 
 
@@ -54,7 +54,7 @@ def _files(book: Book) -> dict[str, Stamp]:
     with os.scandir(book.directory.descriptor) as entries:
         for entry in entries:
             name = entry.name
-            if _LEFTOVER.fullmatch(name):
+            if LEFTOVER.fullmatch(name):
                 leftovers.append(name)
             elif name.endswith(".json") and not name.startswith("."):
                 try:
