@@ -155,6 +155,10 @@ class AgentNotFound(MamError):
     """The agent {agent} cannot be started: {why}."""
 
 
+class ProgramNotFound(MamError):
+    """There is no program {program} here; nothing was registered."""
+
+
 class BrokerUnavailable(MamError):
     """The broker {broker} {problem}."""
 

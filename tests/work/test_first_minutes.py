@@ -102,9 +102,22 @@ def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
         (("get", "abc"), 9, "mam init"),
         (("run", "--validate", "no-such-script", "--", "true"), 2, "no-such-script"),
         (("run", "--workdir", "nowhere", "--", "true"), 2, "nowhere"),
+        (("run", "--", "no-such-program", "-v"), 1, "There is no program 'no-such-program' here"),
+        (("run", "-d", "--", "-x"), 1, "There is no program '-x' here"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_mistakes_are_met_with_a_line_to_type(mam: Mam, words: tuple[str, ...], code: int, suggested: str) -> None:
     mam(*words).failed(code, suggested)
     assert list(mam.here.iterdir()) == [], "a mistake makes nothing"
+
+
+@pytest.mark.parametrize("command", ["exit", "A=b", "true"])
+def test_what_only_the_shell_knows_is_run(mam: Mam, command: str) -> None:
+    assert mam("run", "--", command).code == 0
+
+
+def test_a_script_that_calls_what_is_not_there_says_so(mam: Mam) -> None:
+    ran = mam("run", "--agent", "shell", "no-such-program")
+    assert ran.code == 7
+    assert "exit code 127 (a program was not found)" in ran.stderr

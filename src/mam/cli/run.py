@@ -18,7 +18,7 @@ from mam.cli.drafting import add_job_options, choices_of, prompt_of
 from mam.cli.options import descent, registry_of
 from mam.cli.output import put_job
 from mam.cli.signing import is_signed
-from mam.errors import BadInput
+from mam.errors import BadInput, ProgramNotFound
 from mam.jobs.draft import draft_job
 
 TYPE_CHECKING = False
@@ -83,7 +83,25 @@ def _command(options: Options) -> str:
         raise BadInput(why="behind -- stands the command to run: mam run -- make test")
     if options.agent not in (None, SHELL):
         raise BadInput(why=f"a command behind -- is run as it is, not by {options.agent}; leave --agent out")
+    if not options.after:  # what a job before it makes may be missing now
+        _check_program(options.command[0])
     return join(options.command)
+
+
+def _check_program(name: str) -> None:
+    """A word that was mistyped is told here, where it was typed, and no job is made of it. A path is left alone: the
+    job may run elsewhere."""
+    from mam.machine.environment import find_program
+
+    if "/" in name or "=" in name or find_program(name, os.environ) is not None:
+        return
+    import subprocess
+
+    asked = subprocess.run(
+        ["/bin/sh", "-c", 'command -v -- "$1"', "sh", name], stdin=subprocess.DEVNULL, capture_output=True
+    )
+    if asked.returncode:
+        raise ProgramNotFound(program=repr(name[:80]))
 
 
 def _agent() -> str:

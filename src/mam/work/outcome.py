@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RESULT_LIMIT = 64 * 1024
 REASON_LIMIT = 500
+SHELLS_SAY = {126: " (a program could not be run)", 127: " (a program was not found)"}
+"""What every shell means by these."""
 
 
 def run_facts(begun: Json, last: LastMessage | None) -> Json:
@@ -70,7 +72,7 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
             return _failed(f"ended by signal {last.signal}{_although(said)}")
         case Ended() if last.exit_code and success in (EXIT, REPORT):
             code = last.exit_code
-            return _failed(f"exit code {code}{_although(said)}", retryable=code in retry_codes)
+            return _failed(f"exit code {code}{SHELLS_SAY.get(code, '')}{_although(said)}", retryable=code in retry_codes)
     if success == SAID and not said:
         return _failed("it ended without saying that it was done")
     return None
