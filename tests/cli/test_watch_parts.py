@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mam.cli.watch_keys import DOWN, ENTER, ESCAPE, UP, parse_keys, settled
 from mam.cli.watch_layout import MORE, TITLE, Item, Section, fitted
 from mam.cli.watch_list import Listing
+from mam.cli.watch_screen import HELP
 from mam.cli.watch_model import KEPT_ENDED, Model
 from mam.jobs.draft import draft_job
 from mam.jobs.status import Status
@@ -188,3 +189,7 @@ def test_of_ended_jobs_the_latest_are_kept() -> None:
         model.apply(entry)
 
     assert [job.prompt for job in model.done.values()] == [str(at) for at in range(10, KEPT_ENDED + 10)]
+
+
+def test_the_help_fits_the_narrowest_usual_terminal() -> None:
+    assert max(map(len, HELP.splitlines())) <= 80

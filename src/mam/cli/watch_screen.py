@@ -37,8 +37,9 @@ OPEN_HINTS = (("↑↓", "scroll"), ("c", "cancel"), ("r", "retry"), ("q", "back
 HELP = """\
 WHAT YOU SEE
 
-  needs you   asks for permission, is yours to do, has gone quiet, or failed within the last hour and was not retried
-  running     what it last told, how long it has been at it, and which try it is when it is not the first
+  needs you   asks for permission, is yours to do, has gone quiet,
+              or failed within the last hour and was not retried
+  running     what it last told, how long it runs, and which try it is
   failed      older failures, and those that were retried
   waiting     for its next try, its time, another job, with the reason
   pending     how many for each label, and whether they are paused
@@ -47,12 +48,12 @@ WHAT YOU SEE
 KEYS
 
   ↑ ↓ j k     select            PgUp PgDn g G   further
-  Enter, o    open the job; a label or “more” unfolds in place, Esc folds it again
+  Enter, o    open the job; a label or “more” unfolds, Esc folds it again
   c           call the job off, asked first
   r           hand an ended job out once more
   q, Esc      back, and out of the list with q
 
-Everything here is a command too: mam list, explain, output, logs, cancel, retry.
+The same as commands: mam list, explain, output, logs, cancel, retry.
 """
 EMPTY = """\
 Nothing here yet. In another terminal, try
