@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mam.doctor import disk
+from mam.audit import cursor
+from mam.doctor import audit_log, disk
 from mam.doctor.patient import Patient
+from mam.registry import Registry
 from mam.stores.sqlite import place
 from tests.doctor.ward import Ward
 
@@ -56,3 +58,22 @@ def test_a_network_file_system(ward: Ward, tmp_path: Path, monkeypatch: pytest.M
     assert found.state == "wrong"
     assert "network file system (nfs4)" in found.what
     assert "PostgreSQL" in (found.mend or "")
+
+
+def test_after_a_restart_the_audit_log_is_not_called_behind(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lacks nothing that anybody knows of; what a power cut may have taken from it is looked up once more."""
+    ids = ward.fill()
+    monkeypatch.setattr(cursor, "boot_id", lambda: "another-boot")
+    (found,) = audit_log.look(Patient(None, str(ward.jobs)))
+    assert found.state == "note", found
+    assert "restarted" in found.what
+    assert found.fix is not None
+    found.fix()
+    (found,) = audit_log.look(Patient(None, str(ward.jobs)))
+    assert found.state == "fine", found
+
+    registry = Registry(Patient(None, str(ward.jobs)).store)  # without a log
+    registry.cancel(ids[0])
+    monkeypatch.setattr(cursor, "boot_id", lambda: "a-third-boot")
+    (found,) = audit_log.look(Patient(None, str(ward.jobs)))
+    assert found.state == "wrong", "what nobody has copied yet is missing, restart or not"

@@ -115,9 +115,12 @@ class Glimpse:
     """What the cursor said a moment ago, for those who read the journal before they take the lock."""
 
     def __init__(self, logs_dir: str, journal_id: str) -> None:
-        state = _restored(_glimpsed(os.path.join(logs_dir, _file(journal_id))))
+        saved = _glimpsed(os.path.join(logs_dir, _file(journal_id)))
+        state = _restored(saved)
         self.at = Position(**state["at"])
         self.behind: dict[str, str | None] = state["behind"]
+        self.before_restart = Position(**saved["at"]) if saved is not None and saved["boot"] != boot_id() else None
+        """Where the copy stood when the machine went down, if nobody has copied since."""
 
 
 def _file(journal_id: str) -> str:

@@ -48,6 +48,8 @@ class Batch(Frozen):
     reaches_end: bool
     mended: dict[str, list[Entry]]
     """What jobs lack whose directory could not be written for a while."""
+    before_restart: Position | None
+    """Where the copy stood when the machine went down: nothing was left out up to there, but some may not be there."""
 
     @property
     def needs_writing(self) -> bool:
@@ -76,6 +78,7 @@ def fetch(logs_dir: str, store: Store) -> Batch:
             for job_id, place in seen.behind.items()
             if takes_lines(logs_dir, job_id)
         },
+        before_restart=seen.before_restart,
     )
 
 

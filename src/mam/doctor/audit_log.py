@@ -35,6 +35,14 @@ def look(patient: Patient) -> Iterator[Finding]:
         if left:
             raise Refused(why=left)
 
+    if again := _again(logs_dir, store, patient.last_entry):
+        yield note(
+            f"the machine was restarted: the last {again:,} of the journal's entries will be looked up in"
+            " the audit log once more",
+            "a power cut may have taken lines from it; the next act does it, and so does --fix",
+            fix=catch_up,
+        )
+        return
     behind = _behind(logs_dir, store, patient.last_entry)
     if behind:
         time.sleep(PATIENCE_SECONDS)  # somebody may just have written, and be about to copy it
@@ -73,6 +81,19 @@ def _without_history(logs_dir: str, store: Store) -> list[str]:
     except FileNotFoundError:
         there = set()
     return [job_id for job_id in store.ids_with_prefix("", ALL) if job_id not in there]
+
+
+def _again(logs_dir: str, store: Store, last_entry: int | None) -> int:
+    """How many entries are only gone over again, having been copied before the machine went down; 0 if others lack."""
+    try:
+        batch = fetch(logs_dir, store)
+    except OSError:
+        return 0
+    stood = batch.before_restart
+    if stood is None or batch.replaced or batch.mended or not batch.reaches_end:
+        return 0
+    steps = [step for step in batch.steps if last_entry is None or step.at.number <= last_entry]
+    return len(steps) if all(step.at.number <= stood.number for step in steps) else 0
 
 
 def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:

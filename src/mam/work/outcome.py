@@ -72,7 +72,9 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
             return _failed(f"ended by signal {last.signal}{_although(said)}")
         case Ended() if last.exit_code and success in (EXIT, REPORT):
             code = last.exit_code
-            return _failed(f"exit code {code}{SHELLS_SAY.get(code, '')}{_although(said)}", retryable=code in retry_codes)
+            return _failed(
+                f"exit code {code}{SHELLS_SAY.get(code, '')}{_although(said)}", retryable=code in retry_codes
+            )
     if success == SAID and not said:
         return _failed("it ended without saying that it was done")
     return None
