@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from mam.agents import launch as launching
 from mam.agents import tmux as tmux_module
+from mam.agents.companion import start_companion
 from mam.agents.directory import FilesDirectory
+from mam.agents.errors import EndedAtOnce
 from mam.agents.names import default_agent_id
+from mam.agents.record import AgentRecord
 from mam.agents.status import status_of
 from mam.machine.processes import is_alive, send
 from tests.agents.sessions import SINK, Sessions, Sink, await_that
@@ -88,6 +92,25 @@ def test_of_many_starts_at_once_one_runs(sessions: Sessions) -> None:
     winner = next(end for end in ends if end.code == 0)
     assert ran.read_text(encoding="utf-8").split() == [winner.line.split("\t")[1]]
     assert len(sessions.names()) == 1
+
+
+def test_a_program_that_ends_at_once_is_told_and_leaves_nothing(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMUX_TMPDIR", sessions.mam.env["TMUX_TMPDIR"])
+    gate = sessions.folder / "gate"
+
+    def once_it_has_ended(opener: str, record: AgentRecord) -> bool:
+        gate.touch()
+        await_that(lambda: sessions.names() == set())
+        return start_companion(opener, record)
+
+    monkeypatch.setattr(launching, "start_companion", once_it_has_ended)
+    command = ("sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done")
+    plan = launching.Plan(agent_name="MAM-gpu", agent_id="gpu", tool="sh", session="gpu", command=command)
+    with pytest.raises(EndedAtOnce, match="'sh' ended as soon as it was started for gpu"):
+        launching.launch(FilesDirectory(str(sessions.agents)), str(sessions.agents), plan)
+    assert sessions.mam("agents", "list").out == ""
 
 
 def test_when_the_program_ends_the_record_says_so(sessions: Sessions) -> None:

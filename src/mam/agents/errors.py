@@ -115,6 +115,10 @@ class SessionOccupied(MamError):
     """There is already a tmux session {session} at {socket}; --session names another, `mam agents adopt` takes it."""
 
 
+class EndedAtOnce(MamError):
+    """{program} ended as soon as it was started for {name}{hint}; the session is gone with it."""
+
+
 class PaneDead(MamError):
     """The program in the pane of {name} has ended; nothing was sent."""
 

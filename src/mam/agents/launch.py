@@ -11,7 +11,7 @@ import socket
 
 from mam.agents import acts
 from mam.agents.companion import start_companion
-from mam.agents.errors import NoServer, SessionGone, SessionOccupied
+from mam.agents.errors import EndedAtOnce, NoServer, SessionGone, SessionOccupied, TmuxFailed
 from mam.agents.hook_log import SESSION_DIR, forget_others
 from mam.agents.hooking import BRIEFS, HOOKED, with_hooks
 from mam.agents.lease import DEFAULT_SECONDS
@@ -60,13 +60,38 @@ def launch(directory: Directory, agents_dir: str, plan: Plan) -> AgentRecord:
     try:
         pane = _started(tmux, plan, generation, session_root(agents_dir, plan.agent_id))
         try:
-            return _settled(directory, agents_dir, plan, generation, pane)
+            record = _settled(directory, agents_dir, plan, generation, pane)
+            _check_runs(tmux, plan, pane)
+            return record
         except BaseException:
-            tmux.ask("kill-session", "-t", pane.session_id)
+            _end(tmux, pane)
             raise
     except BaseException:
         directory.change(plan.agent_id, _withdrawn(generation, before))
         raise
+
+
+def _check_runs(tmux: Tmux, plan: Plan, pane: Pane) -> None:
+    """Most programs that cannot begin have ended by the time that the companion is there."""
+    try:
+        now = tmux.pane(pane.pane)
+    except NoServer:
+        now = None
+    if now is None or now.dead or now.generation != pane.generation:
+        raise _ended_at_once(plan)
+
+
+def _ended_at_once(plan: Plan) -> EndedAtOnce:
+    hooked = plan.hooks and plan.tool in HOOKED
+    hint = f" (it was given the hooks of {plan.tool}; --no-hooks leaves them out)" if hooked else ""
+    return EndedAtOnce(program=repr(plan.command[0][:80]), name=bare_name(plan.agent_name), hint=hint)
+
+
+def _end(tmux: Tmux, pane: Pane) -> None:
+    try:
+        tmux.ask("kill-session", "-t", pane.session_id)
+    except (NoServer, TmuxFailed):
+        pass  # it has ended by itself
 
 
 def adopt(directory: Directory, agents_dir: str, plan: Plan, tmux: Tmux, held: AgentRecord | None) -> AgentRecord:
@@ -106,7 +131,10 @@ def _started(tmux: Tmux, plan: Plan, generation: str, root: str) -> Pane:
         "MAM_AGENT_ID": plan.agent_id, "MAM_AGENT_NAME": plan.agent_name, "MAM_GENERATION": generation,
         SESSION_DIR: root, **added,
     }  # fmt: skip
-    return tmux.new_session(plan.session, plan.workdir, command, env)
+    pane = tmux.new_session(plan.session, plan.workdir, command, env)
+    if pane is None:
+        raise _ended_at_once(plan)
+    return pane
 
 
 def _settled(directory: Directory, agents_dir: str, plan: Plan, generation: str, pane: Pane) -> AgentRecord:

@@ -105,8 +105,9 @@ class Tmux:
         panes = [found for found in self.panes() if found.session == session]
         return min(panes, key=lambda found: int(found.pane[1:]), default=None)
 
-    def new_session(self, session: str, workdir: str, command: Sequence[str], env: dict[str, str]) -> Pane:
-        """A session that runs the command itself, without a shell in between, and carries its generation."""
+    def new_session(self, session: str, workdir: str, command: Sequence[str], env: dict[str, str]) -> Pane | None:
+        """A session that runs the command itself, without a shell in between, and carries its generation; None when
+        it has ended already."""
         words = ["new-session", "-d", "-s", session, "-c", workdir, "-x", "200", "-y", "50"]
         for name, value in env.items():
             words += ["-e", f"{name}={value}"]
@@ -121,10 +122,7 @@ class Tmux:
         words += [THEN, "list-panes", "-a", "-F", _FIELDS]
         said = self.ask(*words, own=True)
         panes = [pane for line in said.splitlines() if (pane := _pane(line)) is not None]
-        made = next((pane for pane in panes if pane.generation == env["MAM_GENERATION"]), None)
-        if made is None:
-            raise TmuxFailed(what="new-session", problem="the command ended at once")
-        return made
+        return next((pane for pane in panes if pane.generation == env["MAM_GENERATION"]), None)
 
     def mark(self, pane: Pane, generation: str, agent_id: str) -> None:
         self.ask("set-option", "-t", pane.pane, GENERATION, generation, THEN,
