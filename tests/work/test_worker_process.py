@@ -168,7 +168,7 @@ class TestTheStoreIsAway:
                 ballast = fill(small_disk)
                 os.close(os.open(gate, os.O_CREAT | os.O_WRONLY))
                 await_gone(agent)
-                heard(worker, b"space")
+                heard(worker, b"; trying until it works")
                 ballast.unlink()
                 record = ended(mam, job)
                 assert (record["status"], record["attempt"]) == ("completed", 1)

@@ -251,5 +251,5 @@ class Attempt:
             except AWAY as away:
                 if self._crew.is_leaving and time.monotonic() >= ends:
                     raise
-                self._crew.complain(str(away))
+                self._crew.say_away(away)
                 time.sleep(_PAUSE_SECONDS)

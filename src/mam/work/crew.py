@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.config import Config
+    from mam.errors import MamError
     from mam.jobs.record import Job, Json
     from mam.registry import Registry
     from mam.work.adapters.port import Adapter
@@ -87,6 +88,10 @@ class Crew:
 
     def say(self, job: Job, words: str) -> None:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
+
+    def say_away(self, away: MamError) -> None:
+        """Whoever looks shall know that nothing has to be started again."""
+        self.complain(f"{str(away).removesuffix('.')}; trying until it works")
 
     def complain(self, words: str) -> None:
         """Once for each trouble: a store that is away for an hour is not worth a thousand lines."""

@@ -207,6 +207,6 @@ class Worker:
 
     def _say_away(self, away: MamError) -> None:
         """The store is away: it is asked again and again, and what runs goes on."""
-        self._crew.complain(str(away))
+        self._crew.say_away(away)
         time.sleep(_AWAY_SECONDS)
         self._look = True
