@@ -9,6 +9,7 @@ from __future__ import annotations
 from sys import intern
 
 from mam.doctor.finding import count, fine, wrong
+from mam.doctor.index import make_anew
 from mam.errors import MamError
 from mam.stores.port import Query
 from mam.workspace import FILES
@@ -50,8 +51,13 @@ def look(patient: Patient) -> Iterator[Finding]:
             "journal and records are written together; one of them was changed or lost since",
             f"mam logs {job_id[:8]}",
         )
-    for problem in strays[:10]:
-        yield wrong(problem, "a claim is chosen by the index", "rm the index: .store/index.sqlite*; it is made anew")
+    if strays:
+        more = f", and {count(len(strays) - 1, 'other')} like it" if len(strays) > 1 else ""
+        yield wrong(
+            f"{strays[0]}{more}",
+            "claims are chosen by the index; it is a cache, and made anew from journal and records",
+            fix=lambda: make_anew(patient),
+        )
     if not differing and not strays:
         yield fine(
             f"journal and records agree about {count(jobs, 'job')}{', and so does the index' * (patient.kind == FILES)}"

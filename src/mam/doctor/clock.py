@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.clock import SystemClock, boot_id, parse_time
 from mam.doctor.finding import fine, note, wrong
+from mam.times import age
 from mam.workspace import POSTGRES
 
 TYPE_CHECKING = False
@@ -47,7 +48,7 @@ def _problems(patient: Patient, now: int) -> Iterator[Finding]:
     latest = survey.latest_ms if survey is not None else None
     if latest is not None and latest > now + TOLERATED_MS:
         yield wrong(
-            f"the latest record was written {(latest - now) / 1000:.0f} s in the future",
+            f"the latest record was written {age(latest - now)} in the future",
             "the clock was set back, here or where it was written; after a restart leases last that much longer",
             SET_CLOCK,
         )

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from mam.doctor.finding import Finding
     from mam.doctor.patient import Patient
 
+FILE = "index.sqlite"
+
 
 def look(patient: Patient) -> Iterator[Finding]:
     home, directory = patient.home, patient.directory
-    path = os.path.join(home, "index.sqlite") if home else ""
+    path = os.path.join(home, FILE) if home else ""
     if not path or directory is None or not os.path.exists(path):
         return
     problem = _problem(path)
@@ -28,19 +30,22 @@ def look(patient: Patient) -> Iterator[Finding]:
         patient.closed = None
         yield fine("the index is whole")
         return
-
-    def anew() -> None:
-        with registry_lock(directory, patient.config.lock_wait_seconds):
-            put_aside(path)
-        patient.closed = None
-        assert patient.store.end()  # opening it makes the index from journal and records
-
     patient.closed = StoreUnavailable(store=directory, problem="its index has to be mended before it is looked at")
     yield wrong(
         f"the index {path} is damaged: {problem}",
         "claims are chosen by it; it is a cache, and made anew from journal and records",
-        fix=anew,
+        fix=lambda: make_anew(patient),
     )
+
+
+def make_anew(patient: Patient) -> None:
+    assert patient.home is not None
+    assert patient.directory is not None
+    patient.close()
+    with registry_lock(patient.directory, patient.config.lock_wait_seconds):
+        put_aside(os.path.join(patient.home, FILE))
+    patient.closed = None
+    assert patient.store.end()  # opening it makes the index from journal and records
 
 
 def _problem(path: str) -> str | None:

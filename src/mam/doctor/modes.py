@@ -6,7 +6,7 @@ import os
 import stat
 
 from mam.audit.log import EVENTS, META, STATUS
-from mam.doctor.finding import fine, some, wrong
+from mam.doctor.finding import count, fine, some, wrong
 from mam.jobs.rules import is_job_id
 from mam.state import state_directory
 from mam.stores.files.lock import LOCK_FILE
@@ -92,13 +92,14 @@ class _Look:
     def findings(self) -> Iterator[Finding]:
         if self.foreign:
             yield wrong(
-                f"{len(self.foreign)} belong to other users: {some(self.foreign)}",
+                f"{count(len(self.foreign), 'path')} of other users: {some(self.foreign)}",
                 "mam leaves what others own alone, so that these jobs are not seen",
                 f"sudo chown -R {os.geteuid()} {os.path.dirname(self.foreign[0])}",
             )
         if self.open:
+            paths = [path for path, _ in self.open]
             yield wrong(
-                f"{len(self.open)} can be reached by other users: {some([path for path, _ in self.open])}",
+                f"{count(len(paths), 'path')} can be reached by other users: {some(paths)}",
                 "prompts, results and tokens are for you alone",
                 fix=self._close_all,
             )

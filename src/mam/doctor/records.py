@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from mam.doctor.finding import count, fine, note, some, wrong
 
 TYPE_CHECKING = False
@@ -20,7 +22,9 @@ def look(patient: Patient) -> Iterator[Finding]:
         yield wrong(
             f"{problem.file}: {problem.problem}",
             "nobody can claim, finish or see this job until its file is mended",
-            f"${{EDITOR:-vi}} {problem.file}" if problem.file.endswith(".json") else None,
+            f"${{EDITOR:-vi}} {os.path.join(patient.directory or '', problem.file)}"
+            if problem.file.endswith(".json")
+            else None,
         )
     if survey.expired:
         yield note(
