@@ -239,8 +239,8 @@ def test_an_audit_log_that_cannot_be_written_is_told_with_its_failures(ward: War
     assert "failed" in found.of("audit log", "wrong")["what"]
     assert "mending it failed" in ward.examined("--fix").wrong()[0]
     logs.unlink()
-    ward.examined("--fix")
     assert ward.examined("--fix").of("audit log", "mended")
+    assert ward.examined().of("audit log", "fine")
     assert not (ward.inside / "audit.failures").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 
 from mam.audit.failures import FILE, read_failures
 from mam.audit.fetching import fetch
@@ -34,6 +35,12 @@ def look(patient: Patient) -> Iterator[Finding]:
         left = _behind(logs_dir, store, patient.last_entry)
         if left:
             raise Refused(why=left)
+        forget_failures()
+
+    def forget_failures() -> None:
+        if store.home is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(store.home, FILE))
 
     if again := _again(logs_dir, store, patient.last_entry):
         yield note(
@@ -48,20 +55,19 @@ def look(patient: Patient) -> Iterator[Finding]:
         time.sleep(PATIENCE_SECONDS)  # somebody may just have written, and be about to copy it
         behind = _behind(logs_dir, store, patient.last_entry)
     failures = read_failures(store.home) if store.home is not None else None
-    last = f"; it failed {failures['count']} times, last: {failures['last']}" if failures else ""
+    failed = f"failed {count(failures['count'], 'time')}, last" if failures else ""
+    last = f"; it {failed}: {failures['last']}" if failures else ""
     if behind:
         yield wrong(
             f"the audit log {logs_dir} is behind: {behind}{last}",
             "it is the history that outlives the store",
             fix=catch_up,
         )
-    elif failures and store.home is not None:
-        counted = os.path.join(store.home, FILE)
+    elif failures:
         yield note(
-            f"writing the audit log has failed {failures['count']} times, last at {failures.get('at')}: "
-            f"{failures['last']}",
+            f"writing the audit log has {failed} at {failures.get('at')}: {failures['last']}",
             "it has caught up since",
-            fix=lambda: os.unlink(counted),
+            fix=forget_failures,
         )
     elif missing := _without_history(logs_dir, store):
         yield wrong(
