@@ -16,6 +16,7 @@ CUTS = 25 * DOSE
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("default:NO POWER WAS CUT")
 @pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_acknowledged_is_lost_when_the_power_fails(folder: Path, home: Home, kind: str) -> None:
