@@ -83,7 +83,7 @@ def test_what_is_written_and_not_yet_synced_is_not_read(place: Place, follower: 
 
 
 def beside(mark: Path, first: int, offset: int) -> None:
-    MarkFile(str(mark.parent)).write(Mark(first=first, offset=offset, directory_ns=-1))
+    MarkFile(str(mark.parent)).prepared(Mark(first=first, offset=offset, directory_ns=-1))()
 
 
 def spoil(mark: Path, how: str, end: int) -> None:

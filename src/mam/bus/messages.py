@@ -9,7 +9,7 @@ from mam.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from mam.bus.settings import Broker
     from mam.jobs.record import Job
@@ -58,8 +58,19 @@ class Post:
         self._broker = broker
         self._say = say
         self._known: dict[str, Addressee] = {}
+        self._prepared: tuple[Entry, list[Message]] | None = None
 
-    def messages(self, entry: Entry) -> Iterator[Message]:
+    def prepare(self, entry: Entry) -> None:
+        """For an entry that may come; whoever writes it holds the lock that a look at an unknown job would need."""
+        if entry.job_id in self._known:
+            self._prepared = (entry, list(self._made(entry)))
+
+    def messages(self, entry: Entry) -> Iterable[Message]:
+        if self._prepared is not None and self._prepared[0] == entry:
+            return self._prepared[1]
+        return self._made(entry)
+
+    def _made(self, entry: Entry) -> Iterator[Message]:
         payloads = [line["payload"] for line in entry.lines if line["event"] == "published"]
         gone = entry.fields is None
         if not payloads and not gone:

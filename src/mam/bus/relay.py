@@ -134,6 +134,10 @@ class Relay:
                 self._save()
                 connection.turn(0)
 
+    def prepare(self, entry: Entry) -> None:
+        """For `wait`: makes the messages of an entry while its writer waits for the disk."""
+        self._post.prepare(entry)
+
     def _be_content(self) -> None:
         """It has taken what there was: a broker that lets us in and then says nothing is not there again."""
         self._delay = BACKOFF_SECONDS[0]

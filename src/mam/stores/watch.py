@@ -63,19 +63,25 @@ class Happened(Frozen):
 UNKNOWN = Happened(kind=0, name=b"")
 """Something, where the system does not say what."""
 
+COMING = Happened(kind=_MODIFY, name=b"")
+"""What is written before the file that is told at once."""
+
 
 class Watch:
     """Opened before the last look at the directory, so that nothing can happen unseen in between."""
 
-    def __init__(self, path: str, news: News, *, first: str | None = None) -> None:
-        """`first` is a file; what is written into it is told at once. It is left out where the system does not say what
-        happened where."""
+    def __init__(self, path: str, news: News, *, first: str | None = None, before: str | None = None) -> None:
+        """What is written into the file `first` is told at once, and so is what is written into another one `before`
+        that. Both are left out where the system does not say what happened where."""
         self._news: dict[int, News] = {}
+        self._before: int | None = None
         self._descriptor = self._first = None
         if sys.platform == "linux":
             self._descriptor = self._inotify(path, news)
             if first is not None and self._descriptor is not None:
                 self._first = self._inotify(first, written_itself())
+                if before is not None and self._first is not None:
+                    self._before = _watched(self._first, before, written_itself())
         self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._deaf_until = 0.0
         self.is_over = False
@@ -116,11 +122,10 @@ class Watch:
     def _inotify(self, path: str, news: News) -> int | None:
         import ctypes  # only for those who wait: it costs more than a claim
 
-        library = ctypes.CDLL(None, use_errno=True)
-        descriptor = int(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        descriptor = int(ctypes.CDLL(None, use_errno=True).inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
         if descriptor < 0:
             return None  # no instances left for this user; the slow look will do
-        if int(library.inotify_add_watch(descriptor, os.fsencode(path), news.events)) < 0:
+        if _watched(descriptor, path, news) is None:
             os.close(descriptor)
             return None
         self._news[descriptor] = news
@@ -165,8 +170,18 @@ class Watch:
             self.is_over = self.is_over or (descriptor == self._first and kind != _MODIFY)
             if number < 0:
                 yield UNKNOWN
+            elif descriptor == self._first and number == self._before:
+                yield COMING
             elif news.concerns(name):
                 yield Happened(kind=kind, name=name)
+
+
+def _watched(descriptor: int, path: str, news: News) -> int | None:
+    """The number by which inotify tells of it; None when it cannot be watched."""
+    import ctypes
+
+    number = int(ctypes.CDLL(None, use_errno=True).inotify_add_watch(descriptor, os.fsencode(path), news.events))
+    return None if number < 0 else number
 
 
 def _wait_kqueue(directory: int, timeout: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from _thread import RLock
+from _thread import RLock, get_ident
 from errno import EDQUOT, ENOSPC, EROFS
 
 from mam.clock import SystemClock
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from mam.clock import Clock
+    from mam.stores.files.mark import Mark
     from mam.stores.files.read_only import ReadOnlyView
     from mam.stores.watch import Watch
 
@@ -40,6 +41,8 @@ class Alone:
         self._abandoned: Book | None = None
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: news that one has read would be lost to the other."""
+        self._heard: dict[int, Mark] = {}
+        """The mark that ended the last wait of each thread that has not taken the lock since."""
         self._directory = Directory(self.address)  # says at once what is wrong with it
 
     @property
@@ -57,6 +60,7 @@ class Alone:
 
     def _alone(self, do: Callable[[Book], T], *, thoroughly: bool = False) -> T:
         self._notice_fork()
+        self._heard.pop(get_ident(), None)
         with self._threads, registry_lock(self.address, self._lock_wait_seconds, is_real=True):
             try:
                 return self._try(do, thoroughly)
@@ -112,7 +116,7 @@ class Alone:
         if self._process != os.getpid():
             self._threads = RLock()
             self._abandoned = self._book  # not closed: that would be the parent's database
-            self._book, self._watches = None, {}
+            self._book, self._watches, self._heard = None, {}, {}
             self._process = os.getpid()
 
     def _read(self, ask: Callable[[Book], T], ask_view: Callable[[ReadOnlyView], T], *, thoroughly: bool = False) -> T:

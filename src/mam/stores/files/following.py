@@ -7,7 +7,7 @@ import time
 
 from mam.stores.files.mark import IN_WORK
 from mam.stores.files.mark import NAME as MARK
-from mam.stores.watch import BELL, UNKNOWN, Watch, records_changed
+from mam.stores.watch import BELL, COMING, UNKNOWN, Watch, records_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,20 +20,26 @@ _ACT_SECONDS = 0.02
 """Longer than most acts: by then whoever was acting is done, and a mark that still says nothing is not believed."""
 
 
-def open_watch(directory: str, home: str) -> Watch:
+def open_watch(directory: str, home: str, before: str | None) -> Watch:
     os.makedirs(home, mode=0o700, exist_ok=True)
     mark = os.path.join(home, MARK)
     try:
         os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
     except OSError:
         return Watch(directory, records_changed())  # something else has its name; records still change
-    return Watch(directory, records_changed(), first=mark)
+    return Watch(directory, records_changed(), first=mark, before=before)
 
 
 def await_news(
-    watch: Watch, cursor: str, timeout: float, look: Callable[[], Mark | None], end: Callable[[], str]
+    watch: Watch,
+    cursor: str,
+    timeout: float,
+    look: Callable[[], Mark | None],
+    end: Callable[[], str],
+    foresee: Callable[[], None],
 ) -> bool:
-    """`look` is the mark, or None in doubt; `end` takes the lock, and sees on the way what others have done."""
+    """`look` is the mark, or None in doubt; `end` takes the lock, and sees on the way what others have done; `foresee`
+    is for what is written and not yet durable."""
     ends = time.monotonic() + timeout
     is_certain = False
     while True:
@@ -52,6 +58,8 @@ def await_news(
             is_certain = True
         elif any(map(_is_outside, happened)):
             return True
+        if any(one is COMING for one in happened):
+            foresee()
 
 
 def _is_outside(happened: Happened) -> bool:

@@ -51,6 +51,7 @@ class Journal:
         self._directory = directory
         self._mark = MarkFile(directory)
         self._followed: Tail | None = None
+        self._foreseen: tuple[Place, bytes, list[tuple[list[dict[str, Any]], Place]]] | None = None
         self._descriptor = -1
         self._descriptor = self._open(new_id)
 
@@ -79,19 +80,20 @@ class Journal:
         if self.end().offset > SEGMENT_LIMIT:
             self._rotate(int(entries[0]["number"]))
         start, act = self.end().offset, frame(entries)
+        place = Place(first=self.first, offset=start + len(act))
+        tell = self._mark.prepared(_mark_at(place, IN_WORK))
         try:
             write_all(self._descriptor, act)
             os.fdatasync(self._descriptor)
         except OSError as error:
             self._take_back(start)
             raise StoreUnavailable(store=self._path(ACTIVE), problem=error.strerror) from None
-        place = Place(first=self.first, offset=start + len(act))
-        self.mark(place, IN_WORK)
+        tell()
         return place
 
     def mark(self, place: Place, directory_ns: int) -> None:
         """For those who follow; `directory_ns` is how the act has left the directory, once it is carried out."""
-        self._mark.write(Mark.of({"first": place.first, "offset": place.offset, "directory_ns": directory_ns}))
+        self._mark.prepared(_mark_at(place, directory_ns))()
 
     def marked(self) -> Mark | None:
         """The end as those see it who do not hold the lock; None when only the lock can tell."""
@@ -113,7 +115,11 @@ class Journal:
         is_near = place.first == end.first
         news = self._tail_followed().read(end.first, place.offset, end.offset) if is_near else None
         if news is not None:
-            yield from self._frames(BytesIO(news), place.first, ACTIVE, place.offset, None, damaged)
+            foreseen = self._foreseen
+            if foreseen is not None and (place, news) == foreseen[:2]:
+                yield from foreseen[2]
+            else:
+                yield from self._frames(BytesIO(news), place.first, ACTIVE, place.offset, None, damaged)
             return
         segments = [(self.first, ACTIVE)] if place.first == end.first == self.first else self.segments()
         for first, name in segments:
@@ -124,6 +130,19 @@ class Journal:
             yield from self._read_segment(first, name, begin, stop, damaged)
             if first == end.first:
                 return
+
+    def foreseen(self, place: Place) -> list[tuple[list[dict[str, Any]], Place]]:
+        """Whole frames behind a place that need not be durable yet. `read` gives them again once they are, if they are
+        still the same bytes then: a writer whose sync fails takes its frame back."""
+        news = self._tail_followed().beyond(place.first, place.offset)
+        if not news:
+            return []
+        try:
+            found = list(self._frames(BytesIO(news), place.first, ACTIVE, place.offset, None, _refuse))
+        except StoreDamaged:
+            return []  # half written; whoever reads it for good tells of it if it stays so
+        self._foreseen = (place, news, found)
+        return found
 
     def segments(self) -> list[tuple[int, str]]:
         """(first entry, file name) of every segment, oldest first."""
@@ -304,6 +323,14 @@ class Journal:
 def as_told(entry: dict[str, Any]) -> dict[str, Any]:
     """What a follower hears of an entry."""
     return {**{name: entry[name] for name in ("number", "job_id", "fields")}, "lines": tuple(entry["lines"])}
+
+
+def _mark_at(place: Place, directory_ns: int) -> Mark:
+    return Mark.of({"first": place.first, "offset": place.offset, "directory_ns": directory_ns})
+
+
+def _refuse(damage: StoreDamaged) -> None:
+    raise damage
 
 
 def _segment_name(first: int) -> str:

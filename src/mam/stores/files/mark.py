@@ -14,6 +14,10 @@ from zlib import crc32
 from mam.frozen import Frozen
 from mam.stores.files.kept_open import KeptOpen
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 NAME = "journal.end"
 IN_WORK = -1
 """In the place of the directory's time: an act is committed and not yet carried out, or somebody else was there."""
@@ -39,15 +43,22 @@ class MarkFile:
     def __init__(self, directory: str) -> None:
         self._file = KeptOpen(os.path.join(directory, NAME), os.O_WRONLY | os.O_CREAT)
 
-    def write(self, mark: Mark) -> None:
-        """What cannot be written is left out: without a mark the lock is asked."""
+    def prepared(self, mark: Mark) -> Callable[[], None]:
+        """Writes it when it is called. What cannot be written is left out: without a mark the lock is asked."""
         text = b"%d %d %d" % (mark.first, mark.offset, mark.directory_ns)
-        line = b"%s %08x" % (text, crc32(text))
+        line = (b"%s %08x" % (text, crc32(text))).ljust(SIZE - 1) + b"\n"
         try:
             descriptor, _size = self._file.opened()
-            os.pwrite(descriptor.number, line.ljust(SIZE - 1) + b"\n", 0)
         except OSError:
-            pass
+            return lambda: None
+
+        def write() -> None:
+            try:
+                os.pwrite(descriptor.number, line, 0)
+            except OSError:
+                pass
+
+        return write
 
 
 def parse_mark(line: bytes) -> Mark | None:

@@ -12,14 +12,15 @@ from mam.stores.common import check_exclusive, matches, soonest
 from mam.stores.files.alone import Alone
 from mam.stores.files.book import Book, Step
 from mam.stores.files.claims import claim
-from mam.stores.files.journal import Place, as_told, parse_place
+from mam.stores.files.journal import ACTIVE, Place, as_told, parse_place
 from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.registering import register
 from mam.stores.port import Entry, Problem, Registration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from mam.jobs.change import Line
     from mam.jobs.generation import Generations
@@ -39,6 +40,10 @@ def create_files_store(path: str) -> bool:
 
 class FilesStore(Alone):
     """A registry in a directory of one host. Threads and processes may share it; a fork opens its own."""
+
+    coming: Callable[[Entry], None] | None = None
+    """Whoever waits may be shown entries while their writer still waits for the disk, so as to be prepared. They have
+    happened only when `entries` gives them."""
 
     @property
     def journal_id(self) -> str:
@@ -220,17 +225,31 @@ class FilesStore(Alone):
         return self._read(lambda book: str(book.journal.end()), lambda _view: BEGINNING)
 
     def entries(self, cursor: str | None) -> Iterator[Entry]:
-        """Reads up to where the journal is known to be durable: by its mark, or else by the lock."""
-        mark = self._mark()
-        end = parse_place(self.end()) if mark is None else Place(first=mark.first, offset=mark.offset)
-        book = self._opened() if mark is None or self._book is None else self._book
+        """Reads up to where the journal is known to be durable: by its mark, or else by the lock. What this thread was
+        woken for is given before there is another look, which then is not worth the lock."""
         begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
+        heard = self._heard.pop(get_ident(), None)
+        is_near = heard is not None and heard.first == place.first and 0 < place.offset < heard.offset
+        if heard is not None and is_near:
+            for behind, told in self._between(place, _place_of(heard)):
+                yield from told[skip:]
+                place, skip = behind, 0
+        mark = self._mark()
+        if mark is None and is_near:
+            return
+        end = parse_place(self.end()) if mark is None else _place_of(mark)
+        if mark is None:
+            self._opened()
+        for _behind, told in self._between(place, end):
+            yield from told[skip:]
+            skip = 0
+
+    def _between(self, place: Place, end: Place) -> Iterator[tuple[Place, list[Entry]]]:
+        book = self._book or self._opened()
         for frame, behind in book.journal.read(place, end, self._note_damage):
-            for rank, entry in enumerate(frame, start=1):
-                if rank > skip:
-                    yield Entry(cursor=str(behind) if rank == len(frame) else f"{place}+{rank}", **as_told(entry))
-            place, skip = behind, 0
+            yield behind, _told(frame, place, behind)
+            place = behind
 
     def wait(self, cursor: str, timeout: float) -> bool:
         self._notice_fork()
@@ -238,11 +257,27 @@ class FilesStore(Alone):
 
         watch = self._watches.get(get_ident())
         if watch is None or watch.is_over:
-            self._watches[get_ident()] = open_watch(self.address, self.home)
+            before = None if self.coming is None else os.path.join(self.home, ACTIVE)
+            self._watches[get_ident()] = open_watch(self.address, self.home, before)
             if watch is not None:
                 watch.close()
             return True  # something may have happened before the watch began: look once more
-        return await_news(watch, cursor, timeout, self._mark, self.end)
+        return await_news(watch, cursor, timeout, self._hear, self.end, lambda: self._foresee(cursor))
+
+    def _hear(self) -> Mark | None:
+        mark = self._mark()
+        if mark is not None:
+            self._heard[get_ident()] = mark
+        return mark
+
+    def _foresee(self, cursor: str) -> None:
+        if self.coming is None or self._book is None or "+" in cursor:
+            return
+        place = parse_place(cursor)
+        for frame, behind in self._book.journal.foreseen(place):
+            for entry in _told(frame, place, behind):
+                self.coming(entry)
+            place = behind
 
     def _mark(self) -> Mark | None:
         """Where the journal ends, if that can be told without the lock, and nobody but mam has been here since."""
@@ -271,6 +306,18 @@ class FilesStore(Alone):
             self._alone(lambda book: book.note_damage(damage))
         except StoreUnavailable:
             pass
+
+
+def _place_of(mark: Mark) -> Place:
+    return Place(first=mark.first, offset=mark.offset)
+
+
+def _told(frame: list[dict[str, Any]], place: Place, behind: Place) -> list[Entry]:
+    """The entries between two places."""
+    return [
+        Entry(cursor=str(behind) if rank == len(frame) else f"{place}+{rank}", **as_told(entry))
+        for rank, entry in enumerate(frame, start=1)
+    ]
 
 
 def _events(book: Book, job_id: str) -> list[Line]:

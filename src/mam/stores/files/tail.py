@@ -49,6 +49,13 @@ class Tail:
             return None
         return news if len(news) == end - begin else None
 
+    def beyond(self, first: int, begin: int) -> bytes | None:
+        """All that is there, durable or not."""
+        try:
+            return self.read(first, begin, self._journal.opened()[1])
+        except OSError:
+            return None
+
     def _first_in(self, descriptor: Descriptor) -> int:
         known, first = self._known
         if known is not descriptor:
