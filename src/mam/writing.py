@@ -16,7 +16,6 @@ _compact_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _spaced = json.JSONEncoder(ensure_ascii=False).encode
 _NEXT = ",\n  "
 _by_line = json.JSONEncoder(ensure_ascii=False, separators=(_NEXT, ": ")).encode
-_PLAIN = (str, int, bool)
 
 
 def to_bytes(value: object) -> bytes:
@@ -45,7 +44,7 @@ def field_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) -> 
         lines: list[str] = []
         plain: dict[str, Any] = {}
         for name, value in fields.items():
-            if not value or type(value) in _PLAIN:
+            if not value or isinstance(value, (str, int)):
                 plain[name] = value
                 continue
             if plain:

@@ -6,6 +6,7 @@ import os
 import select
 import sys
 import time
+from struct import unpack_from
 
 from mam.frozen import Frozen
 
@@ -156,8 +157,6 @@ class Watch:
     def _read(self, descriptor: int) -> Iterator[Happened]:
         """A run of inotify events: the number of the watch, what happened, two words more, the last of them the length
         of the name that follows. An overflow has no watch, and concerns everybody."""
-        from struct import unpack_from
-
         try:
             told = os.read(descriptor, 1 << 12)
         except BlockingIOError:

@@ -19,7 +19,7 @@ from mam.stores.port import Entry, Problem, Registration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from typing import Any
 
     from mam.jobs.change import Line
@@ -230,26 +230,26 @@ class FilesStore(Alone):
         begin, _, taken = (cursor or BEGINNING).partition("+")
         place, skip = parse_place(begin), int(taken or 0)
         heard = self._heard.pop(get_ident(), None)
-        is_near = heard is not None and heard.first == place.first and 0 < place.offset < heard.offset
-        if heard is not None and is_near:
-            for behind, told in self._between(place, _place_of(heard)):
-                yield from told[skip:]
-                place, skip = behind, 0
+        is_woken = heard is not None and heard.first == place.first and 0 < place.offset < heard.offset
+        if heard is not None and is_woken:
+            place, skip = (yield from self._between(place, skip, _place_of(heard))), 0
         mark = self._mark()
-        if mark is None and is_near:
-            return
-        end = parse_place(self.end()) if mark is None else _place_of(mark)
-        if mark is None:
+        if mark is not None:
+            yield from self._between(place, skip, _place_of(mark))
+        elif not is_woken:
+            end = parse_place(self.end())
             self._opened()
-        for _behind, told in self._between(place, end):
-            yield from told[skip:]
-            skip = 0
+            yield from self._between(place, skip, end)
 
-    def _between(self, place: Place, end: Place) -> Iterator[tuple[Place, list[Entry]]]:
+    def _between(self, place: Place, skip: int, end: Place) -> Generator[Entry, None, Place]:
+        """All but the first few; comes back with the place behind them."""
+        if place == end:
+            return place
         book = self._book or self._opened()
         for frame, behind in book.journal.read(place, end, self._note_damage):
-            yield behind, _told(frame, place, behind)
-            place = behind
+            yield from _told(frame, place, behind)[skip:]
+            place, skip = behind, 0
+        return place
 
     def wait(self, cursor: str, timeout: float) -> bool:
         self._notice_fork()

@@ -38,21 +38,19 @@ class Tail:
 
     def read(self, first: int, begin: int, end: int) -> bytes | None:
         """The bytes in between, of the segment that begins with entry `first`; None when it is not that simple."""
+        news = self._bytes(first, begin, end)
+        return news if news is not None and len(news) == end - begin else None
+
+    def beyond(self, first: int, begin: int) -> bytes | None:
+        """All that is there, durable or not."""
+        return self._bytes(first, begin, begin + LIMIT)
+
+    def _bytes(self, first: int, begin: int, end: int) -> bytes | None:
         if not 0 < begin <= end <= begin + LIMIT:
             return None
         try:
             descriptor, _size = self._journal.opened()
-            if self._first_in(descriptor) != first:
-                return None
-            news = os.pread(descriptor.number, end - begin, begin)
-        except OSError:
-            return None
-        return news if len(news) == end - begin else None
-
-    def beyond(self, first: int, begin: int) -> bytes | None:
-        """All that is there, durable or not."""
-        try:
-            return self.read(first, begin, self._journal.opened()[1])
+            return os.pread(descriptor.number, end - begin, begin) if self._first_in(descriptor) == first else None
         except OSError:
             return None
 
