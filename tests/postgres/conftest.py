@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from mam.stores.postgres import acting
-from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from mam.stores.postgres.store import create_postgres_store
 from tests.postgres.crashes import DisturbedStore
+from tests.postgres.settled import SettledStore
 
 
 @pytest.fixture
@@ -23,8 +24,8 @@ def store(url: str) -> Iterator[DisturbedStore]:
 
 
 @pytest.fixture
-def other(url: str) -> Iterator[PostgresStore]:
-    store = PostgresStore(url)
+def other(url: str) -> Iterator[SettledStore]:
+    store = SettledStore(url)
     yield store
     store.close()
 

@@ -38,9 +38,9 @@ def test_a_follower_does_not_miss_what_was_numbered_first_and_committed_last(
     read: list[str] = []
     cursor = follower.end()
 
-    def follow() -> None:
+    def follow(through: PostgresStore) -> None:
         nonlocal cursor
-        for entry in follower.entries(cursor):
+        for entry in through.entries(cursor):
             cursor = entry.cursor
             read.append(entry.job_id)
 
@@ -48,13 +48,13 @@ def test_a_follower_does_not_miss_what_was_numbered_first_and_committed_last(
         if (statement, when) == ("COMMIT", BEFORE):
             for job_id in ("quick-1", "quick-2"):
                 registered(Registry(other), job_id=job_id)
-                follow()
+                follow(follower)
 
     with disturbed(store, meanwhile):
         registered(Registry(store), job_id="slow")
-    follow()
+    follow(other)
     assert sorted(read) == ["quick-1", "quick-2", "slow"]
-    assert [entry.job_id for entry in follower.entries(None)] == read
+    assert [entry.job_id for entry in other.entries(None)] == read
     assert [job.job_id for job in follower.select(Query())] == ["quick-2", "quick-1", "slow"]
     follower.close()
 
@@ -62,16 +62,18 @@ def test_a_follower_does_not_miss_what_was_numbered_first_and_committed_last(
 def test_who_begins_to_follow_during_a_slow_commit_sees_it(
     store: DisturbedStore, other: PostgresStore, url: str
 ) -> None:
+    follower = PostgresStore(url)
     cursors: list[str] = []
 
     def meanwhile(statement: str, when: str) -> None:
         if (statement, when) == ("COMMIT", BEFORE):
             registered(Registry(other), job_id="quick")
-            cursors.append(other.end())
+            cursors.append(follower.end())
 
     with disturbed(store, meanwhile):
         registered(Registry(store), job_id="slow")
     assert "slow" in [entry.job_id for entry in other.entries(cursors[0])]
+    follower.close()
 
 
 def test_a_commit_that_comes_to_nothing_leaves_no_gap_that_anyone_waits_for(

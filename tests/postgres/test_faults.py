@@ -28,6 +28,7 @@ from tests.postgres.crashes import (
     lose_the_answer,
 )
 from tests.postgres.server import PrivateServer
+from tests.postgres.settled import SettledStore
 from tests.stories import READERS, WRITERS, Cast, Story
 
 BACKEND_FAULTS: dict[str, Callable[[str, DisturbedStore], None]] = {
@@ -58,14 +59,14 @@ class World:
         return cast
 
     def told(self, cast: Cast) -> Story:
-        judge = PostgresStore(self.url)
+        judge = SettledStore(self.url)
         try:
             return cast.story(judge)
         finally:
             judge.close()
 
     def check(self) -> None:
-        judge = PostgresStore(self.url)
+        judge = SettledStore(self.url)
         check_journal(judge)
         judge.close()
 
