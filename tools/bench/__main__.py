@@ -35,6 +35,8 @@ def main() -> None:
         "inbox": lambda folder: measure_inbox(folder, 1_000 if quick else 10_000),
         "bus": measure_bus,
     }
+    if unknown := set(chosen) - measures.keys() - {QUICK, LONG}:
+        raise SystemExit(f"unknown: {' '.join(sorted(unknown))}\n{__doc__}")
     subjects = [name for name in measures if name in chosen] or [name for name in measures if _is_due(name, long)]
     rows: dict[str, Rows] = {}
     with tempfile.TemporaryDirectory(prefix="mam-bench-", dir=os.environ.get("MAM_BENCH_DIR")) as folder:
