@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -40,6 +41,11 @@ def daemon():
     os.wait()
 """
 IGNORE = "for name in ('SIGTERM', 'SIGINT', 'SIGHUP'): signal.signal(getattr(signal, name), signal.SIG_IGN)\n"
+KEEP_WHEN_ASKED = """
+import socket, sys
+from mam.work.guardian import _keep_when_asked
+_keep_when_asked(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), True)
+"""
 SLEEP = "report()\nwhile True: time.sleep(1000)\n"
 
 
@@ -165,12 +171,16 @@ class TestTreesThatDoNotWantToEnd:
         assert (ended.signal, ended.tree_ended_because) == (signal.SIGKILL, "enough")
 
 
-def waiting_keeper(guardian: Guardian) -> ProcessId:
-    """The one child that a guardian without runs has."""
-    pid = guardian.pid
+def keeper_after(guardian: Guardian, run: Run) -> ProcessId:
+    """The one that was forked ahead: the only child that a guardian has when the keeper of its only run is gone."""
+    pid, started = guardian.pid, run.started
     assert pid is not None
-    await_that(lambda: len(finder()(pid)) == 1, "the guardian has not one child")
-    process = identify(finder()(pid)[0])
+    assert started is not None
+    assert started.keeper is not None
+    used = started.keeper
+    await_gone([used])
+    await_that(lambda: len(set(finder()(pid)) - {used.pid}) == 1, "the guardian has not forked one other")
+    process = identify(*set(finder()(pid)) - {used.pid})
     assert process is not None
     return process
 
@@ -329,6 +339,19 @@ class TestKilled:
             go.write("go\n")
         assert finish(first).exit_code == 6
 
+    def test_a_keeper_that_was_forked_ahead_takes_nothing_when_its_guardian_is_dead(self) -> None:
+        """Also when it hears of both at once."""
+        ours, theirs = socket.socketpair()
+        life, life_end = os.pipe()
+        os.close(life_end)
+        with ours, theirs:
+            ours.send(b"k")
+            command = [sys.executable, "-c", KEEP_WHEN_ASKED]
+            given = (theirs.fileno(), life)
+            subprocess.run([*command, *map(str, given)], pass_fds=given, check=True, timeout=PATIENCE)
+            os.close(life)
+            assert theirs.recv(1) == b"k", "nobody took it"
+
     def test_a_guardian_killed_while_many_start(self, guardian: Guardian, tmp_path: Path) -> None:
         """Every run ends in one of the ways that are said, and none twice."""
         finish(guardian.start(shell("exit 0"), str(tmp_path / "first")))
@@ -355,14 +378,16 @@ class TestKilled:
 
     def test_the_keeper_that_was_forked_ahead_is_killed(self, guardian: Guardian, log: str) -> None:
         for number in range(5):
-            assert finish(guardian.start(shell(f"exit {number}"), log)).exit_code == number
-            spare = waiting_keeper(guardian)
+            run = guardian.start(shell(f"exit {number}"), log)
+            assert finish(run).exit_code == number
+            spare = keeper_after(guardian, run)
             assert send(spare, signal.SIGKILL)
             await_gone([spare])
 
     def test_the_keeper_that_was_forked_ahead_goes_with_the_guardian(self, guardian: Guardian, log: str) -> None:
-        finish(guardian.start(shell("exit 0"), log))
-        spare = waiting_keeper(guardian)
+        run = guardian.start(shell("exit 0"), log)
+        finish(run)
+        spare = keeper_after(guardian, run)
         process = identify(guardian.pid or 0)
         assert process is not None
         assert send(process, signal.SIGKILL)

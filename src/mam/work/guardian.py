@@ -159,8 +159,9 @@ def _keep_when_asked(wire: socket.socket, guardian_life: int, is_urgent: bool) -
     poll = select.poll()
     poll.register(wire, select.POLLIN)
     poll.register(guardian_life, select.POLLIN)
-    if wire.fileno() not in dict(poll.poll()):
-        return
+    ready_now = dict(poll.poll())
+    if guardian_life in ready_now or wire.fileno() not in ready_now:
+        return  # without a guardian nobody would look after what a killed keeper leaves: the worker finds another
     os.close(guardian_life)
     asked, descriptors, _, _ = socket.recv_fds(wire, 1, _MOST_DESCRIPTORS)
     for descriptor in descriptors:
