@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import stat
 import threading
@@ -17,6 +16,7 @@ from mam.registry import Registry
 from mam.work.door import Doors
 from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
 from tests.work.doors import ask, claimed, held_job, refused, through
+from tests.work.support import descriptors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,12 +63,11 @@ def test_a_closed_door_is_gone(doors: Doors, door: Door) -> None:
 
 
 def test_doors_leave_no_thread_and_no_descriptor(registry: Registry, job: Job) -> None:
-    gc.collect()  # stores of earlier tests still hold some
-    before = len(os.listdir("/proc/self/fd")), threading.active_count()
+    before = descriptors(), threading.active_count()
     for _ in range(20):
         with Doors(registry) as doors, doors.open(job.job_id, 1) as door:
             assert ask(door, verb="heartbeat")["ok"]
-    assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
+    assert (descriptors(), threading.active_count()) == before
 
 
 # -- what a holder says ------------------------------------------------------------------------------------------------
