@@ -13,8 +13,8 @@ import pytest
 from mam.machine.processes import identify, is_alive, send
 from mam.work.messages import Ended, Started
 from mam.work.takeover import end_earlier
+from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
 from tests.work.support import PATIENCE, await_gone, python, shell
-from tests.work.test_guardian_kills import DAEMON, IGNORE, SLEEP, Killable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

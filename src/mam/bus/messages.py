@@ -66,9 +66,8 @@ class Post:
             self._prepared = (entry, list(self._made(entry)))
 
     def messages(self, entry: Entry) -> Iterable[Message]:
-        if self._prepared is not None and self._prepared[0] == entry:
-            return self._prepared[1]
-        return self._made(entry)
+        prepared = self._prepared
+        return prepared[1] if prepared is not None and prepared[0] == entry else self._made(entry)
 
     def _made(self, entry: Entry) -> Iterator[Message]:
         payloads = [line["payload"] for line in entry.lines if line["event"] == "published"]

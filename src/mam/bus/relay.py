@@ -135,7 +135,7 @@ class Relay:
                 connection.turn(0)
 
     def prepare(self, entry: Entry) -> None:
-        """For `wait`: makes the messages of an entry while its writer waits for the disk."""
+        """For `Store.coming`: makes the messages of an entry while its writer waits for the disk."""
         self._post.prepare(entry)
 
     def _be_content(self) -> None:

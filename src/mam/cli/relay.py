@@ -106,7 +106,6 @@ def _once(registry: Registry, brokers: list[Broker]) -> int:
 def _stay(registry: Registry, brokers: list[Broker]) -> int:
     from mam.bus.relay import Relay
     from mam.bus.resident import Resident
-    from mam.stores.files.store import FilesStore
 
     sleeper = _Sleeper(registry.store)
     others = [Resident(registry.store, broker, say) for broker in brokers[1:]]
@@ -114,8 +113,7 @@ def _stay(registry: Registry, brokers: list[Broker]) -> int:
         other.start()
     say(f"sending the events of {registry.store.address} to {', '.join(broker.address for broker in brokers)}")
     relay = Relay(registry.store, brokers[0], say)
-    if isinstance(registry.store, FilesStore):
-        registry.store.coming = relay.prepare
+    registry.store.coming = relay.prepare
     try:
         try:
             relay.run(sleeper.is_stopped, lambda *sleep: sleeper.wait(others, *sleep))

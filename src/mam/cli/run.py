@@ -91,16 +91,9 @@ def _command(options: Options) -> str:
 def _check_program(name: str) -> None:
     """A word that was mistyped is told here, where it was typed, and no job is made of it. A path is left alone: the
     job may run elsewhere."""
-    from mam.machine.environment import find_program
+    from mam.machine.environment import shell_knows
 
-    if "/" in name or "=" in name or find_program(name, os.environ) is not None:
-        return
-    import subprocess
-
-    asked = subprocess.run(
-        ["/bin/sh", "-c", 'command -v -- "$1"', "sh", name], stdin=subprocess.DEVNULL, capture_output=True
-    )
-    if asked.returncode:
+    if "/" not in name and "=" not in name and not shell_knows(name):
         raise ProgramNotFound(program=repr(name[:80]))
 
 

@@ -59,6 +59,16 @@ def find_program(name: str, environ: Mapping[str, str], fit: Callable[[str], boo
     return None
 
 
+def shell_knows(word: str) -> bool:
+    """Whether a shell could run a command that begins with this word: a program, or something of the shell's own."""
+    if find_program(word, os.environ) is not None:
+        return True
+    import subprocess
+
+    asked = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", word]
+    return subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+
 def _is_secret(name: str, value: str) -> bool:
     if name in _SECRETS:
         return True

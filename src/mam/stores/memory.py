@@ -31,7 +31,7 @@ from mam.stores.port import Entry, Kept, Query, Registration, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
@@ -46,6 +46,7 @@ class MemoryStore:
     address = "memory"
     journal_id = "memory"
     home = None
+    coming: Callable[[Entry], None] | None = None
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock: Clock = clock or SystemClock()

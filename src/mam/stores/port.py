@@ -102,6 +102,10 @@ if TYPE_CHECKING:
         @property
         def clock(self) -> Clock: ...
 
+        coming: Callable[[Entry], None] | None
+        """For whoever waits and wants to be prepared: a store that can shows here what is written and not yet durable.
+        It has happened only when `entries` gives it. Called by the thread that waits."""
+
         def register(self, draft: Job) -> Registration:
             """Take a new job. Its number is higher than any before.
 

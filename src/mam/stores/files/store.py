@@ -42,8 +42,6 @@ class FilesStore(Alone):
     """A registry in a directory of one host. Threads and processes may share it; a fork opens its own."""
 
     coming: Callable[[Entry], None] | None = None
-    """Whoever waits may be shown entries while their writer still waits for the disk, so as to be prepared. They have
-    happened only when `entries` gives them."""
 
     @property
     def journal_id(self) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mam.jobs.dependency import Needed
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Act, Query, Request
+    from mam.stores.port import Act, Entry, Query, Request
     from mam.stores.sql.sessions import Sessions
 
     T = TypeVar("T")
@@ -45,6 +45,7 @@ class SqlStore(SqlArchive, SqlDamage):
     address: str
     clock: Clock
     home: str | None = None
+    coming: Callable[[Entry], None] | None = None
 
     def __init__(self) -> None:
         super().__init__()

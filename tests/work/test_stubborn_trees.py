@@ -1,0 +1,131 @@
+"""Nobody is left behind by trees that do not want to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.machine.processes import is_alive, send
+from mam.work.runner import Guardian
+from tests.work.stubborn import DAEMON, IGNORE, SLEEP, started
+from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell, those_with
+
+if TYPE_CHECKING:
+    from tests.work.support import Roll
+
+
+class TestTreesThatDoNotWantToEnd:
+    def test_sigterm_comes_first_and_reaches_grandchildren(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        polite = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
+        script = f"sh -c '{polite.replace(chr(39), chr(34))}' sh $1 & {polite}"
+        run = guardian.start(shell(script, roll.path), log)
+        both = roll.call(2)
+        run.stop(PATIENCE, "cancelled")
+        ended = finish(run)
+        assert (ended.stdout_tail, ended.exit_code) == ("bye\nbye\n", 0)
+        assert (ended.tree_ended_because, ended.is_tree_gone) == ("cancelled", True)
+        assert not any(map(is_alive, both))
+
+    def test_everybody_is_asked_also_below_who_ends_at_once(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        """Ten generations; all but the last die of SIGTERM, and the last says that it was asked."""
+        script = DAEMON + (
+            "for _ in range(10):\n    if os.fork(): report(); time.sleep(1000)\n    os.setsid()\n"
+            "signal.signal(signal.SIGTERM, lambda *_: (print('asked', flush=True), os._exit(0)))\n"
+        )
+        for _ in range(5):
+            run = guardian.start(python(script + SLEEP, roll.path), log)
+            roll.call(11)
+            run.stop(PATIENCE, "cancelled")
+            assert finish(run).stdout_tail == "asked\n"
+
+    def test_those_who_ignore_sigterm(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + "os.fork(); os.fork()\n" + SLEEP, roll.path), log)
+        four = roll.call(4)
+        run.stop(0.2, "cancelled")
+        ended = finish(run)
+        assert ended.signal == signal.SIGKILL
+        assert not any(map(is_alive, four))
+
+    def test_a_daemon_of_its_own_session(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, roll.path), log)
+        both = roll.call(2)
+        assert len({os.getsid(process.pid) for process in both}) == 2
+        run.stop(0.1, "cancelled")
+        assert finish(run).is_tree_gone
+        assert not any(map(is_alive, both))
+
+    def test_a_daemon_that_outlives_the_agent(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        """It holds the pipes open too, and the run still ends."""
+        run = guardian.start(python(DAEMON + IGNORE + "daemon(); daemon(); print('done')", roll.path), log)
+        daemons = roll.call(2)
+        ended = finish(run)
+        assert (ended.exit_code, ended.stdout_tail) == (0, "done\n")
+        assert ended.tree_ended_because == "the agent ended and left processes behind"
+        assert not any(map(is_alive, daemons))
+
+    def test_who_ends_a_moment_after_the_agent_is_not_ended(self, guardian: Guardian, log: str) -> None:
+        """A shell does not wait for the far side of `> >(tee …)`."""
+        run = guardian.start(shell("(trap '' TERM; sleep 0.05; echo last) & exit 5"), log)
+        ended = finish(run)
+        assert (ended.exit_code, ended.stdout_tail, ended.tree_ended_because) == (5, "last\n", None)
+
+    def test_those_who_are_stopped(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        script = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
+        run = guardian.start(shell(script, roll.path), log)
+        [agent] = roll.call(1)
+        assert send(agent, signal.SIGSTOP)
+        run.stop(PATIENCE, "cancelled")
+        assert finish(run).stdout_tail == "bye\n"
+
+    @pytest.mark.parametrize(
+        ("loop", "reports"),
+        [
+            # A chain in the agent's group: every process forks the next and ends.
+            ("if os.fork(): os._exit(0)\n    if number == 20: report()", 1),
+            # The same, each in a session of its own, which no signal to a group reaches.
+            ("if os.fork(): os._exit(0)\n    os.setsid()\n    if number == 20: report()", 1),
+            # A parent that makes children for ever, who leave its session.
+            ("if os.fork() == 0: os.setsid(); time.sleep(1000)\n    if number == 20: report()", 1),
+            # A tree that doubles, up to some hundreds.
+            ("os.fork()\n    if number == 7: report(); time.sleep(1000)", 256),
+        ],
+        ids=["chain", "sessions", "nursery", "doubling"],
+    )
+    def test_fork_loops(self, guardian: Guardian, log: str, roll: Roll, loop: str, reports: int) -> None:
+        script = f"{DAEMON}{IGNORE}import itertools\nfor number in itertools.count():\n    {loop}\n"
+        run = guardian.start(python(script, roll.path), log)
+        _, keeper = started(run)
+        roll.hear(reports)
+        await_that(lambda: bool(those_with(roll.path)), "nothing runs")
+        run.stop(0, "cancelled")
+        assert finish(run).is_tree_gone
+        assert those_with(roll.path) == []
+        await_gone([keeper])
+
+    def test_a_child_that_is_born_during_the_grace(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        script = DAEMON + "signal.signal(signal.SIGTERM, lambda *_: daemon())\n" + SLEEP
+        run = guardian.start(python(script, roll.path), log)
+        roll.call(1)
+        run.stop(1, "cancelled")
+        [late] = roll.call(1)
+        assert finish(run).is_tree_gone
+        assert not is_alive(late)
+
+    def test_a_second_word_shortens_the_grace(self, guardian: Guardian, log: str, roll: Roll) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + SLEEP, roll.path), log)
+        roll.call(1)
+        run.stop(1000, "first")
+        run.stop(0, "second")
+        assert finish(run).tree_ended_because == "first"
+
+    def test_an_agent_that_floods_is_ended_just_the_same(self, guardian: Guardian, log: str) -> None:
+        run = guardian.start(shell("exec yes", log_limit=1 << 20), log)
+        started(run)
+        while (message := run.wait(PATIENCE)) is None or message.as_dict().get("stdout", 0) < 1 << 20:
+            assert message is not None
+        run.stop(0, "enough")
+        ended = finish(run)
+        assert (ended.signal, ended.tree_ended_because) == (signal.SIGKILL, "enough")
