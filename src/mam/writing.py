@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import compress
 from json.encoder import encode_basestring
 
 TYPE_CHECKING = False
@@ -11,11 +12,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_compact_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-_spaced = json.JSONEncoder(ensure_ascii=False).encode
+
+def _encoder(item_separator: str, key_separator: str, *, allow_nan: bool = True) -> Callable[[object], str]:
+    """What `JSONEncoder.encode` does, which makes its C half anew at every call; an act calls it half a dozen times."""
+    separators = (item_separator, key_separator)
+    python = json.JSONEncoder(ensure_ascii=False, allow_nan=allow_nan, check_circular=False, separators=separators)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return python.encode
+    parts = make(None, python.default, encode_basestring, None, key_separator, item_separator, False, False, allow_nan)
+    return lambda value: "".join(parts(value, 0))
+
+
 _NEXT = ",\n  "
-_by_line = json.JSONEncoder(ensure_ascii=False, separators=(_NEXT, ": ")).encode
+_compact = _encoder(",", ":", allow_nan=False)
+_spaced = _encoder(", ", ": ")
+_by_line = _encoder(_NEXT, ": ")
+_has_parts = {dict: True, list: True, tuple: True, float: True}.get
+"""A number is among them: whether it may be NaN is for the caller's encoder to say."""
 
 
 def to_bytes(value: object) -> bytes:
@@ -26,7 +40,7 @@ def to_bytes(value: object) -> bytes:
     try:
         return _compact(value).encode()
     except UnicodeEncodeError:
-        return _compact_ascii(value).encode()
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 def to_log_bytes(value: object) -> bytes:
@@ -38,21 +52,14 @@ def to_log_bytes(value: object) -> bytes:
 
 
 def field_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) -> bytes:
-    """An object with one field a line. Python's own indentation leaves its C encoder unused, so runs of plain fields,
-    which are most of them, are written by it at once, with the end of a line in the place of a comma."""
+    """An object with one field a line. Python's own indentation leaves its C encoder unused, so all fields are written
+    by it at once, with the end of a line in the place of a comma; then those are put in their places that have such
+    commas of their own. No text can hold that end: a line's end within a text is escaped."""
     try:
-        lines: list[str] = []
-        plain: dict[str, Any] = {}
-        for name, value in fields.items():
-            if not value or isinstance(value, (str, int)):
-                plain[name] = value
-                continue
-            if plain:
-                lines.append(_by_line(plain)[1:-1])
-                plain = {}
-            lines.append(f"{encode_basestring(name)}: {encode(value).decode()}")
-        if plain:
-            lines.append(_by_line(plain)[1:-1])
+        deep = dict(compress(enumerate(fields), map(_has_parts, map(type, fields.values()))))
+        lines = _by_line({**fields, **dict.fromkeys(deep.values())})[1:-1].split(_NEXT)
+        for place, name in deep.items():
+            lines[place] = f"{encode_basestring(name)}: {encode(fields[name]).decode()}"
         return f"{{\n  {_NEXT.join(lines)}\n}}\n".encode()
     except UnicodeEncodeError:
         each = [b"  %s: %s" % (encode(name), encode(value)) for name, value in fields.items()]

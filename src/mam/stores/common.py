@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from _operator import ne
+from itertools import compress
+
 from mam.errors import Refused, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import line
@@ -19,12 +22,22 @@ if TYPE_CHECKING:
     from mam.stores.port import Kept, Query, Request
 
 
-def changed_fields(before: Job | None, after: Json) -> Json:
+def changed_fields(before: Job | None, after: Job) -> Json:
     """Only what changed goes into the journal: a prompt of a megabyte is logged once, not at every step."""
     if before is None:
-        return after
-    old = before.to_json()
-    return {name: value for name, value in after.items() if name not in old or old[name] != value}
+        return after.to_json()
+    old, new = before.__dict__, after.__dict__
+    changed = dict(compress(new.items(), map(ne, new.values(), old.values())))
+    if "unknown" in changed:
+        del changed["unknown"]
+        changed.update((name, value) for name, value in after.unknown.items() if not _has(before.unknown, name, value))
+    if "lease" in changed and after.lease is not None:
+        changed["lease"] = after.lease.as_dict()
+    return changed
+
+
+def _has(fields: Json, name: str, value: object) -> bool:
+    return name in fields and bool(fields[name] == value)
 
 
 def event_of(line: Line) -> Line | None:

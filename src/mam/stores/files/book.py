@@ -198,7 +198,7 @@ class Book:
         drafts = self._prepare(steps)
         try:
             self._keep_secrets(steps)
-            place = self.journal.append(self._entries(drafts))
+            place = self.journal.append(self._entries(steps))
         except BaseException as error:
             self._discard(drafts)
             if isinstance(error, OSError):
@@ -327,12 +327,10 @@ class Book:
 
         return Secrets(os.path.join(self.home, "secrets"))
 
-    def _entries(self, drafts: list[_Draft]) -> list[Json]:
+    def _entries(self, steps: list[Step]) -> list[Json]:
         return [
-            self._entry(
-                rank, draft.fields["job_id"], changed_fields(draft.step.before, draft.fields), draft.step.change.lines
-            )
-            for rank, draft in enumerate(drafts)
+            self._entry(rank, change.job.job_id, changed_fields(before, change.job), change.lines)
+            for rank, (before, change) in enumerate((step.before, step.change) for step in steps)
         ]
 
     def _entry(self, rank: int, job_id: str, fields: Json | None, lines: Sequence[Line]) -> Json:

@@ -23,6 +23,7 @@ from mam.stores.port import Problem
 from mam.stores.sql.gate import UNREADABLE, Gate, blocked_at_first
 from mam.stores.sql.gate import __file__ as gate_module
 from mam.stores.sql.queries import load_queries
+from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ _UPDATE = (
 )
 """Of a job that is as it was but for how it stands: most of the indexes, and where its row is, then stay as they are,
 which is six pages to write instead of fifteen."""
-
-_as_text = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Applied(Frozen):
@@ -157,7 +156,7 @@ class Index:
         )  # fmt: skip
         how_it_stands = (
             job.status.value, blocked_at_first(job), due_ms, boot_id, boot_ms,
-            None if job.claimant is None else job.claimant["agent_id"], *stamp, _as_text(state),
+            None if job.claimant is None else job.claimant["agent_id"], *stamp, to_bytes(state).decode(),
         )  # fmt: skip
         if not self._database.execute(_UPDATE, how_it_stands + what_it_is).rowcount:
             self._database.execute(_INSERT, what_it_is + how_it_stands)

@@ -49,6 +49,7 @@ class Journal:
 
     def __init__(self, directory: str, new_id: str) -> None:
         self._directory = directory
+        self._active = os.path.join(directory, ACTIVE)
         self._mark = MarkFile(directory)
         self._followed: Tail | None = None
         self._foreseen: tuple[Place, bytes, list[tuple[list[dict[str, Any]], Place]]] | None = None
@@ -65,7 +66,7 @@ class Journal:
     def refresh(self, new_id: str) -> None:
         """Another holder may have closed the segment that this descriptor is open on."""
         try:
-            there = os.stat(self._path(ACTIVE), follow_symlinks=False)
+            there = os.stat(self._active, follow_symlinks=False)
         except FileNotFoundError:
             there = None
         mine = os.fstat(self._descriptor) if self._descriptor >= 0 else None
@@ -87,7 +88,7 @@ class Journal:
             os.fdatasync(self._descriptor)
         except OSError as error:
             self._take_back(start)
-            raise StoreUnavailable(store=self._path(ACTIVE), problem=error.strerror) from None
+            raise StoreUnavailable(store=self._active, problem=error.strerror) from None
         tell()
         return place
 
@@ -158,9 +159,7 @@ class Journal:
         """
         tail = self._tail(place.offset)
         if any(unframe(line) is not None for line in tail.splitlines(keepends=True)):
-            raise StoreDamaged(
-                file=self._path(ACTIVE), offset=place.offset, problem="a frame is broken and others follow it"
-            )
+            raise StoreDamaged(file=self._active, offset=place.offset, problem="a frame is broken and others follow it")
         self._cut(place.offset, tail)
 
     def cut_unfinished_line(self) -> None:
@@ -243,7 +242,7 @@ class Journal:
     def _open(self, new_id: str) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            descriptor = os.open(self._path(ACTIVE), flags)
+            descriptor = os.open(self._active, flags)
         except FileNotFoundError:
             return self._begin(new_id, 1)
         header = unframe(os.pread(descriptor, 512, 0).partition(b"\n")[0] + b"\n")
@@ -251,7 +250,7 @@ class Journal:
             return self._begin_again(descriptor, new_id)
         if header["format"] > FORMAT:
             os.close(descriptor)
-            raise StoreUnavailable(store=self._path(ACTIVE), problem="was written by a newer mam")
+            raise StoreUnavailable(store=self._active, problem="was written by a newer mam")
         self.journal_id, self.first = str(header["journal"]), int(header["first"])
         return descriptor
 
@@ -266,7 +265,7 @@ class Journal:
         content = os.pread(descriptor, size, 0)
         os.close(descriptor)
         if content.count(b"\n") > 1:
-            raise StoreDamaged(file=self._path(ACTIVE), offset=0, problem="its first line is not whole")
+            raise StoreDamaged(file=self._active, offset=0, problem="its first line is not whole")
         self._put_aside("journal-headless.torn", content)
         return self._begin(new_id, 1)
 
@@ -282,7 +281,7 @@ class Journal:
         try:
             write_all(descriptor, frame({"journal": journal_id, "first": first, "format": FORMAT}))
             os.fsync(descriptor)
-            os.rename(fresh, self._path(ACTIVE))
+            os.rename(fresh, self._active)
             sync_directory(self._directory)
         except BaseException:
             os.close(descriptor)
@@ -305,7 +304,7 @@ class Journal:
         return journal_id, number
 
     def _rotate(self, next_entry: int) -> None:
-        os.rename(self._path(ACTIVE), self._path(_segment_name(self.first)))
+        os.rename(self._active, self._path(_segment_name(self.first)))
         self._take_up(self._begin(self.journal_id, next_entry))
 
     def _take_back(self, start: int) -> None:
