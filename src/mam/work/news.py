@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mam.jobs.record import Json
     from mam.registry import Shadow
     from mam.stores.port import Store
 
@@ -23,10 +24,15 @@ _COPY_SECONDS = 0.5
 
 
 class News:
-    """`changed` is told the ids of jobs that changed; an empty set means that there may be something to claim."""
+    """`changed` is told which jobs changed, and what of them, None for one that is gone; if there is none, there may be
+    something to claim."""
 
     def __init__(
-        self, store: Store, shadow: Shadow | None, changed: Callable[[set[str]], None], hungry: Callable[[], bool]
+        self,
+        store: Store,
+        shadow: Shadow | None,
+        changed: Callable[[dict[str, Json | None]], None],
+        hungry: Callable[[], bool],
     ) -> None:
         self._store = store
         self._shadow = shadow
@@ -62,13 +68,14 @@ class News:
             self._stopped.wait(_BUSY_SECONDS)
         if self._stopped.is_set():
             return
-        ids, cursor = set(), self._cursor
+        told: dict[str, Json | None] = {}
+        cursor = self._cursor
         for entry in self._store.entries(cursor):
             cursor = entry.cursor
-            ids.add(entry.job_id)
-        self._changed(ids)
+            told[entry.job_id] = None if entry.fields is None else {**(told.get(entry.job_id) or {}), **entry.fields}
+        self._changed(told)
         self._cursor = cursor  # only now: what could not be looked at is news again
-        self._lags = self._lags or bool(ids)
+        self._lags = self._lags or bool(told)
         if self._lags and time.monotonic() >= self._copied + _COPY_SECONDS:
             self._copy()
 

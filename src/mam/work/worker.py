@@ -12,15 +12,16 @@ from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
 from mam.frozen import Frozen
+from mam.jobs.status import Status
 from mam.stores.port import Request
 from mam.work.holding import AWAY
 from mam.work.news import News
-from mam.work.watching import STOPPING
+from mam.work.watching import REVOKED, STOPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.bus.resident import Resident
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.registry import Shadow
     from mam.work.attempt import Attempt
     from mam.work.crew import Crew
@@ -182,10 +183,15 @@ class Worker:
                     attempt.watching.stop(STOPPING)
             self._wakes.get()
 
-    def _on_news(self, job_ids: set[str]) -> None:
+    def _on_news(self, told: dict[str, Json | None]) -> None:
         for attempt in list(self._attempts):
-            if attempt.job.job_id in job_ids:
-                attempt.watching.news(self._looked_at(attempt.job.job_id))
+            job_id = attempt.job.job_id
+            if job_id not in told:
+                continue
+            if _has_ended(told[job_id]):
+                attempt.watching.stop(REVOKED)
+            else:
+                attempt.watching.news(self._looked_at(job_id))
         self._look = True
         self._wakes.put(None)
         if self._relay is not None:
@@ -210,3 +216,9 @@ class Worker:
         self._crew.say_away(away)
         time.sleep(_AWAY_SECONDS)
         self._look = True
+
+
+def _has_ended(told: Json | None) -> bool:
+    """Nothing can undo that, so there is no need to look at the job, for which whoever has ended it would have to let
+    go of the store first."""
+    return told is not None and "status" in told and Status(told["status"]).ended
