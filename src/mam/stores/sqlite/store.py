@@ -77,7 +77,8 @@ class SqliteStore(SqlStore):
         self.clock: Clock = clock or SystemClock()
         self._wait_seconds = lock_wait_seconds
         self._threads = RLock()
-        self._database: apsw.Connection | None = open_database(self._path, lock_wait_seconds)
+        self._cursor: apsw.Cursor | None = open_database(self._path, lock_wait_seconds).cursor()
+        """One for all: to make a cursor takes longer than most statements do."""
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: news that one has read would be lost to the other."""
         _opened.add(self)
@@ -247,7 +248,7 @@ class SqliteStore(SqlStore):
                 self._tell("commit")
             except BaseException:
                 self._boot_id = None  # what was not committed has to be done again
-                if self._database is not None and database.in_transaction:
+                if self._cursor is not None and database.in_transaction:
                     self._tell("roll back")
                 raise
             if database.total_changes() != before:
@@ -277,24 +278,26 @@ class SqliteStore(SqlStore):
             close_quietly(descriptor)
 
     def _connection(self) -> apsw.Connection:
-        if self._database is None:
-            self._database = open_database(self._path, self._wait_seconds)
-        return self._database
+        return (self._cursor or self._opened()).connection
+
+    def _opened(self) -> apsw.Cursor:
+        self._cursor = open_database(self._path, self._wait_seconds).cursor()
+        return self._cursor
 
     def _let_go(self) -> None:
         """Before a fork. SQLite takes a connection in the child for its own, and its locks for held; then the log of
         the one that lives longer may be deleted by the other."""
         with self._threads:
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            if self._cursor is not None:
+                self._cursor.connection.close()
+                self._cursor = None
 
     def _distrust(self) -> None:
         """After an error of the disk. The log may hold a commit whose sync failed: in memory it looks whole, and who
         opens the log next would build on it. To close carries over what is durable and puts an end to the rest."""
-        if self._database is not None:
-            self._database.close(True)
-            self._database = None
+        if self._cursor is not None:
+            self._cursor.connection.close(True)
+            self._cursor = None
 
     def _begin_anew(self) -> None:
         """In a forked child: no thread of the parent's is here, and what it watched is not ours."""
@@ -323,7 +326,7 @@ class SqliteStore(SqlStore):
         """Every statement goes through here; one that answers nothing is done when this returns."""
         text, bound = STATEMENTS[query]
         try:
-            return (self._database or self._connection()).execute(text, bound(values))
+            return (self._cursor or self._opened()).execute(text, bound(values))
         except apsw.Error as error:
             raise self._told(error) from None
 
