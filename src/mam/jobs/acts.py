@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from mam.jobs.change import Line
     from mam.jobs.dependency import Needed
     from mam.jobs.record import Json
 
@@ -55,9 +56,8 @@ def claim(
     """The next attempt begins."""
     by = "worker" if supervised else "pick"
     return _claimed(
-        unchanged(job), moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised,
-        claimant=claimant,
-    )  # fmt: skip
+        job, moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised, claimant=claimant
+    )
 
 
 def heartbeat(
@@ -82,8 +82,10 @@ def complete(
     check_fence(job, attempt)
     if job.supervised:
         return say(job, moment, attempt, status=COMPLETED, result=result, told=told)
-    change = _claimed_by_hand(job, moment)
-    return _ended(change, COMPLETED, moment, attempt, by="complete", told=told, result=result, checked=checked)
+    job, lines = _held(job, moment)
+    return _ended(
+        job, COMPLETED, moment, attempt, by="complete", told=told, lines=lines, result=result, checked=checked
+    )
 
 
 def fail(job: Job, moment: Moment, *, attempt: int | None, reason: str, told: Telling | None = None) -> Change:
@@ -93,7 +95,7 @@ def fail(job: Job, moment: Moment, *, attempt: int | None, reason: str, told: Te
     check_fence(job, attempt)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, told=told)
-    return _ended(unchanged(job), ERROR, moment, attempt, by="fail", told=told, reason=reason)
+    return _ended(job, ERROR, moment, attempt, by="fail", told=told, reason=reason)
 
 
 def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str, delay_seconds: float) -> Change:
@@ -103,13 +105,13 @@ def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str
     check_fence(job, attempt)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, retryable=True)
-    change = _claimed_by_hand(job, moment)
+    job, lines = _held(job, moment)
     if job.retries >= job.max_retries:
         tries = "1 retry" if job.retries == 1 else f"{job.retries} retries"
         final = f"{reason} (gave up after {tries})" if job.retries else reason
-        return _ended(change, ERROR, moment, attempt, by="fail", reason=final)
+        return _ended(job, ERROR, moment, attempt, by="fail", lines=lines, reason=final)
     return moved(
-        change, WAITING, moment, by="fail", unfenced=attempt is None, owner=None, reason=reason,
+        job, WAITING, moment, by="fail", unfenced=attempt is None, lines=lines, owner=None, reason=reason,
         retries=job.retries + 1, waiting_for="retry", due_at=iso_milli(moment.wall_ms + round(delay_seconds * 1000)),
     )  # fmt: skip
 
@@ -119,7 +121,7 @@ def release(job: Job, moment: Moment, *, attempt: int | None) -> Change:
     check_fence(job, attempt)
     if job.status is not RUNNING:
         return _same_or_illegal(job, PENDING)
-    return moved(unchanged(job), PENDING, moment, by="release", unfenced=attempt is None, owner=None)
+    return moved(job, PENDING, moment, by="release", unfenced=attempt is None, owner=None)
 
 
 def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None) -> Change:
@@ -128,7 +130,7 @@ def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None)
         return unchanged(job)
     check_fence(job, attempt)
     # Calling a job off is its owner's right, not a write that forgot its fence.
-    return _ended(unchanged(job), CANCELLED, moment, attempt, by="cancel", reason=reason or "cancelled", fence=True)
+    return _ended(job, CANCELLED, moment, attempt, by="cancel", reason=reason or "cancelled", fence=True)
 
 
 def set_status(job: Job, moment: Moment, *, to: Status, attempt: int | None) -> Change:
@@ -169,7 +171,7 @@ def publish(
         raise Refused(why=f"Job {job.job_id} is {job.status} and takes no event.")
     change = unchanged(job)
     if event == "started" and job.status is not RUNNING:
-        change = _claimed(change, moment, owner=MANUAL, lease_seconds=None, by="publish", unfenced=True)
+        change = _claimed(job, moment, owner=MANUAL, lease_seconds=None, by="publish", unfenced=True)
     change = published(change, event, detail or event, moment, dict(data))
     return change.then(_renewed_by_event(change.job, moment))
 
@@ -209,43 +211,43 @@ def _is_repeat(job: Job, to: Status, attempt: int | None) -> bool:
 
 
 def _claimed(
-    change: Change, moment: Moment, *,
+    job: Job, moment: Moment, *,
     owner: str, lease_seconds: float | None, by: str, unfenced: bool = False, supervised: bool = False,
     claimant: Json | None = None,
 ) -> Change:  # fmt: skip
-    job = change.job
+    now = moment.second
     return moved(
-        change, RUNNING, moment, by=by, unfenced=unfenced, attempt=job.attempt + 1, owner=owner,
+        job, RUNNING, moment, by=by, unfenced=unfenced, attempt=job.attempt + 1, owner=owner,
         lease=lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
-        claimed_at=moment.second, heard_at=moment.second, reason=None, supervised=supervised, said=None,
-        claimant=claimant,
+        claimed_at=now, heard_at=now, reason=None, supervised=supervised, said=None, claimant=claimant,
     )  # fmt: skip
 
 
-def _claimed_by_hand(job: Job, moment: Moment) -> Change:
+def _held(job: Job, moment: Moment) -> tuple[Job, tuple[Line, ...]]:
     """Ending a job that nobody had claimed is a claim and an end, so that the history has no jump."""
     if job.status is not PENDING:
-        return unchanged(job)
-    return _claimed(unchanged(job), moment, owner=MANUAL, lease_seconds=None, by=MANUAL, unfenced=True)
+        return job, ()
+    change = _claimed(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, unfenced=True)
+    return change.job, change.lines
 
 
 def _ended(
-    change: Change, to: Status, moment: Moment, attempt: int | None, *,
-    by: str, told: Telling | None = None, fence: bool = False, **fields: object,
+    job: Job, to: Status, moment: Moment, attempt: int | None, *,
+    by: str, told: Telling | None = None, fence: bool = False, lines: tuple[Line, ...] = (), **fields: object,
 ) -> Change:  # fmt: skip
     unfenced = attempt is None and not fence
-    return moved(change, to, moment, by=by, unfenced=unfenced, told=told, ended_attempt=attempt, **fields)
+    return moved(job, to, moment, by=by, unfenced=unfenced, told=told, lines=lines, ended_attempt=attempt, **fields)
 
 
 def _set_running(job: Job, moment: Moment, attempt: int | None) -> Change:
     if attempt is not None:
         return heartbeat(job, moment, attempt=attempt, lease_seconds=None)
-    return _claimed(unchanged(job), moment, owner=MANUAL, lease_seconds=None, by="status", unfenced=True)
+    return _claimed(job, moment, owner=MANUAL, lease_seconds=None, by="status", unfenced=True)
 
 
 def _set_pending(job: Job, moment: Moment, attempt: int | None) -> Change:
     if job.status is WAITING and attempt is None:
-        return moved(unchanged(job), PENDING, moment, by="status", waiting_for=None, due_at=None)
+        return moved(job, PENDING, moment, by="status", waiting_for=None, due_at=None)
     return release(job, moment, attempt=attempt)
 
 

@@ -10,11 +10,13 @@ from mam.clock import Moment
 from mam.events.event import event_payload
 from mam.frozen import Frozen
 from mam.jobs.record import Job
-from mam.jobs.status import RUNNING, Status, check_move
+from mam.jobs.status import COMPLETED, RUNNING, Status, check_move
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from mam.jobs.record import Json
 
     Line = dict[str, Any]
 
@@ -56,47 +58,51 @@ def touched(job: Job, moment: Moment, fields: dict[str, Any]) -> Job:
 
 
 def moved(
-    change: Change,
-    to: Status,
-    moment: Moment,
-    *,
-    by: str,
-    unfenced: bool = False,
-    told: Telling | None = None,
-    **fields: object,
-) -> Change:
-    """The job in another status, with the line that says so and, at an end, the terminal event."""
-    job = change.job
+    job: Job, to: Status, moment: Moment, *,
+    by: str, unfenced: bool = False, told: Telling | None = None, lines: tuple[Line, ...] = (), **fields: object,
+) -> Change:  # fmt: skip
+    """The job in another status, with the line that says so and, at an end, the terminal event; behind the lines of
+    what the same act did before."""
     check_move(job.job_id, job.status, to)
     if to is not RUNNING:
         fields = {"lease": None, "claimant": None, "supervised": False, **fields}
     if to.ended:
-        fields = {"ended_at": moment.second, "waiting_for": None, "due_at": None, **fields}
+        ended: Json = {"ended_at": moment.second, "waiting_for": None, "due_at": None, "last_seq": job.last_seq + 1}
+        fields = {**ended, **fields}
     fields["status"] = to
     after = touched(job, moment, fields)
+    lines += (_of_move(job, after, moment, by, fields, unfenced),)
+    if to.ended:
+        lines += (_terminal_event(after, moment, told or _NOTHING),)
+    return Change.of({"job": after, "lines": lines})
+
+
+def _of_move(job: Job, after: Job, moment: Moment, by: str, fields: dict[str, object], unfenced: bool) -> Line:
     said = line("status_changed", moment, job)
-    said["from"], said["to"], said["by"] = job.status, to, by
+    said["from"], said["to"], said["by"] = job.status, after.status, by
     if after.attempt:
         said["attempt"] = after.attempt
-    if to is RUNNING and after.owner is not None:
+    if after.status is RUNNING and after.owner is not None:
         said["owner"] = after.owner
-    for name in ("losses", "reason"):
-        if fields.get(name) is not None:
-            said[name] = fields[name]
+    if (losses := fields.get("losses")) is not None:
+        said["losses"] = losses
+    if (reason := fields.get("reason")) is not None:
+        said["reason"] = reason
     if unfenced:
         said["unfenced"] = True
-    change = change.then(after, said)
-    return _with_terminal_event(change, moment, told or _NOTHING) if to.ended else change
+    return said
 
 
 def published(change: Change, event: str, detail: str, moment: Moment, data: dict[str, Any] | None = None) -> Change:
     """The job with one more event: number and event are given in the same act, so there are no gaps."""
-    job = change.job
-    payload = event_payload(
-        seq=job.last_seq + 1, job_id=job.job_id, event=event, moment=moment, detail=detail, data=data
-    )
-    told = touched(job, moment, {"last_seq": job.last_seq + 1})
-    return change.then(told, line("published", moment, job, payload=payload))
+    told = touched(change.job, moment, {"last_seq": change.job.last_seq + 1})
+    return change.then(told, _event(told, event, detail, moment, data))
+
+
+def _event(job: Job, event: str, detail: str, moment: Moment, data: dict[str, Any] | None) -> Line:
+    """The line of the event that the job's last number was given to."""
+    payload = event_payload(seq=job.last_seq, job_id=job.job_id, event=event, moment=moment, detail=detail, data=data)
+    return line("published", moment, job, payload=payload)
 
 
 def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
@@ -106,8 +112,7 @@ def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
     return change.then(touched(job, moment, {"last_seq": upto}), said)
 
 
-def _with_terminal_event(change: Change, moment: Moment, told: Telling) -> Change:
-    job = change.job
-    event = "completed" if job.status is Status.COMPLETED else "error"
+def _terminal_event(job: Job, moment: Moment, told: Telling) -> Line:
+    event = "completed" if job.status is COMPLETED else "error"
     detail = told.detail or job.reason or job.status
-    return published(change, event, detail, moment, {**told.data, "status": job.status})
+    return _event(job, event, detail, moment, {**told.data, "status": job.status})

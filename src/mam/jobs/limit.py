@@ -8,7 +8,7 @@ pause ends by itself a while after the reset.
 from __future__ import annotations
 
 from mam.clock import Moment, iso_milli, parse_time
-from mam.jobs.change import Change, moved, unchanged
+from mam.jobs.change import Change, moved
 from mam.jobs.pause import Pause
 from mam.jobs.status import WAITING
 
@@ -57,6 +57,6 @@ def limited(job: Job, moment: Moment, *, attempt: int, until_ms: int, reason: st
 
     check_fence(job, attempt)
     return moved(
-        unchanged(job.replace(run=run)), WAITING, moment, by="worker", owner=None, reason=reason,
+        job.replace(run=run), WAITING, moment, by="worker", owner=None, reason=reason,
         waiting_for="reset", due_at=iso_milli(until_ms),
     )  # fmt: skip

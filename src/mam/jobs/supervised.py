@@ -72,9 +72,7 @@ def postpone(
     costs no retry."""
     acts.check_fence(job, attempt)
     due_at = iso_milli(moment.wall_ms + round(seconds * 1000))
-    return moved(
-        unchanged(job), WAITING, moment, by="worker", owner=None, reason=reason, waiting_for=waiting_for, due_at=due_at
-    )
+    return moved(job, WAITING, moment, by="worker", owner=None, reason=reason, waiting_for=waiting_for, due_at=due_at)
 
 
 def hand_back(job: Job, moment: Moment, *, attempt: int, run: Json | None, began: Json | None = None) -> Change:
