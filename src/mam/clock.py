@@ -36,14 +36,15 @@ class Moment(Frozen):
     @property
     def second(self) -> str:
         """`YYYY-MM-DDTHH:MM:SSZ`, the form of created_at and updated_at."""
-        return iso_second(self.wall_ms)
+        return _written_seconds.get(self.wall_ms // 1000) or iso_second(self.wall_ms)
 
 
 class SystemClock:
     """The real thing."""
 
     def now(self) -> Moment:
-        return Moment.of({"wall_ms": time.time_ns() // 1_000_000, "boot_ms": _boot_ms(), "boot_id": boot_id()})
+        boot_ms = time.clock_gettime_ns(_SINCE_BOOT) // 1_000_000
+        return Moment.of({"wall_ms": time.time_ns() // 1_000_000, "boot_ms": boot_ms, "boot_id": boot_id()})
 
     def new_id(self) -> str:
         return os.urandom(16).hex()
@@ -112,10 +113,6 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def _boot_ms() -> int:
-    return time.clock_gettime_ns(_SINCE_BOOT) // 1_000_000
 
 
 _boot_id: str | None = None

@@ -179,8 +179,7 @@ class Registry:
         while True:
             cursor = self.store.end() if wait else ""
             job = self.claim(request)
-            left = ends - time.monotonic()
-            if job is not None or left <= 0:
+            if job is not None or (left := ends - time.monotonic()) <= 0:
                 return job
             self.nap(cursor, left)
 
@@ -310,11 +309,12 @@ class Registry:
         """A holder's write: without an attempt it is unfenced, which a setting refuses."""
 
         def fenced(found: Job, now: Moment) -> Change:
-            if attempt is None and self._require_attempt and found.status is RUNNING:
+            if found.status is RUNNING:
                 raise AttemptNeeded(job=found.job_id)
             return act(found, now)
 
-        return self._change(job, verb, fenced, look)
+        refused = attempt is None and self._require_attempt
+        return self._change(job, verb, fenced if refused else act, look)
 
     def act(self, job_id: str, verb: str, act: Act) -> Job:
         """Any pure act on one job; `verb` names it in the audit log when it is refused."""

@@ -49,14 +49,14 @@ def counted(function: Callable[..., Any], count: Count) -> Callable[..., Any]:
 
 
 def at_statements(count: Count) -> object:
-    tell = SqliteStore._tell
+    ask = SqliteStore._ask
 
-    def told(self: SqliteStore, query: str, values: dict[str, Any] | None = None) -> apsw.Cursor:
+    def asked(self: SqliteStore, query: str, values: dict[str, Any] | None = None) -> list[Any]:
         count()
-        return tell(self, query, values)
+        return ask(self, query, values)
 
-    SqliteStore._tell = told  # type: ignore[method-assign] # only in the child that is about to die
-    return told
+    SqliteStore._ask = asked  # type: ignore[method-assign] # only in the child that is about to die
+    return asked
 
 
 def at_writes(count: Count) -> object:

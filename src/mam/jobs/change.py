@@ -34,13 +34,16 @@ _NOTHING = Telling()
 class Change(Frozen):
     job: Job
     lines: tuple[Line, ...] = ()
+    before: Job | None = None
+    """The job that it began with, if `fields` are all that makes the other one of it: then nobody need compare them."""
+    fields: Json = {}  # noqa: RUF012
 
     def then(self, job: Job, *lines: Line) -> Change:
-        return Change.of({"job": job, "lines": self.lines + lines})
+        return Change.of({"job": job, "lines": self.lines + lines, "before": None, "fields": {}})
 
 
 def unchanged(job: Job) -> Change:
-    return Change.of({"job": job, "lines": ()})
+    return Change.of({"job": job, "lines": (), "before": job, "fields": {}})
 
 
 def line(event: str, moment: Moment, job: Job, **facts: object) -> Line:
@@ -52,9 +55,14 @@ def line(event: str, moment: Moment, job: Job, **facts: object) -> Line:
 
 
 def touched(job: Job, moment: Moment, fields: dict[str, Any]) -> Job:
-    """The job with some fields changed now; the clock may have stepped back since it was created."""
+    """The job with some fields changed now."""
+    return Job.of({**job.__dict__, "updated_at": _stamp(job, moment), **fields})
+
+
+def _stamp(job: Job, moment: Moment) -> str:
+    """Now; but the clock may have stepped back since the job was created."""
     now = moment.second
-    return Job.of({**job.__dict__, "updated_at": now if now > job.created_at else job.created_at, **fields})
+    return now if now > job.created_at else job.created_at
 
 
 def moved(
@@ -69,17 +77,19 @@ def moved(
     if to.ended:
         ended: Json = {"ended_at": moment.second, "waiting_for": None, "due_at": None, "last_seq": job.last_seq + 1}
         fields = {**ended, **fields}
-    fields["status"] = to
-    after = touched(job, moment, fields)
+    fields["status"], fields["updated_at"] = to, _stamp(job, moment)
+    after = Job.of({**job.__dict__, **fields})
     lines += (_of_move(job, after, moment, by, fields, unfenced),)
     if to.ended:
         lines += (_terminal_event(after, moment, told or _NOTHING),)
-    return Change.of({"job": after, "lines": lines})
+    return Change.of({"job": after, "lines": lines, "before": job, "fields": fields})
 
 
 def _of_move(job: Job, after: Job, moment: Moment, by: str, fields: dict[str, object], unfenced: bool) -> Line:
-    said = line("status_changed", moment, job)
-    said["from"], said["to"], said["by"] = job.status, after.status, by
+    said: Line = {
+        "timestamp": moment.second, "event": "status_changed", "job_id": job.job_id,
+        "from": job.status, "to": after.status, "by": by,
+    }  # fmt: skip
     if after.attempt:
         said["attempt"] = after.attempt
     if after.status is RUNNING and after.owner is not None:

@@ -78,7 +78,7 @@ class FreshClaims:
     def _decide(self, request: Request, moment: Moment) -> dict[str, Any]:
         before = self._one()
         change = claimed(before.job, request, moment)
-        after, changed = before.after(change.job)
+        after, changed = before.after(change)
         entry, _events = told(changed, change)
         said_before, _, said_behind = entry["lines"].partition(f'"{_MARK}"')
         behind = {name: changed[name] for name in _WRITTEN if name in changed}

@@ -14,7 +14,7 @@ from psycopg import errors
 from mam.clock import Moment, SystemClock
 from mam.errors import AlreadyRegistered, MamError, UnknownJob
 from mam.jobs.change import Change
-from mam.jobs.status import RUNNING
+from mam.jobs.status import PENDING, RUNNING
 from mam.stores.port import Entry
 from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost
 from mam.stores.postgres.connection import Server, text
@@ -206,7 +206,7 @@ class PostgresStore(SqlStore):
         return self._end(row, moment, change, act)
 
     def _end(self, row: Row, moment: Moment, change: Change, act: Act) -> Job:
-        after, changed = row.after(change.job)
+        after, changed = row.after(change)
         entry = entry_of(changed, change)
         job_id, since = row.job.job_id, self._acting.last_xact
         if since is None:
@@ -328,15 +328,17 @@ class PostgresStore(SqlStore):
             raise errors.SerializationFailure("somebody has written one of them since this transaction began")
         return [row for *row, _newer in rows]
 
-    def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
+    def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
         entry, events = told(fields, change)
+        news = _is_news(None, change.job)
         self._run("insert job", **values, **entry, timeout_to_seal=timeout_to_seal(values), news=news)
         if is_rare(values):
             self._run("insert rare", **values)
         self._tell(values["job_id"], events)
 
-    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
+    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
         entry, events = told(fields, change)
+        news = _is_news(before.job, change.job)
         if events:
             self._run("update job and tell", **values, **entry, **events[0], news=news)
             self._tell(values["job_id"], events[1:])
@@ -374,6 +376,14 @@ class PostgresStore(SqlStore):
     def _run(self, query: str, **values: Any) -> list[Any]:
         self._acting.run(query, values)
         return []
+
+
+def _is_news(before: Job | None, job: Job) -> bool:
+    """Somebody may wait for just this: a job may be claimed or has ended; or a key is free again."""
+    if before is not None and job.status is before.status:
+        return False
+    freed = before is not None and before.status is RUNNING and job.exclusive is not None
+    return job.status.ended or job.status is PENDING or freed
 
 
 def _moment_at(wall_ms: int) -> Moment:

@@ -77,10 +77,11 @@ class Row:
     def check(self, store: str) -> None:
         job_of(self.record, self.prompt, store)
 
-    def after(self, job: Job) -> tuple[Row, Json]:
+    def after(self, change: Change) -> tuple[Row, Json]:
         """The row of the same job after an act, and the fields that it changed."""
-        old, new = self.job.__dict__, job.__dict__
-        changed = dict(compress(new.items(), map(ne, new.values(), old.values())))
+        job, old = change.job, self.job.__dict__
+        new = change.fields if change.before is self.job else job.__dict__
+        changed = dict(compress(new.items(), map(ne, new.values(), map(old.__getitem__, new))))
         if "unknown" in changed:
             del changed["unknown"]
             changed.update(job.unknown)
@@ -130,7 +131,7 @@ def changing_values(row: Row) -> dict[str, Any]:
     boot_id = end.boot_id if end else ""
     return {
         "job_id": job.job_id,
-        "status": job.status.value,
+        "status": str(job.status),
         "blocked": blocked_at_first(job),
         "due_ms": end.wall_ms if end else None,
         "boot_id": boot_id or None,

@@ -7,7 +7,7 @@ from abc import abstractmethod
 
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
-from mam.jobs.status import PENDING, Status
+from mam.jobs.status import PENDING
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import check_exclusive, claimed, soonest
 from mam.stores.port import Registration
@@ -72,12 +72,12 @@ class SqlStore(SqlArchive, SqlDamage):
         """The row of one job, held until the transaction ends, and the time by which it is judged."""
 
     @abstractmethod
-    def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
+    def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
         """A new row, with its line in the journal and what it tells."""
 
     @abstractmethod
-    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
-        """The same for a row that is there. `news` when somebody may wait for just this."""
+    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> object:
+        """The same for a row that is there."""
 
     @abstractmethod
     def _moment(self) -> Moment:
@@ -120,10 +120,13 @@ class SqlStore(SqlArchive, SqlDamage):
 
     def _change(self, job_id: str, act: Act) -> Job:
         row, moment = self._to_change(job_id)
-        change = self._decided(row, lambda: act(row.job, moment))
-        check_exclusive(row.job, change.job, self.holder)
-        self._write(row, change)
-        return change.job
+
+        def do() -> Job:
+            change = act(row.job, moment)
+            check_exclusive(row.job, change.job, self.holder)
+            return self._write(row, change)
+
+        return self._believing(row, do)
 
     def claim(self, request: Request) -> Job | None:
         """What is due is settled in a transaction of its own: entries of one job must not be written by a transaction
@@ -150,9 +153,7 @@ class SqlStore(SqlArchive, SqlDamage):
         check_same(row, PENDING, request.label, self.address)
         if request.agent_id is not None and request.generation_id is not None:
             self._sessions.check(request.agent_id, request.generation_id)
-        change = self._decided(row, lambda: claimed(row.job, request, look.moment))
-        self._write(row, change)
-        return change.job
+        return self._believing(row, lambda: self._write(row, claimed(row.job, request, look.moment)))
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         """In a transaction of its own, for the same reason; and said until it is known, since a database may forget
@@ -307,21 +308,23 @@ class SqlStore(SqlArchive, SqlDamage):
         return self._rows("jobs to change", job_ids=json.dumps(job_ids))
 
     def _settled(self, row: Row, decide: Callable[[Job], Change]) -> Job | None:
-        change = self._decided(row, lambda: decide(row.job))
-        self._write(row, change)
-        return change.job if change.lines else None
+        def do() -> Job | None:
+            change = decide(row.job)
+            return self._write(row, change) if change.lines else None
 
-    def _write(self, before: Row, change: Change) -> None:
-        """Record, history and events of one change, in the transaction that is open."""
+        return self._believing(row, do)
+
+    def _write(self, before: Row, change: Change) -> Job:
+        """Record, history and events of one change, in the transaction that is open; the job after it."""
         if change.lines:
-            row, changed = before.after(change.job)
-            values = self._decided(before, lambda: changing_values(row))
-            self._update(before, values, changed, change, _is_news(before.job, change.job))
+            row, changed = before.after(change)
+            self._update(before, changing_values(row), changed, change)
             self._written(row)
+        return change.job
 
     def _write_new(self, change: Change, root: str | None) -> None:
         row = new_row(change.job, root)
-        self._insert(job_values(row), change.job.to_json(), change, _is_news(None, change.job))
+        self._insert(job_values(row), change.job.to_json(), change)
         self._gate.written(row.job, row.root)
 
     def _written(self, row: Row) -> None:
@@ -359,10 +362,10 @@ class SqlStore(SqlArchive, SqlDamage):
     def _row(self, record: str, prompt: str, root: str | None) -> Row:
         return Row(record, prompt, root, self.address)
 
-    def _decided(self, row: Row, decide: Callable[[], T]) -> T:
+    def _believing(self, row: Row, do: Callable[[], T]) -> T:
         """Rows are believed until something about them cannot be; then each field is looked at, to say which."""
         try:
-            return decide()
+            return do()
         except (AttributeError, KeyError, TypeError, ValueError):
             row.check(self.address)
             raise
@@ -384,11 +387,3 @@ def pauses_in(rows: list[Any]) -> list[Pause]:
         Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at, probe=probe)
         for agent, label, until, reason, made_at, probe in rows
     ]
-
-
-def _is_news(before: Job | None, job: Job) -> bool:
-    """A job may be claimed or has ended; or a key is free again, for which another one may wait."""
-    if before is not None and job.status is before.status:
-        return False
-    freed = before is not None and before.status is Status.RUNNING and job.exclusive is not None
-    return job.status.ended or job.status is Status.PENDING or freed

@@ -16,7 +16,7 @@ from mam.stores.common import event_of
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import as_text, changing_values, entry_of
+from mam.stores.sql.rows import Row, as_text, changing_values, entry_of
 from mam.stores.sql.store import PAGE, SqlStore
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
 from mam.stores.sqlite.statements import STATEMENTS
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from mam.jobs.change import Change, Line
     from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Request
-    from mam.stores.sql.rows import Row
     from mam.stores.watch import Watch
 
     T = TypeVar("T")
@@ -71,7 +70,10 @@ class SqliteStore(SqlStore):
         self.address = address_of(self._path)
         self._bell = f"{self._path}-bell"
         self._bell_descriptor = -1
-        self._bell_looked_at = 0.0
+        self._bell_due = 0.0
+        """When to look whether it still hangs there."""
+        self._rung_for = 0
+        """How many changes this connection had made when it rang last."""
         self._boot_id: str | None = None
         """The boot whose clock the leases in the database have been compared with."""
         self.clock: Clock = clock or SystemClock()
@@ -150,9 +152,9 @@ class SqliteStore(SqlStore):
             self._rows("other boots behind", boot_id=moment.boot_id)
             self._boot_id = moment.boot_id
         if request is not None and request.job_id is None:
-            found = self._ask("ready", {"label": request.label, **moment.__dict__})
-            if found and not found[0][3]:
-                return Look(moment, [], False, self._row(*found[0][:3]))
+            for record, prompt, root, is_hindered in self._ask("ready", {"label": request.label, **moment.__dict__}):
+                if not is_hindered:
+                    return Look(moment, [], False, Row(record, prompt, root, self.address))
         return self._look_by(moment, request, limit)
 
     def due_in(self) -> float | None:
@@ -180,31 +182,27 @@ class SqliteStore(SqlStore):
             return None  # the job may be another by now: only the real one is complained about
         if not change.lines:
             return None
-        after, changed = row.after(change.job)
-        if not self._replaced(row, changing_values(after), changed, change):
+        after, changed = row.after(change)
+        if not self._update(row, changing_values(after), changed, change):
             return None
         self._written(after)
         return change.job
 
-    def _insert(self, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
-        del news  # the bell rings at every commit: that costs next to nothing here
+    def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
         self._go_by_this_boot(values)
-        self._tell("insert entry", {"job_id": change.job.job_id, **entry_of(fields, change)})
-        self._tell("insert job", {**values, "tells": change.job.last_seq > 0})
-        self._tell("insert prompt", values)
+        self._ask("insert entry", {"job_id": change.job.job_id, **entry_of(fields, change)})
+        self._ask("insert job", {**values, "tells": change.job.last_seq > 0})
+        self._ask("insert prompt", values)
 
-    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change, news: bool) -> None:
-        del news
-        self._replaced(before, values, fields, change)
-
-    def _replaced(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> bool:
+    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> bool:
         """Whether the row was still the one that the change begins with; if not, nothing is written."""
-        values["tells"], values["before"] = change.job.last_seq != before.job.last_seq, before.record
         self._go_by_this_boot(values)
-        self._tell("insert next entry", {**values, **entry_of(fields, change)})
+        values["fields"], values["lines"] = as_text(fields), as_text(change.lines)
+        values["tells"], values["before"] = change.job.last_seq != before.job.last_seq, before.record
+        self._ask("insert next entry", values)
         if not self._connection().changes():
             return False
-        self._tell("update job", values)
+        self._ask("update job", values)
         return True
 
     def _go_by_this_boot(self, values: dict[str, Any]) -> None:
@@ -240,25 +238,27 @@ class SqliteStore(SqlStore):
 
     def _act(self, do: Callable[[], T]) -> T:
         with self._threads:
-            database = self._connection()
-            self._tell("begin")
-            before = database.total_changes()
+            self._ask("begin")
             try:
                 done = do()
-                self._tell("commit")
+                self._ask("commit")
             except BaseException:
                 self._boot_id = None  # what was not committed has to be done again
-                if self._cursor is not None and database.in_transaction:
-                    self._tell("roll back")
+                if self._cursor is not None and self._cursor.connection.in_transaction:
+                    self._ask("roll back")
                 raise
-            if database.total_changes() != before:
-                self._ring()
+            self._ring()
             return done
 
     def _ring(self) -> None:
-        """Wakes those who wait. The log's own file would wake them too early: before others can see what it holds."""
+        """Wakes those who wait, if anything was written since it rang last. The log's own file would wake them too
+        early: before others can see what it holds."""
+        changes = self._connection().total_changes()
+        if changes == self._rung_for:
+            return
+        self._rung_for = changes
         try:
-            if self._bell_descriptor < 0 or time.monotonic() >= self._bell_looked_at + BELL_SECONDS:
+            if time.monotonic() >= self._bell_due:
                 self._hang_bell()
             os.pwrite(self._bell_descriptor, b"\n", 0)
         except OSError:
@@ -266,14 +266,14 @@ class SqliteStore(SqlStore):
 
     def _hang_bell(self) -> None:
         """Somebody may have removed it, and nobody hears what is written then."""
-        self._bell_looked_at = time.monotonic()
+        self._bell_due = time.monotonic() + BELL_SECONDS
         if self._bell_descriptor < 0 or os.fstat(self._bell_descriptor).st_nlink == 0:
             self._muffle()
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self._bell_descriptor = os.open(self._bell, flags, 0o600)
 
     def _muffle(self) -> None:
-        descriptor, self._bell_descriptor = self._bell_descriptor, -1
+        descriptor, self._bell_descriptor, self._bell_due = self._bell_descriptor, -1, 0.0
         if descriptor >= 0:
             close_quietly(descriptor)
 
@@ -281,7 +281,7 @@ class SqliteStore(SqlStore):
         return (self._cursor or self._opened()).connection
 
     def _opened(self) -> apsw.Cursor:
-        self._cursor = open_database(self._path, self._wait_seconds).cursor()
+        self._cursor, self._rung_for = open_database(self._path, self._wait_seconds).cursor(), 0
         return self._cursor
 
     def _let_go(self) -> None:
@@ -315,22 +315,12 @@ class SqliteStore(SqlStore):
         with self._threads:
             return self._ask(query, values)
 
-    def _ask(self, query: str, values: dict[str, Any]) -> list[Any]:
-        """What the query answers."""
-        try:
-            return self._tell(query, values).fetchall()
-        except apsw.Error as error:
-            raise self._told(error) from None
-
-    def _tell(self, query: str, values: dict[str, Any] | None = None) -> apsw.Cursor:
-        """Every statement goes through here; one that answers nothing is done when this returns."""
+    def _ask(self, query: str, values: dict[str, Any] | None = None) -> list[Any]:
+        """What the query answers. Every statement goes through here."""
         text, bound = STATEMENTS[query]
         try:
-            return (self._cursor or self._opened()).execute(text, bound(values))
+            return (self._cursor or self._opened()).execute(text, bound(values)).fetchall()
         except apsw.Error as error:
-            raise self._told(error) from None
-
-    def _told(self, error: apsw.Error) -> StoreUnavailable:
-        if isinstance(error, apsw.IOError):
-            self._distrust()
-        return unavailable(self._path, error, self._wait_seconds)
+            if isinstance(error, apsw.IOError):
+                self._distrust()
+            raise unavailable(self._path, error, self._wait_seconds) from None
