@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import apsw
@@ -51,7 +51,7 @@ def counted(function: Callable[..., Any], count: Count) -> Callable[..., Any]:
 def at_statements(count: Count) -> object:
     ask = SqliteStore._ask
 
-    def asked(self: SqliteStore, query: str, values: dict[str, Any] | None = None) -> list[Any]:
+    def asked(self: SqliteStore, query: str, values: Mapping[str, Any] = {}) -> list[Any]:
         count()
         return ask(self, query, values)
 

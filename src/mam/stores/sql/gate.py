@@ -93,9 +93,9 @@ class Gate:
             self._tell("needs", job_id=job.job_id, number=job.number, needs=needed)
 
 
-def concerns_others(job: Job) -> bool:
-    """Whether `written` has anything to do for this job; most have no key and come after nobody."""
-    return job.status.ended or job.exclusive is not None or bool(job.after)
+def stands_alone(job: Job) -> bool:
+    """Most have no key and come after nobody."""
+    return job.exclusive is None and not job.after
 
 
 def blocked_at_first(job: Job) -> int:

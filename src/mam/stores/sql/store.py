@@ -13,7 +13,7 @@ from mam.stores.common import check_exclusive, claimed, soonest
 from mam.stores.port import Registration
 from mam.stores.sql.archive import SqlArchive
 from mam.stores.sql.damage import SqlDamage, check_moved, check_same
-from mam.stores.sql.gate import Gate, concerns_others
+from mam.stores.sql.gate import Gate, stands_alone
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import Row, changing_values, job_of, job_values, new_row
 
@@ -76,7 +76,7 @@ class SqlStore(SqlArchive, SqlDamage):
         """A new row, with its line in the journal and what it tells."""
 
     @abstractmethod
-    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> object:
+    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
         """The same for a row that is there."""
 
     @abstractmethod
@@ -328,7 +328,7 @@ class SqlStore(SqlArchive, SqlDamage):
         self._gate.written(row.job, row.root)
 
     def _written(self, row: Row) -> None:
-        if concerns_others(row.job):
+        if row.job.status.ended or not stands_alone(row.job):
             self._gate.written(row.job, row.root)
         self._remember(row)
 

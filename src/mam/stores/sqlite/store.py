@@ -15,6 +15,7 @@ from mam.errors import StoreUnavailable, UnknownJob
 from mam.stores.common import event_of
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
+from mam.stores.sql.gate import stands_alone
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import Row, as_text, changing_values, entry_of
 from mam.stores.sql.store import PAGE, SqlStore
@@ -24,7 +25,7 @@ from mam.writing import close_quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
@@ -39,6 +40,8 @@ WAIT_SECONDS = 10.0
 BELL_SECONDS = 1.0
 """How long a bell that somebody removed may ring unheard."""
 
+
+_NO_VALUES: dict[str, Any] = {}
 
 _opened: WeakSet[SqliteStore] = WeakSet()
 
@@ -168,24 +171,34 @@ class SqliteStore(SqlStore):
             raise UnknownJob(job=job_id, store=self.address)
         return self._row(*rows[0]), self.clock.now()
 
-    def _change(self, job_id: str, act: Act) -> Job:
-        """Most jobs are as this store left them. Then nothing is read: the row is written if it is still the same."""
-        return self._changed_as_known(job_id, act) or super()._change(job_id, act)
+    def change(self, job_id: str, act: Act) -> Job:
+        """Most jobs are as this store left them. Then nothing is read, and all of it is one call: the row is written if
+        it is still the same. In all other cases the act is done as any other."""
+        with self._threads:
+            return self._changed_as_known(job_id, act) or super().change(job_id, act)
 
     def _changed_as_known(self, job_id: str, act: Act) -> Job | None:
         row = self._known.get(job_id)
-        if row is None or row.job.exclusive is not None:
+        if row is None:
             return None
         try:
             change = act(row.job, self.clock.now())
         except Exception:
             return None  # the job may be another by now: only the real one is complained about
-        if not change.lines:
+        if not change.lines or not stands_alone(row.job) or not stands_alone(change.job):
             return None
         after, changed = row.after(change)
-        if not self._update(row, changing_values(after), changed, change):
+        values = {"root": row.root, **self._completed(changing_values(after), row, changed, change)}
+        before = self._connection().total_changes()
+        try:
+            self._ask("begin; insert next entry; update job; ended as known; commit", values)
+        except BaseException:
+            self._undo()
+            raise
+        if self._connection().total_changes() == before:
             return None
-        self._written(after)
+        self._ring()
+        self._remember(after)
         return change.job
 
     def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
@@ -194,16 +207,15 @@ class SqliteStore(SqlStore):
         self._ask("insert job", {**values, "tells": change.job.last_seq > 0})
         self._ask("insert prompt", values)
 
-    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> bool:
-        """Whether the row was still the one that the change begins with; if not, nothing is written."""
+    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
+        self._ask("insert next entry; update job", self._completed(values, before, fields, change))
+
+    def _completed(self, values: dict[str, Any], before: Row, fields: Json, change: Change) -> dict[str, Any]:
+        """All that is bound to the statements which put a row in the place of the one before."""
         self._go_by_this_boot(values)
         values["fields"], values["lines"] = as_text(fields), as_text(change.lines)
         values["tells"], values["before"] = change.job.last_seq != before.job.last_seq, before.record
-        self._ask("insert next entry", values)
-        if not self._connection().changes():
-            return False
-        self._ask("update job", values)
-        return True
+        return values
 
     def _go_by_this_boot(self, values: dict[str, Any]) -> None:
         """A lease of another boot goes by the wall clock, also when its job is written once more: those who have
@@ -243,12 +255,15 @@ class SqliteStore(SqlStore):
                 done = do()
                 self._ask("commit")
             except BaseException:
-                self._boot_id = None  # what was not committed has to be done again
-                if self._cursor is not None and self._cursor.connection.in_transaction:
-                    self._ask("roll back")
+                self._undo()
                 raise
             self._ring()
             return done
+
+    def _undo(self) -> None:
+        self._boot_id = None  # what was not committed has to be done again
+        if self._cursor is not None and self._cursor.connection.in_transaction:
+            self._ask("roll back")
 
     def _ring(self) -> None:
         """Wakes those who wait, if anything was written since it rang last. The log's own file would wake them too
@@ -315,7 +330,7 @@ class SqliteStore(SqlStore):
         with self._threads:
             return self._ask(query, values)
 
-    def _ask(self, query: str, values: dict[str, Any] | None = None) -> list[Any]:
+    def _ask(self, query: str, values: Mapping[str, Any] = _NO_VALUES) -> list[Any]:
         """What the query answers. Every statement goes through here."""
         text, bound = STATEMENTS[query]
         try:
