@@ -140,9 +140,7 @@ WHERE job_id = :job_id AND changes() = 1
 -- name: ended as known
 -- Behind an update: what `ended` does, if that was an end.
 INSERT INTO unsettled (root, ended, upto)
-SELECT found.root, :job_id, 0 FROM (SELECT coalesce(:root, :job_id) AS root) AS found
-WHERE changes() = 1 AND :status IN ('completed', 'error', 'cancelled')
-  AND EXISTS (SELECT 1 FROM dependency WHERE needs = found.root)
+SELECT needs, :job_id, 0 FROM dependency WHERE changes() = 1 AND :ends AND needs = coalesce(:root, :job_id) LIMIT 1
 ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
 
 -- name: insert entry

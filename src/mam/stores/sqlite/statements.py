@@ -34,7 +34,7 @@ in one go, which takes less time than one after the other."""
 
 def _numbered(query: str) -> tuple[str, list[str]]:
     """Its text, and the names of the values in the order of their numbers."""
-    text, *parts = query.split(":")
+    text, *parts = " ".join(query.split()).split(":")  # what is shorter is found sooner among the prepared ones
     names: list[str] = []
     for part in parts:
         end = next((at for at, letter in enumerate(part) if not (letter.isalnum() or letter == "_")), len(part))

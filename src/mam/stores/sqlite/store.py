@@ -75,8 +75,6 @@ class SqliteStore(SqlStore):
         self._bell_descriptor = -1
         self._bell_due = 0.0
         """When to look whether it still hangs there."""
-        self._rung_for = 0
-        """How many changes this connection had made when it rang last."""
         self._boot_id: str | None = None
         """The boot whose clock the leases in the database have been compared with."""
         self.clock: Clock = clock or SystemClock()
@@ -188,14 +186,16 @@ class SqliteStore(SqlStore):
         if not change.lines or not stands_alone(row.job) or not stands_alone(change.job):
             return None
         after, changed = row.after(change)
-        values = {"root": row.root, **self._completed(changing_values(after), row, changed, change)}
-        before = self._connection().total_changes()
+        values = self._completed(changing_values(after), row, changed, change)
+        values["root"], values["ends"] = row.root, change.job.status.ended
+        database = self._connection()
+        before = database.total_changes()
         try:
             self._ask("begin; insert next entry; update job; ended as known; commit", values)
         except BaseException:
             self._undo()
             raise
-        if self._connection().total_changes() == before:
+        if database.total_changes() == before:
             return None
         self._ring()
         self._remember(after)
@@ -208,7 +208,10 @@ class SqliteStore(SqlStore):
         self._ask("insert prompt", values)
 
     def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
-        self._ask("insert next entry; update job", self._completed(values, before, fields, change))
+        values = self._completed(values, before, fields, change)
+        # An entry that tells nothing names no other, so the job is not looked up for it: it is held as it was read.
+        entry = "insert next entry" if values["tells"] else "insert entry"
+        self._ask(f"{entry}; update job", values)
 
     def _completed(self, values: dict[str, Any], before: Row, fields: Json, change: Change) -> dict[str, Any]:
         """All that is bound to the statements which put a row in the place of the one before."""
@@ -250,6 +253,8 @@ class SqliteStore(SqlStore):
 
     def _act(self, do: Callable[[], T]) -> T:
         with self._threads:
+            database = self._connection()
+            before = database.total_changes()
             self._ask("begin")
             try:
                 done = do()
@@ -257,7 +262,8 @@ class SqliteStore(SqlStore):
             except BaseException:
                 self._undo()
                 raise
-            self._ring()
+            if database.total_changes() != before:
+                self._ring()
             return done
 
     def _undo(self) -> None:
@@ -266,12 +272,7 @@ class SqliteStore(SqlStore):
             self._ask("roll back")
 
     def _ring(self) -> None:
-        """Wakes those who wait, if anything was written since it rang last. The log's own file would wake them too
-        early: before others can see what it holds."""
-        changes = self._connection().total_changes()
-        if changes == self._rung_for:
-            return
-        self._rung_for = changes
+        """Wakes those who wait. The log's own file would wake them too early: before others can see what it holds."""
         try:
             if time.monotonic() >= self._bell_due:
                 self._hang_bell()
@@ -296,7 +297,7 @@ class SqliteStore(SqlStore):
         return (self._cursor or self._opened()).connection
 
     def _opened(self) -> apsw.Cursor:
-        self._cursor, self._rung_for = open_database(self._path, self._wait_seconds).cursor(), 0
+        self._cursor = open_database(self._path, self._wait_seconds).cursor()
         return self._cursor
 
     def _let_go(self) -> None:
