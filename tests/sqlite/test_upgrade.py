@@ -76,6 +76,27 @@ def test_a_lease_of_an_earlier_boot_goes_by_the_wall_clock(old: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("wrong", ["status = 'lost'", "status = 'running', due_ms = NULL", "status = NULL"])
+def test_the_database_still_refuses_what_no_job_can_be(old: Path, wrong: str) -> None:
+    create_sqlite_store(str(old))
+    database = apsw.Connection(str(old))
+    with pytest.raises(apsw.ConstraintError):
+        database.execute(f"UPDATE job SET {wrong}")
+    for status in ("pending", "waiting", "completed", "error", "cancelled"):
+        database.execute("UPDATE job SET status = ?", (status,))
+    assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    database.close()
+
+
+def test_no_update_of_a_job_makes_a_table_for_itself(old: Path) -> None:
+    """A check against a list of words would, and would take as long as all the rest of the update."""
+    create_sqlite_store(str(old))
+    database = apsw.Connection(str(old))
+    steps = database.execute("EXPLAIN UPDATE job SET status = 'completed', due_ms = 1, record = ''").fetchall()
+    assert not [step for step in steps if step[1] == "OpenEphemeral" and "B" in str(step[5])]
+    database.close()
+
+
 def test_what_was_told_of_a_job_that_came_from_elsewhere_begins_there(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     old_database(path, 6)
