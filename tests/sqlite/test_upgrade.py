@@ -93,7 +93,7 @@ def test_no_update_of_a_job_makes_a_table_for_itself(old: Path) -> None:
     create_sqlite_store(str(old))
     database = apsw.Connection(str(old))
     steps = database.execute("EXPLAIN UPDATE job SET status = 'completed', due_ms = 1, record = ''").fetchall()
-    assert not [step for step in steps if step[1] == "OpenEphemeral" and "B" in str(step[5])]
+    assert "OpenEphemeral" not in {step[1] for step in steps}
     database.close()
 
 

@@ -38,8 +38,7 @@ DELETE FROM dependency WHERE job_id = :job_id
 -- name: ended
 -- Nobody is looked at here: who ends a job does not pay for those that come after it.
 INSERT INTO unsettled (root, ended, upto)
-SELECT found.root, :job_id, 0 FROM (SELECT coalesce(:root, :job_id) AS root) AS found
-WHERE EXISTS (SELECT 1 FROM dependency WHERE needs = found.root)
+SELECT needs, :job_id, 0 FROM dependency WHERE needs = coalesce(:root, :job_id) LIMIT 1
 ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
 
 -- name: unsettled

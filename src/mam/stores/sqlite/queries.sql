@@ -131,17 +131,10 @@ SELECT job_id FROM job INDEXED BY job_parent WHERE parent = :parent ORDER BY num
 INSERT INTO prompt (job_id, prompt) VALUES (:job_id, :prompt)
 
 -- name: update job
--- Behind its next entry, and only if that was written.
 UPDATE job
 SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
     claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
-WHERE job_id = :job_id AND changes() = 1
-
--- name: ended as known
--- Behind an update: what `ended` does, if that was an end.
-INSERT INTO unsettled (root, ended, upto)
-SELECT needs, :job_id, 0 FROM dependency WHERE changes() = 1 AND :ends AND needs = coalesce(:root, :job_id) LIMIT 1
-ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
+WHERE job_id = :job_id
 
 -- name: insert entry
 INSERT INTO journal (job_id, fields, lines) VALUES (:job_id, :fields, :lines)

@@ -21,19 +21,16 @@ _QUERIES = {**load_queries(__file__), **load_queries(gate_module, "gate.sql")}
 class _Statements(dict[str, "tuple[str, Bound]"]):
     """Made when they are first asked for: a command needs few of them."""
 
-    def __missing__(self, queries: str) -> tuple[str, Bound]:
-        texts, names = zip(*(_numbered(_QUERIES[query]) for query in queries.split("; ")), strict=True)
-        made = self[queries] = ("; ".join(texts), _binding([name for some in names for name in some]))
+    def __missing__(self, query: str) -> tuple[str, Bound]:
+        made = self[query] = _numbered(_QUERIES[query])
         return made
 
 
 STATEMENTS = _Statements()
-"""By the names of the queries, their text and how values are bound to it. Several names with `; ` between them are done
-in one go, which takes less time than one after the other."""
+"""By the names of the queries, their text and how values are bound to it."""
 
 
-def _numbered(query: str) -> tuple[str, list[str]]:
-    """Its text, and the names of the values in the order of their numbers."""
+def _numbered(query: str) -> tuple[str, Bound]:
     text, *parts = " ".join(query.split()).split(":")  # what is shorter is found sooner among the prepared ones
     names: list[str] = []
     for part in parts:
@@ -42,10 +39,6 @@ def _numbered(query: str) -> tuple[str, list[str]]:
         if name not in names:
             names.append(name)
         text += f"?{names.index(name) + 1}{part[end:]}"
-    return text, names
-
-
-def _binding(names: list[str]) -> Bound:
     if len(names) > 1:
-        return itemgetter(*names)
-    return (lambda values: (values[names[0]],)) if names else tuple
+        return text, itemgetter(*names)
+    return text, (lambda values: (values[names[0]],)) if names else tuple

@@ -169,35 +169,28 @@ class SqliteStore(SqlStore):
             raise UnknownJob(job=job_id, store=self.address)
         return self._row(*rows[0]), self.clock.now()
 
-    def change(self, job_id: str, act: Act) -> Job:
-        """Most jobs are as this store left them. Then nothing is read, and all of it is one call: the row is written if
-        it is still the same. In all other cases the act is done as any other."""
-        with self._threads:
-            return self._changed_as_known(job_id, act) or super().change(job_id, act)
+    def _change(self, job_id: str, act: Act) -> Job:
+        """Most jobs are as this store left them. Then nothing is read: the row is written if it is still the same."""
+        return self._changed_as_known(job_id, act) or super()._change(job_id, act)
 
     def _changed_as_known(self, job_id: str, act: Act) -> Job | None:
         row = self._known.get(job_id)
-        if row is None:
+        if row is None or not stands_alone(row.job):
             return None
         try:
             change = act(row.job, self.clock.now())
         except Exception:
             return None  # the job may be another by now: only the real one is complained about
-        if not change.lines or not stands_alone(row.job) or not stands_alone(change.job):
+        if not change.lines or not stands_alone(change.job):
             return None
         after, changed = row.after(change)
         values = self._completed(changing_values(after), row, changed, change)
-        values["root"], values["ends"] = row.root, change.job.status.ended
-        database = self._connection()
-        before = database.total_changes()
-        try:
-            self._ask("begin; insert next entry; update job; ended as known; commit", values)
-        except BaseException:
-            self._undo()
-            raise
-        if database.total_changes() == before:
+        self._ask("insert next entry", values)
+        if not self._connection().changes():
             return None
-        self._ring()
+        self._ask("update job", values)
+        if change.job.status.ended:
+            self._ask("ended", {"job_id": job_id, "root": row.root})
         self._remember(after)
         return change.job
 
@@ -210,8 +203,8 @@ class SqliteStore(SqlStore):
     def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
         values = self._completed(values, before, fields, change)
         # An entry that tells nothing names no other, so the job is not looked up for it: it is held as it was read.
-        entry = "insert next entry" if values["tells"] else "insert entry"
-        self._ask(f"{entry}; update job", values)
+        self._ask("insert next entry" if values["tells"] else "insert entry", values)
+        self._ask("update job", values)
 
     def _completed(self, values: dict[str, Any], before: Row, fields: Json, change: Change) -> dict[str, Any]:
         """All that is bound to the statements which put a row in the place of the one before."""
@@ -260,16 +253,13 @@ class SqliteStore(SqlStore):
                 done = do()
                 self._ask("commit")
             except BaseException:
-                self._undo()
+                self._boot_id = None  # what was not committed has to be done again
+                if self._cursor is not None and database.in_transaction:
+                    self._ask("roll back")
                 raise
             if database.total_changes() != before:
                 self._ring()
             return done
-
-    def _undo(self) -> None:
-        self._boot_id = None  # what was not committed has to be done again
-        if self._cursor is not None and self._cursor.connection.in_transaction:
-            self._ask("roll back")
 
     def _ring(self) -> None:
         """Wakes those who wait. The log's own file would wake them too early: before others can see what it holds."""
