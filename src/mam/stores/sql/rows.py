@@ -1,14 +1,12 @@
 """A job as a row: what the database must see of it to choose and to order, and the record as text.
 
 The text leaves out what is as a new record of schema_version 1 has it: most of a job is, and every act writes it anew.
-For the same reason an act looks only at what it changed: what it left alone is the very same object in both jobs.
+For the same reason an act says what it set, and only that is compared.
 """
 
 from __future__ import annotations
 
 import json
-from _operator import eq, ne
-from itertools import compress, repeat
 
 from mam.errors import BadRecord
 from mam.jobs.lease import Lease
@@ -45,7 +43,6 @@ _STATUSES = {status.value: status for status in Status}
 _ABSENT = object()
 _TOPICS = "python/mqtt/jobs/"
 _USUAL = {**Job.field_defaults, "broker": NO_BROKER, "expected_artifacts": []}
-_usual = _USUAL.get
 _FIXED = Job.needed - _USUAL.keys() - {"prompt", "topic_prefix", "unknown"}
 _NEW = {**Job.all_fields, **_USUAL, "unknown": {}}
 
@@ -81,15 +78,16 @@ class Row:
         """The row of the same job after an act, and the fields that it changed."""
         job, old = change.job, self.job.__dict__
         new = change.fields if change.before is self.job else job.__dict__
-        changed = dict(compress(new.items(), map(ne, new.values(), map(old.__getitem__, new))))
+        changed = {name: value for name, value in new.items() if value != old[name]}
         if "unknown" in changed:
             del changed["unknown"]
             changed.update(job.unknown)
         if "lease" in changed and job.lease is not None:
             changed["lease"] = job.lease.as_dict()
         fields = {**self._fields, **changed}
-        for name in compress(changed, map(eq, changed.values(), map(_usual, changed, repeat(_ABSENT)))):
-            del fields[name]
+        for name, value in changed.items():
+            if name in _USUAL and value == _USUAL[name]:
+                del fields[name]
         fields.pop("prompt", None)
         return _kept(job, self.root, fields), changed
 
