@@ -8,6 +8,7 @@ verb is a fresh process.
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 
 from mam.errors import AmbiguousId, AttemptNeeded, ClaimLost, Refused, UnknownJob
 from mam.jobs import acts, rules
@@ -167,14 +168,7 @@ class Registry:
     ) -> Job | None:
         """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
         `session` is an agent's id and its generation, which is refused once it was replaced."""
-        agent_id, generation_id = (None, None) if session is None else _checked_session(*session)
-        request = Request(
-            label=rules.check_name("label", label),
-            owner=rules.check_name("owner", owner),
-            lease_seconds=None if lease_seconds is None else rules.check_seconds("lease", lease_seconds),
-            agent_id=agent_id,
-            generation_id=generation_id,
-        )
+        request = _checked_request(label, owner, lease_seconds, session)
         ends = time.monotonic() + wait
         while True:
             cursor = self.store.end() if wait else ""
@@ -368,6 +362,19 @@ class _LookFirst(Exception):
 
     def __init__(self, job: Job) -> None:
         self.job = job
+
+
+@lru_cache(16, typed=True)
+def _checked_request(label: str, owner: str, lease_seconds: float | None, session: tuple[str, str] | None) -> Request:
+    """Whoever asks for work asks for the same again and again."""
+    agent_id, generation_id = (None, None) if session is None else _checked_session(*session)
+    return Request(
+        label=rules.check_name("label", label),
+        owner=rules.check_name("owner", owner),
+        lease_seconds=None if lease_seconds is None else rules.check_seconds("lease", lease_seconds),
+        agent_id=agent_id,
+        generation_id=generation_id,
+    )
 
 
 def _checked_session(agent_id: str, generation_id: str) -> tuple[str, str]:

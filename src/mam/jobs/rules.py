@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from mam.errors import BadInput
 
 TYPE_CHECKING = False
@@ -53,9 +51,8 @@ def check_job_id(text: str) -> str:
     return text
 
 
-@lru_cache(64)
 def check_name(what: str, text: str) -> str:
-    """A short word that somebody chose: one line, no control characters. A worker gives the same two at every claim."""
+    """A short word that somebody chose: one line, no control characters."""
     check_text(what, text, NAME_LIMIT)
     if not text.strip():
         raise BadInput(why=f"the {what} is empty")
