@@ -106,25 +106,21 @@ class Acting:
         if "lines" in values and self._xact is not None:
             self._written = {"xact": self._xact, "job_id": values["job_id"], "lines": values["lines"]}
 
-    def at_once(self, *steps: tuple[str, dict[str, Any]]) -> list[Any] | None:
-        """A whole act in one trip; the row that it answers, but for the transaction that it ends with. None when it
-        came to nothing; AnswerLost when nobody knows."""
+    def at_once(self, query: str, values: dict[str, Any]) -> Any | None:
+        """A whole act in one trip; the row that it answers. None when it came to nothing; AnswerLost when nobody
+        knows."""
         self._notice_fork()
         with self._threads:
-            self._begin()
+            self._in_act, self._asked = True, False
             try:
-                rows = self._trip([(STATEMENTS[query], values) for query, values in steps], ends=True)
+                rows = self._trip(((STATEMENTS[query], values),), ends=True)
             except psycopg.Error:
                 if self._is_lost():
                     raise AnswerLost(0 if self._wire is None else self._wire.process) from None
                 return None
             finally:
                 self._in_act = False
-            if not rows:
-                return None
-            found: list[Any]
-            *found, self.last_xact = rows[0]
-            return found
+            return rows[0] if rows else None
 
     def end_conversation(self, process: int, before: int) -> None:
         """Returns when a process of the server whose answer was lost can do nothing more."""

@@ -31,7 +31,7 @@ _SECOND = len("2026-11-16T00:00:00Z")
 _HOLDS_MS = 50
 """For how long a decision is used for the next claim as well; the server allows for twenty times as much."""
 _WRITTEN = ("attempt", "owner", "lease", "claimant", "claimed_at", "heard_at", "reason", "supervised", "said")
-"""What a claim writes behind the rest; a new job has none of it."""
+"""What a claim writes that a new job has none of."""
 
 
 def timeout_to_seal(values: dict[str, Any]) -> int | None:
@@ -81,15 +81,14 @@ class FreshClaims:
         after, changed = before.after(change)
         entry, _events = told(changed, change)
         said_before, _, said_behind = entry["lines"].partition(f'"{_MARK}"')
-        behind = {name: changed[name] for name in _WRITTEN if name in changed}
+        written = {name: changed[name] for name in _WRITTEN if name in changed}
         return {
             "label": request.label,
-            "timeout_sec": self.timeout_sec,
-            "now": moment.wall_ms,
+            "timeout_sec": str(self.timeout_sec),
+            "now": str(moment.wall_ms),
             "second": change.job.updated_at,
-            "updated": f'","updated_at":"{change.job.updated_at}"',
-            "due_ms": changing_values(after)["due_ms"],
-            "behind": f",{as_text(behind)[1:]}",
+            "written": f'","updated_at":"{change.job.updated_at}",{as_text(written)[1:-1]}',
+            "due_ms": str(changing_values(after)["due_ms"]),
             "fields": entry["fields"],
             "said_before": f'{said_before}"',
             "said_behind": f'"{said_behind}',

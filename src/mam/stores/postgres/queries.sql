@@ -112,8 +112,8 @@ FROM (
 WITH taken AS (
     UPDATE job
     SET status = 'running', due_ms = %(due_ms)s,
-        record = '{"job_id":"' || job_id || '","status":"running","created_at":"' || created_at || %(updated)s
-                 || substr(record, length(job_id) + 104, length(record) - length(job_id) - 104) || %(behind)s
+        record = '{"job_id":"' || job_id || '","status":"running","created_at":"' || created_at || %(written)s
+                 || right(record, -103 - length(job_id))
     WHERE ctid = (SELECT ctid FROM job
                   WHERE label = %(label)s AND status = 'pending' AND blocked = 0
                   ORDER BY priority DESC, number LIMIT 1
@@ -132,7 +132,7 @@ SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::big
 
 -- name: claimed
 -- Whether such a claim has happened whose answer was lost.
-SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::bigint
+SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::bigint, xact::text
 FROM journal JOIN job USING (job_id) WHERE xact >= %(xact)s::xid8 AND token = %(token)s
 
 -- name: end conversation
@@ -304,21 +304,18 @@ WHERE job_id = %(job_id)s AND key IS NULL AND retry_of IS NULL AND root IS NULL 
 -- that is the server's. Whoever has waited for the row looks at all of that again. What it tells is left in the journal.
 WITH updated AS (
     UPDATE job
-    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, record = %(record)s,
-        ended_xact = pg_current_xact_id()
+    SET status = %(status)s, due_ms = NULL, record = %(record)s, ended_xact = pg_current_xact_id()
     WHERE job_id = %(job_id)s AND record = %(before)s AND NOT awaited
       AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
     RETURNING job_id
 )
-INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated
-RETURNING {news}, xact::text
+INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated WHERE {news}
 
 -- name: fail job
 -- The same for one that failed or was called off, which is rare.
 WITH updated AS (
     UPDATE job
-    SET status = %(status)s, blocked = 0, due_ms = NULL, boot_id = NULL, boot_ms = NULL, record = %(record)s,
-        ended_xact = pg_current_xact_id()
+    SET status = %(status)s, due_ms = NULL, record = %(record)s, ended_xact = pg_current_xact_id()
     WHERE job_id = %(job_id)s AND record = %(before)s AND NOT awaited
       AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
     RETURNING job_id, number, label, priority
@@ -327,8 +324,7 @@ WITH updated AS (
     SELECT job_id, number, label, priority, %(status)s FROM updated
     ON CONFLICT (job_id) DO UPDATE SET status = excluded.status
 )
-INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated
-RETURNING {news}, xact::text
+INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated WHERE {news}
 
 -- name: has ended
 -- A job ends once, so that whoever finds this entry has found the one that it wrote.

@@ -23,7 +23,7 @@ from mam.stores.postgres.rare import FAILED, is_rare, is_watched
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import changing_values, entry_of, job_of, told
+from mam.stores.sql.rows import entry_of, job_of, told
 from mam.stores.sql.store import PAGE, SqlStore
 
 TYPE_CHECKING = False
@@ -211,11 +211,14 @@ class PostgresStore(SqlStore):
         job_id, since = row.job.job_id, self._acting.last_xact
         if since is None:
             return super().change(job_id, act)
-        values = {**changing_values(after), **entry, "before": row.record, "now": moment.wall_ms}
+        values = {
+            "job_id": job_id, "status": change.job.status.value, "record": after.record, "before": row.record,
+            "now": str(moment.wall_ms), **entry,
+        }  # fmt: skip
         lost = False
         try:
             query = "fail job" if change.job.status in FAILED else "end job"
-            if self._acting.at_once((query, values)) is not None:
+            if self._acting.at_once(query, values) is not None:
                 self._known.pop(job_id, None)
                 return change.job
         except AnswerLost:
@@ -261,16 +264,16 @@ class PostgresStore(SqlStore):
         moment, since = self._guessed_moment(), self._acting.last_xact
         if moment is None or since is None or request.agent_id is not None or not self._fresh.worth_trying():
             return None
-        token = int.from_bytes(os.urandom(7))
+        token = str(int.from_bytes(os.urandom(7)))
         try:
-            found = self._acting.at_once(("claim fresh", {**self._fresh.decided(request, moment), "token": token}))
+            found = self._acting.at_once("claim fresh", {**self._fresh.decided(request, moment), "token": token})
         except AnswerLost as lost:
             self._acting.end_conversation(lost.process, moment.wall_ms)
             found = next(iter(self._rows("claimed", xact=since, token=token)), None)
         self._fresh.tried(well=found is not None)
         if found is None:
             return None
-        record, prompt, root, now = found
+        record, prompt, root, now, self._acting.last_xact = found
         self._moment_of(now)
         row = self._row(record, prompt, root)
         if row.job.status is not RUNNING or row.job.attempt != 1:

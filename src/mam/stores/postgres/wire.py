@@ -11,22 +11,21 @@ import select
 from _operator import itemgetter
 
 from psycopg import DataError, Error, OperationalError, errors
-from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus
+from psycopg.adapt import Transformer
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from psycopg import abc
     from psycopg.pq.abc import PGconn, PGresult
 
     from mam.stores.postgres.connection import Connection
 
     Sent = tuple["Statement", dict[str, Any]]
 
-_NUMBERS = (20, 23)
-"""The types whose values are not text here: bigint, integer."""
-_BOOLEAN = 16
 _WELL = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
 _SYNCED = int(ExecStatus.PIPELINE_SYNC)
 
@@ -34,7 +33,7 @@ _SYNCED = int(ExecStatus.PIPELINE_SYNC)
 class Statement:
     """A named query as the server wants it: `%(name)s` becomes the number of a parameter."""
 
-    __slots__ = ("_chosen", "kinds", "name", "text")
+    __slots__ = ("_chosen", "name", "text")
 
     def __init__(self, name: str, query: str) -> None:
         self.name = name.replace(" ", "_").encode()
@@ -47,15 +46,16 @@ class Statement:
             first += f"${parameters.index(parameter) + 1}{behind}"
         self.text = first
         self._chosen = itemgetter(*parameters) if len(parameters) > 1 else _chosen_from(parameters)
-        self.kinds: list[int] = []
-        """The types of the columns, once the server has answered."""
 
-    def bound(self, values: dict[str, Any]) -> list[bytes | None]:
-        bound = [
-            value.encode() if type(value) is str else None if value is None else str(value).encode()
-            for value in self._chosen(values)
-        ]
-        if b"\0" in b"".join(filter(None, bound)):
+    def bound(self, values: dict[str, Any]) -> Sequence[bytes | None]:
+        chosen = self._chosen(values)
+        bound: Sequence[bytes | None]
+        try:
+            bound = known = list(map(str.encode, chosen))  # in the hot verbs all of them are text
+        except TypeError:
+            bound = [None if value is None else str(value).encode() for value in chosen]
+            known = [value for value in bound if value is not None]
+        if b"\0" in b"".join(known):
             raise DataError("PostgreSQL text cannot contain NUL")  # it would be cut off there without a word
         return bound
 
@@ -74,6 +74,8 @@ class Wire:
         self.process = self._server.backend_pid
         """Of the server, that works for this connection."""
         self._prepared: set[bytes] = set()
+        self._columns: dict[bytes, abc.Transformer] = {}
+        """By statement, what makes values of its answers; known once the server has said of which types they are."""
         self._readable, self._usable = select.poll(), select.poll()
         self._readable.register(self._server.socket, select.POLLIN)
         self._usable.register(self._server.socket, select.POLLIN | select.POLLOUT)
@@ -89,15 +91,20 @@ class Wire:
     def trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
         """Sends statements and waits for the answers; the rows of the last that has any to give. With `ends`, all that
         was sent since the last end is done and durable when this returns; when the server refuses, none of it is."""
+        server, unread = self._server, list[bytes | Statement]()
         try:
-            unread: list[bytes | Statement] = []
             for statement, values in sent:
-                self._send(statement, values, unread)
+                bound = statement.bound(values)
+                if statement.name not in self._prepared:
+                    self._prepare(statement, unread)
+                server.send_query_prepared(statement.name, bound)
+                unread.append(statement)
             if ends:
-                self._server.pipeline_sync()
+                server.pipeline_sync()
             else:
-                self._server.send_flush_request()
-            self._flush()
+                server.send_flush_request()
+            if server.flush():
+                self._flush()
             rows = self._answers(unread)
         except Error:
             if not self.closed:
@@ -119,19 +126,17 @@ class Wire:
         except Error:
             self.close()
 
-    def _send(self, statement: Statement, values: dict[str, Any], unread: list[bytes | Statement]) -> None:
-        """Adds what will be answered: the name of a statement that is prepared, the statement itself for its rows."""
-        name, bound = statement.name, statement.bound(values)
-        if name not in self._prepared:
-            self._server.send_prepare(name, statement.text.encode())
-            self._prepared.add(name)
-            unread.append(name)
-        self._server.send_query_prepared(name, bound)
-        unread.append(statement)
+    def _prepare(self, statement: Statement, unread: list[bytes | Statement]) -> None:
+        """What is prepared is answered too: by its name, among the statements that are answered with rows."""
+        self._server.send_prepare(statement.name, statement.text.encode())
+        self._prepared.add(statement.name)
+        unread.append(statement.name)
 
     def _answers(self, unread: list[bytes | Statement]) -> list[Any]:
-        """The rows of the last that has columns. The first that failed is what went wrong."""
-        answer: tuple[PGresult, Statement] | None = None
+        """The rows of the last that has columns; where none has, an empty one for each that the last has written. The
+        first that failed is what went wrong."""
+        rows: list[Any] | None = None
+        written: int | None = 0
         is_busy, get_result = self._server.is_busy, self._server.get_result
         for place, step in enumerate(unread):
             if is_busy():
@@ -141,17 +146,26 @@ class Wire:
                 # The server skips what is behind a failure.
                 self._prepared.difference_update(name for name in unread[place:] if isinstance(name, bytes))
                 raise self._failure(result)
-            if is_busy():
-                self._await_answer()
             if get_result() is not None:
                 raise OperationalError("the server said more than it was asked")
-            if result.nfields and isinstance(step, Statement):
-                answer = result, step
-        return [] if answer is None else _rows(*answer)
+            if not result.nfields:
+                written = result.command_tuples
+            elif isinstance(step, Statement):
+                rows = self._rows(step.name, result)
+        return [()] * (written or 0) if rows is None else rows
+
+    def _rows(self, name: bytes, result: PGresult) -> list[Any]:
+        columns = self._columns.get(name)
+        if columns is None:
+            columns = self._columns[name] = Transformer()
+            columns.set_loader_types([result.ftype(column) for column in range(result.nfields)], Format.TEXT)
+        columns.set_pgresult(result, set_loaders=False)
+        return columns.load_rows(0, result.ntuples, tuple)
 
     def _end(self) -> None:
         try:
-            failed = self._to_sync_point()
+            result = self._next()
+            failed = None if result is not None and result.status == _SYNCED else self._to_sync_point(result)
         except BaseException:
             self.close()  # nobody knows where it stands
             raise
@@ -164,20 +178,21 @@ class Wire:
             if not synced:
                 self._server.pipeline_sync()
                 self._flush()
-            self._to_sync_point()
+            self._to_sync_point(self._next())
         except Error:
             self.close()
 
-    def _to_sync_point(self) -> PGresult | None:
+    def _to_sync_point(self, result: PGresult | None) -> PGresult | None:
         """The failure that was met on the way, if any."""
         failed: PGresult | None = None
         silent = 0
-        while (result := self._next()) is None or result.status != _SYNCED:
+        while result is None or result.status != _SYNCED:
             silent = silent + 1 if result is None else 0
             if self.closed or silent > 1:
                 raise self._failure(result)
             if result is not None and result.status == ExecStatus.FATAL_ERROR:
                 failed = failed or result
+            result = self._next()
         return failed
 
     def _failure(self, result: PGresult | None) -> Error:
@@ -198,24 +213,9 @@ class Wire:
         return self._server.get_result()
 
     def _await_answer(self) -> None:
-        while self._server.is_busy():
+        server = self._server
+        while True:
             self._readable.poll()
-            self._server.consume_input()
-
-
-def _rows(result: PGresult, statement: Statement) -> list[Any]:
-    if not statement.kinds:
-        statement.kinds = [result.ftype(column) for column in range(result.nfields)]
-    rows = []
-    for row in range(result.ntuples):
-        values: list[Any] = []
-        for column, kind in enumerate(statement.kinds):
-            value = result.get_value(row, column)
-            if value is None:
-                values.append(None)
-            elif kind in _NUMBERS:
-                values.append(int(value))
-            else:
-                values.append(value == b"t" if kind == _BOOLEAN else value.decode())
-        rows.append(values)
-    return rows
+            server.consume_input()
+            if not server.is_busy():
+                return
