@@ -24,7 +24,7 @@ TURNS, EACH = 20, 20
 WEAR = 100_000
 BARS = {1: "at least 1.5 times", 4: "at least 2 times"}
 
-COPIED = {"job": (), "event": (), "journal": ("number", "xact")}
+COPIED = {"job": (), "numbered": (), "event": (), "journal": ("number", "xact")}
 """The tables that hold something of a job, and what of a copied row is given anew."""
 
 
@@ -91,7 +91,7 @@ def filled_postgres(server: DurableServer, name: str, count: int, *, mixed: bool
             _copy(connection, ended, "2 * i + 2", count // 2 - 1)
         else:
             _copy(connection, pending, "i + 2", count - 1)
-        connection.execute("SELECT setval('job_number', (SELECT max(number) FROM job))")
+        connection.execute("SELECT setval('job_number', (SELECT max(number) FROM numbered))")
     server.settle(url)
     return url
 

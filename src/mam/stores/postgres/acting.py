@@ -28,7 +28,12 @@ PATIENCE_SECONDS = 10.0
 
 _PAUSE = 0.1
 _QUERIES = load_queries(__file__)
-STATEMENTS = {name: Statement(name, query.replace("{news}", _QUERIES["news"])) for name, query in _QUERIES.items()}
+_PARTS = {name: _QUERIES[name] for name in ("news", "blocked")}
+"""Of queries, where their names stand in braces."""
+STATEMENTS = {
+    name: Statement(name, query.replace("{news}", _PARTS["news"]).replace("{blocked}", _PARTS["blocked"]))
+    for name, query in _QUERIES.items()
+}
 _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
 """Somebody else was quicker; asked again, the act sees what they did."""
 _HOLDING = frozenset(

@@ -28,8 +28,10 @@ _MARK = "?"
 """The id of the one that stands for all; the server puts the real one in its place."""
 _HEAD = '{{"job_id":"{0}","status":"pending","created_at":"{1}","updated_at":"{1}",'
 _SECOND = len("2026-11-16T00:00:00Z")
-_HOLDS_MS = 50
-"""For how long a decision is used for the next claim as well; the server allows for twenty times as much."""
+_BELIEVED_MS = 1000
+"""How far the server's time may be from the one that a claim was decided at (`claim fresh`)."""
+_HOLDS_MS = _BELIEVED_MS // 20
+"""For how long a decision is used for the next claim as well."""
 _WRITTEN = ("attempt", "owner", "lease", "claimant", "claimed_at", "heard_at", "reason", "supervised", "said")
 """What a claim writes that a new job has none of."""
 
@@ -86,6 +88,7 @@ class FreshClaims:
             "label": request.label,
             "timeout_sec": str(self.timeout_sec),
             "now": str(moment.wall_ms),
+            "soon": str(moment.wall_ms + _BELIEVED_MS),
             "second": change.job.updated_at,
             "written": f'","updated_at":"{change.job.updated_at}",{as_text(written)[1:-1]}',
             "due_ms": str(changing_values(after)["due_ms"]),

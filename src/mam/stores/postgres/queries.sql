@@ -99,7 +99,7 @@ SELECT record, prompt, root, (date_part('epoch', statement_timestamp()) * 1000):
        pg_current_xact_id()::text
 FROM (
     SELECT record, prompt, root FROM job
-    WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+    WHERE label = %(label)s AND blocked = 0
       AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
     ORDER BY priority DESC, number LIMIT 1
     FOR NO KEY UPDATE SKIP LOCKED
@@ -109,20 +109,22 @@ FROM (
 -- The whole claim in one trip, if the first that may be claimed is as it was registered and nothing stands before it
 -- (mam.stores.postgres.fresh). 103: what stands around the id before the first thing that a claim leaves alone. By its
 -- place in the table: a row that somebody has written since this began has another, and then nothing happens here.
+-- `soon`: no earlier than the server's time, if `now` is believed. In one condition with the seal: alone, what stands
+-- before a claim would be asked by a step of the plan of its own.
 WITH taken AS (
     UPDATE job
-    SET status = 'running', due_ms = %(due_ms)s,
+    SET status = 'running', blocked = -1, due_ms = %(due_ms)s,
         record = '{"job_id":"' || job_id || '","status":"running","created_at":"' || created_at || %(written)s
                  || right(record, -103 - length(job_id))
     WHERE ctid = (SELECT ctid FROM job
-                  WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+                  WHERE label = %(label)s AND blocked = 0
                   ORDER BY priority DESC, number LIMIT 1
                   FOR NO KEY UPDATE SKIP LOCKED)
-      AND seal = hashtextextended(record || label, %(timeout_sec)s) AND created_at <= %(second)s
-      AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
-      AND NOT EXISTS (SELECT FROM job
-                      WHERE due_ms <= (date_part('epoch', statement_timestamp()) * 1000)::bigint AND blocked < 2)
-      AND NOT EXISTS (SELECT FROM unsettled) AND NOT EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s))
+      AND created_at <= %(second)s AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+      AND seal = CASE WHEN NOT EXISTS (SELECT FROM job WHERE due_ms <= %(soon)s AND blocked < 2)
+                       AND NOT EXISTS (SELECT FROM unsettled)
+                       AND NOT EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s))
+                 THEN hashtextextended(record || label, %(timeout_sec)s) END
     RETURNING job_id, record, prompt, root
 ), noted AS (
     INSERT INTO journal (job_id, fields, lines, token)
@@ -159,7 +161,7 @@ WITH clock AS MATERIALIZED (
            EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s)) AS paused
 ), first AS MATERIALIZED (
     SELECT record, prompt, root FROM job
-    WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+    WHERE label = %(label)s AND blocked = 0
       AND NOT EXISTS (SELECT FROM due) AND NOT (SELECT unsettled OR paused FROM hindrance)
       AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
     ORDER BY priority DESC, number LIMIT 1
@@ -174,7 +176,7 @@ SELECT 'first', NULL, record, prompt, root, pg_current_xact_id()::text FROM firs
 -- name: first pending
 SELECT record, prompt, root, pg_current_xact_id()::text FROM (
     SELECT record, prompt, root FROM job
-    WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+    WHERE label = %(label)s AND blocked = 0
       AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
     ORDER BY priority DESC, number LIMIT 1
     FOR NO KEY UPDATE SKIP LOCKED
@@ -183,16 +185,16 @@ SELECT record, prompt, root, pg_current_xact_id()::text FROM (
 -- name: first of others
 -- From agent to agent, so that ten thousand jobs of one that is paused are one step.
 WITH RECURSIVE agents (agent) AS (
-    SELECT min(agent) FROM job WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+    SELECT min(agent) FROM job WHERE label = %(label)s AND blocked = 0
     UNION ALL
     SELECT (SELECT min(job.agent) FROM job
-            WHERE label = %(label)s AND status = 'pending' AND blocked = 0 AND job.agent > agents.agent)
+            WHERE label = %(label)s AND blocked = 0 AND job.agent > agents.agent)
     FROM agents WHERE agents.agent IS NOT NULL
 )
 SELECT record, prompt, root, pg_current_xact_id()::text
 FROM agents CROSS JOIN LATERAL (
     SELECT record, prompt, root, priority, number, xmin AS written FROM job
-    WHERE label = %(label)s AND job.agent = agents.agent AND status = 'pending' AND blocked = 0
+    WHERE label = %(label)s AND job.agent = agents.agent AND blocked = 0
       AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
     ORDER BY priority DESC, number LIMIT 1
     FOR NO KEY UPDATE SKIP LOCKED
@@ -203,7 +205,7 @@ ORDER BY priority DESC, number LIMIT 1
 -- name: this pending
 SELECT record, prompt, root, pg_current_xact_id()::text FROM (
     SELECT record, prompt, root FROM job
-    WHERE job_id = %(job_id)s AND label = %(label)s AND status = 'pending' AND blocked = 0
+    WHERE job_id = %(job_id)s AND label = %(label)s AND blocked = 0
       AND agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json))
       AND (exclusive IS NULL OR pg_try_advisory_xact_lock(hashtextextended(exclusive, 0)))
     FOR NO KEY UPDATE SKIP LOCKED
@@ -247,6 +249,10 @@ CASE WHEN pg_advisory_xact_lock_shared(7168365, 2) IS NULL THEN NULL
      WHEN pg_try_advisory_lock(7168365, 1) THEN pg_advisory_unlock(7168365, 1)
      ELSE pg_notify('mam_news', '') IS NOT NULL END
 
+-- name: blocked
+-- A part of those that write: nobody claims what is not pending.
+CASE WHEN %(status)s = 'pending' THEN %(blocked)s ELSE -1 END
+
 -- name: insert job
 -- With its entry in the journal, as all that writes a job: one statement is half the work of two.
 WITH made AS (
@@ -255,8 +261,11 @@ WITH made AS (
          due_ms, boot_id, boot_ms, awaited, prompt, record, seal)
     VALUES
         (%(job_id)s, %(number)s, %(status)s, %(label)s, %(agent)s, %(priority)s, %(created_at)s, %(root)s,
-         %(exclusive)s, %(blocked)s, %(due_ms)s, %(boot_id)s, %(boot_ms)s,
-         EXISTS (SELECT FROM dependency WHERE needs = %(job_id)s), %(prompt)s, %(record)s, hashtextextended(%(record)s::text || %(label)s::text, %(timeout_to_seal)s))
+         %(exclusive)s, {blocked}, %(due_ms)s, %(boot_id)s, %(boot_ms)s,
+         EXISTS (SELECT FROM dependency WHERE needs = %(job_id)s), %(prompt)s, %(record)s,
+         hashtextextended(%(record)s::text || %(label)s::text, %(timeout_to_seal)s))
+), placed AS (
+    INSERT INTO numbered (number, job_id) VALUES (%(number)s, %(job_id)s)
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN %(news)s::boolean THEN {news} END
@@ -264,8 +273,8 @@ RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 -- name: update job
 WITH updated AS (
     UPDATE job
-    SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, record = %(record)s
+    SET status = %(status)s, blocked = {blocked}, due_ms = %(due_ms)s, boot_id = %(boot_id)s, boot_ms = %(boot_ms)s,
+        record = %(record)s
     WHERE job_id = %(job_id)s
 )
 INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
@@ -274,8 +283,8 @@ RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 -- name: update job and tell
 WITH updated AS (
     UPDATE job
-    SET status = %(status)s, blocked = %(blocked)s, due_ms = %(due_ms)s, boot_id = %(boot_id)s,
-        boot_ms = %(boot_ms)s, record = %(record)s
+    SET status = %(status)s, blocked = {blocked}, due_ms = %(due_ms)s, boot_id = %(boot_id)s, boot_ms = %(boot_ms)s,
+        record = %(record)s
     WHERE job_id = %(job_id)s
 ), told AS (
     INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
@@ -346,11 +355,15 @@ SELECT count(*) FROM journal WHERE xact = %(xact)s::xid8 AND job_id = %(job_id)s
 SELECT job_id FROM job WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
 
 -- name: select
-SELECT record, prompt, job_id, number FROM job
-WHERE number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
+-- OFFSET: from number to number, one job after the other, also where the planner would rather read all of them.
+SELECT record, prompt, found.job_id, numbered.number
+FROM numbered CROSS JOIN LATERAL (
+    SELECT record, prompt, job_id, label, created_at, status FROM job WHERE job.job_id = numbered.job_id OFFSET 0
+) AS found
+WHERE numbered.number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
   AND (%(since)s::text IS NULL OR created_at >= %(since)s)
-  AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
-ORDER BY number DESC LIMIT %(limit)s
+  AND status = ANY (ARRAY(SELECT json_array_elements_text(%(statuses)s::json)))
+ORDER BY numbered.number DESC LIMIT %(limit)s
 
 -- name: select failed
 -- The same of those that failed or were called off, which may be few among a million.
@@ -361,16 +374,16 @@ WHERE rare.status IN ('error', 'cancelled') AND rare.number < %(below)s
 ORDER BY rare.number DESC LIMIT %(limit)s
 
 -- name: select numbered
-SELECT record, prompt, job_id, number FROM job
-WHERE number IN (SELECT json_array_elements_text(%(numbers)s::json)::bigint)
+SELECT record, prompt, job_id, numbered.number FROM numbered JOIN job USING (job_id)
+WHERE numbered.number IN (SELECT json_array_elements_text(%(numbers)s::json)::bigint)
   AND (%(label)s::text IS NULL OR label = %(label)s) AND (%(since)s::text IS NULL OR created_at >= %(since)s)
-  AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
-ORDER BY number DESC
+  AND status = ANY (ARRAY(SELECT json_array_elements_text(%(statuses)s::json)))
+ORDER BY numbered.number DESC
 
 -- name: open numbers
 -- Of the jobs that have not ended, by the indexes of those who claim and sweep; that there are more than a limit is all
 -- that is wanted to know of many.
-(SELECT number FROM job WHERE status = 'pending' AND blocked = 0 LIMIT %(limit)s)
+(SELECT number FROM job WHERE blocked = 0 LIMIT %(limit)s)
 UNION
 (SELECT number FROM rare WHERE exclusive IS NOT NULL AND status = 'pending' LIMIT %(limit)s)
 UNION
@@ -384,7 +397,7 @@ ORDER BY number DESC LIMIT %(limit)s
 -- name: ahead
 -- Those that a key holds back count too, and are in another index.
 SELECT (SELECT count(*) FROM job
-        WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+        WHERE label = %(label)s AND blocked = 0
           AND (priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)))
      + (SELECT count(*) FROM rare JOIN job USING (job_id)
         WHERE rare.exclusive IS NOT NULL AND rare.label = %(label)s AND rare.status = 'pending' AND blocked <> 0
@@ -539,7 +552,7 @@ UPDATE store SET version = abs(version)
 WITH held AS MATERIALIZED (
     SELECT job_id, number, root, record, prompt FROM job
     WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
-      AND status IN ('completed', 'error', 'cancelled') AND number < (SELECT max(number) FROM job)
+      AND status IN ('completed', 'error', 'cancelled') AND number < (SELECT max(number) FROM numbered)
     FOR UPDATE SKIP LOCKED
 ), put AS (
     INSERT INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
@@ -552,6 +565,8 @@ WITH held AS MATERIALIZED (
     DELETE FROM event USING held WHERE event.job_id = held.job_id
 ), unmarked AS (
     DELETE FROM rare USING held WHERE rare.job_id = held.job_id
+), unplaced AS (
+    DELETE FROM numbered USING held WHERE numbered.number = held.number
 ), removed AS (
     DELETE FROM job USING held WHERE job.job_id = held.job_id
 )
@@ -559,7 +574,11 @@ INSERT INTO journal (job_id, fields, lines)
 SELECT job_id, NULL, %(lines)s::json ->> job_id FROM held
 
 -- name: forget job
-WITH unmarked AS (DELETE FROM rare WHERE job_id = %(job_id)s)
+WITH unmarked AS (
+    DELETE FROM rare WHERE job_id = %(job_id)s
+), unplaced AS (
+    DELETE FROM numbered USING job WHERE numbered.number = job.number AND job.job_id = %(job_id)s
+)
 DELETE FROM job WHERE job_id = %(job_id)s
 
 -- name: forget events
@@ -624,4 +643,4 @@ WHERE set_aside ORDER BY rare.number
 
 -- name: take back
 WITH found AS (UPDATE rare SET set_aside = false WHERE job_id = %(job_id)s)
-UPDATE job SET blocked = 0 WHERE job_id = %(job_id)s AND blocked = 2
+UPDATE job SET blocked = CASE WHEN status = 'pending' THEN 0 ELSE -1 END WHERE job_id = %(job_id)s AND blocked = 2
