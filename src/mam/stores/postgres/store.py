@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from _thread import get_ident
+from time import monotonic_ns
 from weakref import ref
 
 import psycopg
@@ -237,7 +237,7 @@ class PostgresStore(SqlStore):
         if self._seen is None or not self._by_server:
             return None
         server_ms, here_ms = self._seen
-        return _moment_at(server_ms + _here_ms() - here_ms)
+        return _moment_at(server_ms + monotonic_ns() // 1_000_000 - here_ms)
 
     # -- how it is done here ---------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class PostgresStore(SqlStore):
         if found is None:
             return None
         record, prompt, root, now, self._acting.last_xact = found
-        self._moment_of(now)
+        self._seen = (now, monotonic_ns() // 1_000_000)
         row = self._row(record, prompt, root)
         if row.job.status is not RUNNING or row.job.attempt != 1:
             return None  # while the answer was lost, somebody has taken it away again
@@ -367,7 +367,7 @@ class PostgresStore(SqlStore):
         return self.clock.now()
 
     def _moment_of(self, now: int) -> Moment:
-        self._seen = (now, _here_ms())
+        self._seen = (now, monotonic_ns() // 1_000_000)
         return _moment_at(now) if self._by_server else self.clock.now()
 
     def _act(self, do: Callable[[], T]) -> T:
@@ -391,7 +391,3 @@ def _is_news(before: Job | None, job: Job) -> bool:
 
 def _moment_at(wall_ms: int) -> Moment:
     return Moment.of({"wall_ms": wall_ms, "boot_ms": 0, "boot_id": ""})
-
-
-def _here_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _WELL = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
 _SYNCED = int(ExecStatus.PIPELINE_SYNC)
+_OPEN = int(ConnStatus.OK)
 
 
 class Statement:
@@ -83,7 +84,7 @@ class Wire:
 
     @property
     def closed(self) -> bool:
-        return self._server.status != ConnStatus.OK
+        return self._server.status != _OPEN
 
     def close(self) -> None:
         self._connection.close()
@@ -163,9 +164,12 @@ class Wire:
         return columns.load_rows(0, result.ntuples, tuple)
 
     def _end(self) -> None:
+        server = self._server
         try:
-            result = self._next()
-            failed = None if result is not None and result.status == _SYNCED else self._to_sync_point(result)
+            result = self._next() if server.is_busy() else server.get_result()
+            if result is not None and result.status == _SYNCED:
+                return
+            failed = self._to_sync_point(result)
         except BaseException:
             self.close()  # nobody knows where it stands
             raise
