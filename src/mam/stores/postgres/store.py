@@ -215,22 +215,24 @@ class PostgresStore(SqlStore):
             "job_id": job_id, "status": change.job.status.value, "record": after.record, "before": row.record,
             "now": str(moment.wall_ms), **entry,
         }  # fmt: skip
-        lost = False
         try:
-            query = "fail job" if change.job.status in FAILED else "end job"
-            if self._acting.at_once(query, values) is not None:
+            if self._acting.at_once("fail job" if change.job.status in FAILED else "end job", values) is not None:
                 self._known.pop(job_id, None)
                 return change.job
         except AnswerLost:
-            lost = True
+            act = self._unless_ended(act, change.job, {"xact": since, "job_id": job_id, **entry})
+        # Whoever holds the row now may be the trip whose answer was lost; it is waited for.
+        return super().change(job_id, act)
+
+    def _unless_ended(self, act: Act, ended: Job, entry: dict[str, Any]) -> Act:
+        """The same act, for a job that may have ended by it already."""
 
         def again(found: Job, now: Moment) -> Change:
-            if found.status.ended and self._value("has ended", xact=since, job_id=job_id, **entry):
-                return Change(job=change.job)
+            if found.status.ended and self._value("has ended", **entry):
+                return Change(job=ended)
             return act(found, now)
 
-        # Whoever holds the row now may be the trip whose answer was lost; it is waited for.
-        return super().change(job_id, again if lost else act)
+        return again
 
     def _guessed_moment(self) -> Moment | None:
         """The server's time as it must be by now; the server looks whether it is."""
