@@ -92,7 +92,8 @@ class Wire:
     def trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
         """Sends statements and waits for the answers; the rows of the last that has any to give. With `ends`, all that
         was sent since the last end is done and durable when this returns; when the server refuses, none of it is."""
-        server, unread = self._server, list[bytes | Statement]()
+        server = self._server
+        unread: list[bytes | Statement] = []
         try:
             for statement, values in sent:
                 bound = statement.bound(values)
