@@ -92,22 +92,9 @@ class Wire:
     def trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
         """Sends statements and waits for the answers; the rows of the last that has any to give. With `ends`, all that
         was sent since the last end is done and durable when this returns; when the server refuses, none of it is."""
-        server = self._server
-        unread: list[bytes | Statement] = []
         try:
-            for statement, values in sent:
-                bound = statement.bound(values)
-                if statement.name not in self._prepared:
-                    self._prepare(statement, unread)
-                server.send_query_prepared(statement.name, bound)
-                unread.append(statement)
-            if ends:
-                server.pipeline_sync()
-            else:
-                server.send_flush_request()
-            if server.flush():
-                self._flush()
-            rows = self._answers(unread)
+            alone = ends and len(sent) == 1 and sent[0][0].name in self._prepared
+            rows = self._one(*sent[0]) if alone else self._several(sent, ends=ends)
         except Error:
             if not self.closed:
                 self._skip(synced=ends)
@@ -128,28 +115,56 @@ class Wire:
         except Error:
             self.close()
 
-    def _prepare(self, statement: Statement, unread: list[bytes | Statement]) -> None:
-        """What is prepared is answered too: by its name, among the statements that are answered with rows."""
-        self._server.send_prepare(statement.name, statement.text.encode())
-        self._prepared.add(statement.name)
-        unread.append(statement.name)
+    def _one(self, statement: Statement, values: dict[str, Any]) -> list[Any]:
+        """The same as `_several`, for what the hot verbs send: one statement that is known there, and the end."""
+        server = self._server
+        server.send_query_prepared(statement.name, statement.bound(values))
+        server.pipeline_sync()
+        if server.flush():
+            self._flush()
+        if server.is_busy():
+            self._await_answer()
+        result = server.get_result()
+        if result is None or result.status not in _WELL:
+            raise self._failure(result)
+        if server.get_result() is not None:
+            raise _said_more()
+        return self._rows(statement.name, result) if result.nfields else [()] * (result.command_tuples or 0)
+
+    def _several(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
+        unread: list[bytes | Statement] = []
+        for statement, values in sent:
+            self._send(statement, values, unread)
+        if ends:
+            self._server.pipeline_sync()
+        else:
+            self._server.send_flush_request()
+        self._flush()
+        return self._answers(unread)
+
+    def _send(self, statement: Statement, values: dict[str, Any], unread: list[bytes | Statement]) -> None:
+        """Adds what will be answered: the name of a statement that is prepared, the statement itself for its rows."""
+        name, bound = statement.name, statement.bound(values)
+        if name not in self._prepared:
+            self._server.send_prepare(name, statement.text.encode())
+            self._prepared.add(name)
+            unread.append(name)
+        self._server.send_query_prepared(name, bound)
+        unread.append(statement)
 
     def _answers(self, unread: list[bytes | Statement]) -> list[Any]:
         """The rows of the last that has columns; where none has, an empty one for each that the last has written. The
         first that failed is what went wrong."""
         rows: list[Any] | None = None
         written: int | None = 0
-        is_busy, get_result = self._server.is_busy, self._server.get_result
         for place, step in enumerate(unread):
-            if is_busy():
-                self._await_answer()
-            result = get_result()
+            result = self._next()
             if result is None or result.status not in _WELL:
                 # The server skips what is behind a failure.
                 self._prepared.difference_update(name for name in unread[place:] if isinstance(name, bytes))
                 raise self._failure(result)
-            if get_result() is not None:
-                raise OperationalError("the server said more than it was asked")
+            if self._server.get_result() is not None:
+                raise _said_more()
             if not result.nfields:
                 written = result.command_tuples
             elif isinstance(step, Statement):
@@ -224,3 +239,7 @@ class Wire:
             server.consume_input()
             if not server.is_busy():
                 return
+
+
+def _said_more() -> OperationalError:
+    return OperationalError("the server said more than it was asked")
