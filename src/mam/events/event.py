@@ -33,6 +33,7 @@ _KEY = (
     r"(?:sk-|gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|AIza|eyJ)[A-Za-z0-9_.=-]{12,}"
     r"|(?<=earer )[A-Za-z0-9_.~+/=-]{12,}"
 )
+_encode = json.JSONEncoder(allow_nan=False).encode
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]+"
 
 
@@ -45,7 +46,7 @@ def check_event(name: str) -> str:
 def check_data(data: dict[str, Any]) -> dict[str, Any]:
     """What can be said in JSON, which knows no NaN."""
     try:
-        json.dumps(data, allow_nan=False)
+        _encode(data)
     except (TypeError, ValueError, RecursionError):
         raise BadInput(why="the data of an event must be a JSON object, without NaN or Infinity") from None
     return data
@@ -68,10 +69,8 @@ def event_payload(
 
 def generalised(detail: str) -> str:
     """One line without absolute paths and keys, since an event may travel further than the machine that wrote it."""
-    if len(detail) < SHORTEST_KEY and detail.isprintable() and "/" not in detail:
-        return detail.strip()
-    # The patterns are compiled here and not above: most verbs tell nothing.
-    line = re.sub(_CONTROL, " ", detail).strip()
-    if any(mark in line for mark in _KEY_MARKS):
+    # The patterns are compiled here and not above, and only for what they could find: most lines hold nothing of it.
+    line = (detail if detail.isprintable() else re.sub(_CONTROL, " ", detail)).strip()
+    if len(line) >= SHORTEST_KEY and any(mark in line for mark in _KEY_MARKS):
         line = re.sub(_KEY, "…", line)
     return re.sub(_ABSOLUTE_PATH, r"…/\1", line)[:DETAIL_LIMIT] if "/" in line else line[:DETAIL_LIMIT]

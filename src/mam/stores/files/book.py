@@ -78,13 +78,17 @@ class Book:
         self.home = os.path.join(directory.path, STORE)
         try:
             make_directories(self.home)
-            self.journal = Journal(self.home, clock.new_id())
+            self.journal = Journal(self.home, clock.new_id)
             self.index = Index(os.path.join(self.home, INDEX))
         except OSError as error:
             raise StoreUnavailable(store=directory.path, problem=_said(error)) from None
         self.records = Records(self.directory)
         self._memory = Memory()
         self.applied: Applied
+        self._left: Applied | None = None
+        """As the index has it since this process wrote there last."""
+        self._alone_since = False
+        """Whether nobody else has acted or been in the directory since then."""
         self.behind = False
         """Whether an act of this session is committed but not carried out, so that nothing may be built on it."""
         self._inline_secrets: dict[str, dict[str, Any]] = {}
@@ -93,14 +97,33 @@ class Book:
         self.index.close()
         self.journal.close()
 
+    def is_as_left(self, end: Place, *, thoroughly: bool) -> bool:
+        """Whether everything agrees because nobody has acted since this process did, nor been in the directory: then
+        the index need not be asked how far it is, nor what it says of a job that is remembered here."""
+        left = self._left
+        self._alone_since = (
+            left is not None
+            and not thoroughly
+            and left.place == end
+            and left.journal_id == self.journal.journal_id
+            and left.directory_ns == self.directory.modified_ns()
+        )
+        if left is not None and self._alone_since:
+            self.applied = left
+            self.directory.expect(left.directory_ns)
+        return self._alone_since
+
     # -- reading one job -------------------------------------------------------------------------------------------
 
     def load(self, job_id: str) -> Job:
         """The job as its file says now. Somebody else's edit is taken over first."""
+        known = self._recalled(job_id)
+        if known is not None and self._alone_since:
+            return known[1]
         row = self.index.row(job_id)
+        if known is not None and row is not None and not row.bad and row.stamp == known[0]:
+            return known[1]
         try:
-            if row is not None and (known := self._recalled(job_id, row)) is not None:
-                return known
             found = self.records.read(job_id)
         except FileNotFoundError:
             if row is not None:
@@ -119,10 +142,13 @@ class Book:
             self.quietly(lambda: self.index.put(job, job.to_json(), found.stamp))
         return job
 
-    def _recalled(self, job_id: str, row: Row) -> Job | None:
-        """As this process wrote it last, if nobody has touched it since."""
-        job = None if row.bad else self._memory.recall(job_id, row.stamp)
-        return job if job is not None and self.records.stamp(job_id) == row.stamp else None
+    def _recalled(self, job_id: str) -> tuple[Stamp, Job] | None:
+        """As this process wrote it last, if its file has not been touched since."""
+        kept = self._memory.recall(job_id)
+        try:
+            return kept if kept is not None and self.records.stamp(job_id) == kept[0] else None
+        except FileNotFoundError:
+            return None
 
     def _welcome(self, found: Found) -> Job:
         """A file that could not be read before, and has been mended in place."""
@@ -162,6 +188,7 @@ class Book:
             stamp = self.records.stamp(job_id)
         except FileNotFoundError:
             return  # gone again
+        self._memory.forget(job_id)
         self.quietly(lambda: self.index.mark_bad(job_id, str(bad.facts["problem"]), stamp))
 
     def note_problem(self, file: str, problem: str, stamp: Stamp) -> None:
@@ -367,6 +394,7 @@ class Book:
     def _carried_out(self) -> None:
         self.index.commit(self.applied)
         self.journal.mark(self.applied.place, self.applied.directory_ns)
+        self._left = self.applied
 
     def _check_not_behind(self) -> None:
         if self.behind:

@@ -11,14 +11,15 @@ from mam.stores.files.book import Book
 def catch_up(book: Book, *, thoroughly: bool = False) -> None:
     """Makes journal, records and index agree. `thoroughly` also finds edits that left no trace in the directory."""
     book.behind = False
-    book.journal.refresh(book.clock.new_id())
+    end = book.journal.refresh(book.clock.new_id)
+    if book.is_as_left(end, thoroughly=thoroughly):
+        return
     applied = book.index.applied()
     if applied is None or applied.journal_id != book.journal.journal_id:
         from mam.stores.files.rebuild import index_from_records
 
-        applied = index_from_records(book)
+        applied, end = index_from_records(book), book.journal.end()
     book.applied = applied
-    end = book.journal.end()
     if applied.place.first == end.first and applied.place.offset > end.offset:
         from mam.stores.files.replay import go_on_after_loss
 

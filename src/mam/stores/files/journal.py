@@ -47,7 +47,7 @@ def parse_place(cursor: str) -> Place:
 class Journal:
     """Open for the holder of the registry's lock; reading up to a known end needs no lock."""
 
-    def __init__(self, directory: str, new_id: str) -> None:
+    def __init__(self, directory: str, new_id: Callable[[], str]) -> None:
         self._directory = directory
         self._active = os.path.join(directory, ACTIVE)
         self._mark = MarkFile(directory)
@@ -63,8 +63,8 @@ class Journal:
 
     __del__ = close  # a store that is simply dropped keeps nothing open
 
-    def refresh(self, new_id: str) -> None:
-        """Another holder may have closed the segment that this descriptor is open on."""
+    def refresh(self, new_id: Callable[[], str]) -> Place:
+        """The end. Another holder may have closed the segment that this descriptor is open on."""
         try:
             there = os.stat(self._active, follow_symlinks=False)
         except FileNotFoundError:
@@ -72,16 +72,19 @@ class Journal:
         mine = os.fstat(self._descriptor) if self._descriptor >= 0 else None
         if there is None or mine is None or (there.st_ino, there.st_dev) != (mine.st_ino, mine.st_dev):
             self._take_up(self._open(new_id))
+            return self.end()
+        return Place.of({"first": self.first, "offset": there.st_size})
 
     def end(self) -> Place:
         return Place(first=self.first, offset=os.fstat(self._descriptor).st_size)
 
     def append(self, entries: list[dict[str, Any]]) -> Place:
         """The commit. When it returns, the entries are durable; when it raises, they are not there."""
-        if self.end().offset > SEGMENT_LIMIT:
-            self._rotate(int(entries[0]["number"]))
         start, act = self.end().offset, frame(entries)
-        place = Place(first=self.first, offset=start + len(act))
+        if start > SEGMENT_LIMIT:
+            self._rotate(int(entries[0]["number"]))
+            start = self.end().offset
+        place = Place.of({"first": self.first, "offset": start + len(act)})
         tell = self._mark.prepared(_mark_at(place, IN_WORK))
         try:
             write_all(self._descriptor, act)
@@ -239,15 +242,15 @@ class Journal:
             return open(self._path(_segment_name(first)), "rb")
         return file
 
-    def _open(self, new_id: str) -> int:
+    def _open(self, new_id: Callable[[], str]) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             descriptor = os.open(self._active, flags)
         except FileNotFoundError:
-            return self._begin(new_id, 1)
+            return self._begin(new_id(), 1)
         header = unframe(os.pread(descriptor, 512, 0).partition(b"\n")[0] + b"\n")
         if not isinstance(header, dict):
-            return self._begin_again(descriptor, new_id)
+            return self._begin_again(descriptor, new_id())
         if header["format"] > FORMAT:
             os.close(descriptor)
             raise StoreUnavailable(store=self._active, problem="was written by a newer mam")

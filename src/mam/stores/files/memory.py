@@ -19,13 +19,15 @@ class Memory:
         self._written: dict[str, tuple[Stamp, Job]] = {}
 
     def keep(self, job: Job, stamp: Stamp) -> None:
-        self._written.pop(job.job_id, None)
+        self.forget(job.job_id)
         _inode, _modified_ns, size = stamp
         if not job.status.ended and size <= LARGEST:
             self._written[job.job_id] = (stamp, job)
             if len(self._written) > MOST:
                 del self._written[next(iter(self._written))]
 
-    def recall(self, job_id: str, stamp: Stamp) -> Job | None:
-        written, job = self._written.get(job_id, (None, None))
-        return job if written == stamp else None
+    def forget(self, job_id: str) -> None:
+        self._written.pop(job_id, None)
+
+    def recall(self, job_id: str) -> tuple[Stamp, Job] | None:
+        return self._written.get(job_id)
