@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from queue import SimpleQueue
 from threading import Thread
@@ -100,38 +101,28 @@ def test_what_its_writer_took_back_is_not_given(place: Place, job: str, preparin
     assert details(preparing.given.get(timeout=LONG)) == ["now"]
 
 
-def test_messages_that_were_made_early_are_those_of_their_entry_alone(place: Place, job: str) -> None:
-    registry = place.open()
-    cursor = registry.store.end()
-    for detail in ("one", "two"):
-        registry.publish(job, event="progress", detail=detail)
-    one, two = registry.store.entries(cursor)
-    post = Post(registry.store, Broker(host="127.0.0.1", port=1883), print)
-    fresh = [list(post.messages(entry)) for entry in (one, two)]
-
-    post.prepare(one)
-
-    assert [list(post.messages(entry)) for entry in (two, one, two)] == [fresh[1], fresh[0], fresh[1]]
-
-
 def test_nobody_is_asked_about_a_job_that_is_not_known_yet(place: Place, job: str) -> None:
     registry = place.open()
     cursor = registry.store.end()
     registry.publish(job, event="progress", detail="one")
     (entry,) = registry.store.entries(cursor)
     other = FilesStore(str(place.path), lock_wait_seconds=0)
-    asked: list[BaseException] = []
+    post = Post(other, Broker(host="127.0.0.1", port=1883), print)
+    early: list[object] = []
 
     def prepare() -> None:
         try:
-            Post(other, Broker(host="127.0.0.1", port=1883), print).prepare(entry)
+            early.append(post.early(entry))
         except BaseException as error:
-            asked.append(error)
+            early.append(error)
 
     with registry_lock(str(place.path)):  # as its writer does
         thread = Thread(target=prepare)
         thread.start()
         thread.join()
+    made = list(post.messages(entry))
     other.close()
 
-    assert not asked
+    assert early == [[]]
+    assert [json.loads(message.payload)["detail"] for message in made] == ["one"]
+    assert post.early(entry) == made

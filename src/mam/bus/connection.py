@@ -52,7 +52,7 @@ class Connection:
         self._lost: str | None = None
         self._refused: str | None = None
         self._unanswered: set[int] = set()
-        self._subscribed = self._is_old = self._corked = False
+        self._subscribed = self._is_old = self._corked = self._held = False
         self.window = WINDOW
         self._begin(role, seconds)
 
@@ -63,9 +63,10 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Says goodbye if that can be said at once."""
-        if self._lost is None:
+        """Says goodbye if that can be said at once, and not behind what was held back."""
+        if self._lost is None and not self._held:
             self._client.disconnect()
+            self._client.loop_write()
         self._hang_up()
 
     # -- sending -----------------------------------------------------------------------------------------------------
@@ -75,11 +76,31 @@ class Connection:
         stays in `unanswered` until the broker has taken it."""
         if self._unanswered:
             self._cork(True)
+        number = self._queued(topic, message, retain)
+        self._write()
+        return number
+
+    def hold(self, topic: str, message: bytes, *, retain: bool) -> int:
+        """Makes a message that may have to be sent soon. Until `let_go` nothing is written, and who does not want it
+        to be sent any more throws the connection away."""
+        self._held = True
+        return self._queued(topic, message, retain)
+
+    def let_go(self) -> None:
+        """Sends what was held back."""
+        self._held = False
+        self._write()
+
+    def _queued(self, topic: str, message: bytes, retain: bool) -> int:
         sent = self._client.publish(topic, message, qos=QOS, retain=retain)
         if sent.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise self._broken(self._lost or "went away")
         self._unanswered.add(sent.mid)
         return sent.mid
+
+    def _write(self) -> None:
+        if self._client.loop_write() != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            raise self._broken(self._lost or "went away")
 
     @property
     def unanswered(self) -> set[int]:
@@ -117,7 +138,7 @@ class Connection:
         if socket is None:
             return MQTTErrorCode.MQTT_ERR_NO_CONN
         self._cork(False)
-        writes = self._client.want_write()
+        writes = self._client.want_write() and not self._held
         poll = select.poll()
         poll.register(socket, select.POLLIN | (select.POLLOUT if writes else 0))
         unread = isinstance(socket, ssl.SSLSocket) and socket.pending() > 0
@@ -125,9 +146,10 @@ class Connection:
         result = MQTTErrorCode.MQTT_ERR_SUCCESS
         if unread or (happened and happened[0][1] & ~select.POLLOUT):
             result = self._client.loop_read()
-        if result == MQTTErrorCode.MQTT_ERR_SUCCESS and self._client.want_write():
+        result = result or self._client.loop_misc()
+        if result == MQTTErrorCode.MQTT_ERR_SUCCESS and self._client.want_write() and not self._held:
             result = self._client.loop_write()
-        return result or self._client.loop_misc()
+        return result
 
     def _cork(self, corked: bool) -> None:
         """Many messages in one packet: the broker is woken once for all of them, and not for each."""
@@ -168,6 +190,7 @@ class Connection:
             client.username_pw_set(broker.username or "", broker.password)
         if broker.tls:
             client.tls_set_context(tls_context(broker))
+        client.on_socket_register_write = _write_later
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
         client.on_publish = self._on_publish
@@ -241,6 +264,10 @@ class Connection:
             return
         if self._hear is not None:
             self._hear(topic, bytes(message.payload))
+
+
+def _write_later(_client: Client, _userdata: Any, _socket: Any) -> None:
+    """With this paho leaves the writing to us: whatever it has to send waits until `loop_write`."""
 
 
 def _in_words(error: Exception) -> str:

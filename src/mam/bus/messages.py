@@ -9,7 +9,7 @@ from mam.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from mam.bus.settings import Broker
     from mam.jobs.record import Job
@@ -58,18 +58,12 @@ class Post:
         self._broker = broker
         self._say = say
         self._known: dict[str, Addressee] = {}
-        self._prepared: tuple[Entry, list[Message]] | None = None
 
-    def prepare(self, entry: Entry) -> None:
+    def early(self, entry: Entry) -> list[Message]:
         """For an entry that may come; whoever writes it holds the lock that a look at an unknown job would need."""
-        if entry.job_id in self._known:
-            self._prepared = (entry, list(self._made(entry)))
+        return list(self.messages(entry)) if entry.job_id in self._known else []
 
-    def messages(self, entry: Entry) -> Iterable[Message]:
-        prepared = self._prepared
-        return prepared[1] if prepared is not None and prepared[0] == entry else self._made(entry)
-
-    def _made(self, entry: Entry) -> Iterator[Message]:
+    def messages(self, entry: Entry) -> Iterator[Message]:
         payloads = [line["payload"] for line in entry.lines if line["event"] == "published"]
         gone = entry.fields is None
         if not payloads and not gone:

@@ -48,6 +48,9 @@ class Relay:
         self._broker = broker
         self._say = say
         self._post = Post(store, broker, say)
+        self._connection: Connection | None = None
+        self._held: tuple[Entry, list[int]] | None = None
+        """The entry whose messages the connection holds back until it is durable, and their numbers."""
         self.place = place_of(store, broker)
         self.place.make()
         self._sending, self._staying = self.place.sending(), self.place.staying()
@@ -98,13 +101,18 @@ class Relay:
                         wait(None, STANDBY_SECONDS)
                         continue
                     with Connection(self._broker, "relay", LAST_SECONDS if last else CONNECT_SECONDS) as connection:
+                        self._connection, self._held = connection, None
                         self._serve(connection, stopping, wait)
                         return
+                except _TakenBack:
+                    continue
                 except MamError as away:
                     self._complain(away)
                     self._save()
                     wait(None, self._delay * (0.5 + self._store.clock.chance() / 2))
                     self._delay = min(self._delay * 2, BACKOFF_SECONDS[1])
+                finally:
+                    self._connection = None
         finally:
             self._resign()
 
@@ -135,8 +143,14 @@ class Relay:
                 connection.turn(0)
 
     def prepare(self, entry: Entry) -> None:
-        """For `Store.coming`: makes the messages of an entry while its writer waits for the disk."""
-        self._post.prepare(entry)
+        """For `Store.coming`: makes the messages of the next entry while its writer waits for the disk, so that they
+        only have to be let go."""
+        connection = self._connection
+        if connection is None or self._held is not None:
+            return
+        messages = self._post.early(entry)
+        if 0 < len(messages) <= connection.window:
+            self._held = (entry, [connection.hold(one.topic, one.payload, retain=one.retain) for one in messages])
 
     def _be_content(self) -> None:
         """It has taken what there was: a broker that lets us in and then says nothing is not there again."""
@@ -163,15 +177,25 @@ class Relay:
         on_their_way: deque[tuple[Entry, list[int]]] = deque()
         open_numbers = connection.unanswered
         for entry in self._entries_behind():
-            numbers = []
-            for message in self._post.messages(entry):
-                self._answered(connection, lambda: len(open_numbers) < connection.window, patience)
-                numbers.append(connection.send(message.topic, message.payload, retain=message.retain))
-            on_their_way.append((entry, numbers))
+            on_their_way.append((entry, self._sent(connection, entry, patience)))
             self._move(on_their_way, open_numbers)
         while on_their_way:
             self._answered(connection, lambda: not open_numbers.intersection(on_their_way[0][1]), patience)
             self._move(on_their_way, open_numbers)
+
+    def _sent(self, connection: Connection, entry: Entry, patience: Callable[[], float]) -> list[int]:
+        """The numbers of its messages, which are on their way."""
+        held, self._held = self._held, None
+        if held is not None:
+            if held[0] != entry:
+                raise _TakenBack
+            connection.let_go()
+            return held[1]
+        numbers = []
+        for message in self._post.messages(entry):
+            self._answered(connection, lambda: len(connection.unanswered) < connection.window, patience)
+            numbers.append(connection.send(message.topic, message.payload, retain=message.retain))
+        return numbers
 
     def _answered(self, connection: Connection, enough: Callable[[], bool], patience: Callable[[], float]) -> None:
         """Reads the broker's answers until it is enough; each may take as long as there is patience."""
@@ -228,6 +252,10 @@ class Relay:
             # What was sent was sent. Whoever comes next sends it again.
             why = (error.strerror or error) if isinstance(error, OSError) else error
             self._say(f"how far the events were sent could not be kept: {why} ({self.place.directory})")
+
+
+class _TakenBack(Exception):
+    """Messages are held back for an entry that its writer could not make durable: only a new connection lacks them."""
 
 
 def _left(ends: float) -> float:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
     from mam.stores.files.archive import Archive
     from mam.stores.files.index import Row, Stamp
+    from mam.stores.files.journal import Place
     from mam.stores.files.records import Found, Prepared
     from mam.stores.port import Problem
     from mam.stores.secrets import Secrets
