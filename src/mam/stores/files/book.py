@@ -63,13 +63,10 @@ class _Draft(Frozen):
 
     step: Step
     fields: Json
-    prepared: Prepared | None
 
     @property
-    def stamp(self) -> Stamp:
-        stamp = self.step.stamp if self.prepared is None else self.prepared.stamp
-        assert stamp is not None
-        return stamp
+    def job_id(self) -> str:
+        return self.step.change.job.job_id
 
 
 class Book:
@@ -223,12 +220,14 @@ class Book:
         if not steps:
             return
         self._check_not_behind()
-        drafts = self._prepare(steps)
+        drafts = [_Draft(step=step, fields=step.change.job.to_json()) for step in steps]
+        prepared: dict[str, Prepared] = {}
         try:
             self._keep_secrets(steps)
-            place = self.journal.append(self._entries(steps))
+            place = self.journal.append(self._entries(drafts), lambda: self._prepare(drafts, prepared))
         except BaseException as error:
-            self._discard(drafts)
+            for one in prepared.values():
+                self.records.discard(one.temporary)
             if isinstance(error, OSError):
                 raise StoreUnavailable(store=self.directory.path, problem=_said(error)) from None
             raise
@@ -239,7 +238,7 @@ class Book:
             next_number=max(self.applied.next_number, highest + 1),
         )
         try:
-            self._materialise(drafts)
+            self._materialise(drafts, prepared)
         except (OSError, DatabaseError):
             # The act is committed, and that is what was promised; who comes next carries the rest out.
             self.index.roll_back()
@@ -319,22 +318,13 @@ class Book:
 
         return Archive(self.home)
 
-    def _prepare(self, steps: list[Step]) -> list[_Draft]:
-        drafts: list[_Draft] = []
+    def _prepare(self, drafts: list[_Draft], prepared: dict[str, Prepared]) -> None:
         try:
-            for step in steps:
-                fields = step.change.job.to_json()
-                prepared = None if step.stamp else self.records.prepare(step.change.job.job_id, fields)
-                drafts.append(_Draft(step=step, fields=fields, prepared=prepared))
+            for draft in drafts:
+                if draft.step.stamp is None:
+                    prepared[draft.job_id] = self.records.prepare(draft.job_id, draft.fields)
         except OSError as error:
-            self._discard(drafts)
             raise StoreUnavailable(store=self.directory.path, problem=_said(error)) from None
-        return drafts
-
-    def _discard(self, drafts: list[_Draft]) -> None:
-        for draft in drafts:
-            if draft.prepared is not None:
-                self.records.discard(draft.prepared.temporary)
 
     def _remember_secrets(self, found: Found) -> None:
         """Until the record is rewritten, which is when they have to be kept elsewhere."""
@@ -355,33 +345,35 @@ class Book:
 
         return Secrets(os.path.join(self.home, "secrets"))
 
-    def _entries(self, steps: list[Step]) -> list[Json]:
+    def _entries(self, drafts: list[_Draft]) -> list[Json]:
         return [
-            self._entry(rank, change.job.job_id, changed_fields(before, change.job), change.lines)
-            for rank, (before, change) in enumerate((step.before, step.change) for step in steps)
+            self._entry(
+                rank, draft.job_id, changed_fields(draft.step.before, draft.step.change.job), draft.step.change.lines
+            )
+            for rank, draft in enumerate(drafts)
         ]
 
     def _entry(self, rank: int, job_id: str, fields: Json | None, lines: Sequence[Line]) -> Json:
         return {"number": self.applied.next_entry + rank, "job_id": job_id, "fields": fields, "lines": list(lines)}
 
-    def _materialise(self, drafts: list[_Draft]) -> None:
+    def _materialise(self, drafts: list[_Draft], prepared: dict[str, Prepared]) -> None:
         problems: dict[str, str] = {}
         for draft in drafts:
-            if draft.prepared is not None:
-                self.records.put(draft.prepared)
-            problem = self.append_events(draft.fields["job_id"], draft.step.change.lines)
+            if draft.job_id in prepared:
+                self.records.put(prepared[draft.job_id])
+            problem = self.append_events(draft.job_id, draft.step.change.lines)
             if problem:
-                problems[f"{draft.fields['job_id']}.events.log"] = problem
+                problems[f"{draft.job_id}.events.log"] = problem
         self.applied = self.applied.replace(directory_ns=self.directory.synced())
         self.index.begin()
         for draft in drafts:
-            self.index.put(draft.step.change.job, draft.fields, draft.stamp)
+            self.index.put(draft.step.change.job, draft.fields, _stamp(draft, prepared))
         for file, problem in problems.items():
             self.index.note_problem(file, problem, NO_STAMP)
         self._carried_out()
         for draft in drafts:
-            if draft.prepared is not None:
-                self._memory.keep(draft.step.change.job, draft.stamp)
+            if draft.job_id in prepared:
+                self._memory.keep(draft.step.change.job, prepared[draft.job_id].stamp)
 
     def append_events(self, job_id: str, lines: Sequence[Line]) -> str | None:
         """What is wrong with the job's event log, if anything: it is made from the journal, and stops nobody."""
@@ -407,6 +399,10 @@ class Book:
         self.index.begin()
         write()
         self._carried_out()
+
+
+def _stamp(draft: _Draft, prepared: dict[str, Prepared]) -> Stamp:
+    return draft.step.stamp or prepared[draft.job_id].stamp
 
 
 def _said(error: OSError) -> str:

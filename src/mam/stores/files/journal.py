@@ -7,6 +7,7 @@ the store (records, index, event logs) follows from here and is caught up by the
 from __future__ import annotations
 
 import os
+import sys
 from io import BytesIO
 
 from mam.errors import StoreDamaged, StoreUnavailable
@@ -41,7 +42,7 @@ class Place(Frozen):
 
 def parse_place(cursor: str) -> Place:
     first, _, offset = cursor.partition(":")
-    return Place(first=int(first), offset=int(offset))
+    return Place.of({"first": int(first), "offset": int(offset)})
 
 
 class Journal:
@@ -78,8 +79,9 @@ class Journal:
     def end(self) -> Place:
         return Place(first=self.first, offset=os.fstat(self._descriptor).st_size)
 
-    def append(self, entries: list[dict[str, Any]]) -> Place:
-        """The commit. When it returns, the entries are durable; when it raises, they are not there."""
+    def append(self, entries: list[dict[str, Any]], meanwhile: Callable[[], None] | None = None) -> Place:
+        """The commit. When it returns, the entries are durable; when it raises, they are not there. What has to be
+        done before it, and may fail, is done `meanwhile`: when the disk has been given its work."""
         start, act = self.end().offset, frame(entries)
         if start > SEGMENT_LIMIT:
             self._rotate(int(entries[0]["number"]))
@@ -88,10 +90,15 @@ class Journal:
         tell = self._mark.prepared(_mark_at(place, IN_WORK))
         try:
             write_all(self._descriptor, act)
+            if meanwhile is not None:
+                _start_writing(self._descriptor, start, len(act))
+                meanwhile()
             os.fdatasync(self._descriptor)
-        except OSError as error:
+        except BaseException as error:
             self._take_back(start)
-            raise StoreUnavailable(store=self._active, problem=error.strerror) from None
+            if isinstance(error, OSError):
+                raise StoreUnavailable(store=self._active, problem=error.strerror) from None
+            raise
         tell()
         return place
 
@@ -229,7 +236,7 @@ class Journal:
                 damaged(StoreDamaged(file=self._path(name), offset=offset, problem="a frame is not whole"))
             offset += len(line)
             if isinstance(payload, list):
-                yield payload, Place(first=first, offset=offset)
+                yield payload, Place.of({"first": first, "offset": offset})
 
     def _segment(self, first: int, name: str) -> BinaryIO:
         """The segment that begins so. Another process may have closed it since its name was read."""
@@ -322,9 +329,10 @@ class Journal:
         return os.path.join(self._directory, name)
 
 
-def as_told(entry: dict[str, Any]) -> dict[str, Any]:
-    """What a follower hears of an entry."""
-    return {**{name: entry[name] for name in ("number", "job_id", "fields")}, "lines": tuple(entry["lines"])}
+def _start_writing(descriptor: int, begin: int, length: int) -> None:
+    """The advice that these bytes will not be read soon makes Linux hand them to the disk at once."""
+    if sys.platform == "linux":
+        os.posix_fadvise(descriptor, begin, length, os.POSIX_FADV_DONTNEED)
 
 
 def _mark_at(place: Place, directory_ns: int) -> Mark:

@@ -12,7 +12,7 @@ from mam.stores.common import check_exclusive, matches, soonest
 from mam.stores.files.alone import Alone
 from mam.stores.files.book import Book, Step
 from mam.stores.files.claims import claim
-from mam.stores.files.journal import ACTIVE, Place, as_told, parse_place
+from mam.stores.files.journal import ACTIVE, Place, parse_place
 from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.registering import register
 from mam.stores.port import Entry, Problem, Registration
@@ -307,13 +307,21 @@ class FilesStore(Alone):
 
 
 def _place_of(mark: Mark) -> Place:
-    return Place(first=mark.first, offset=mark.offset)
+    return Place.of({"first": mark.first, "offset": mark.offset})
 
 
 def _told(frame: list[dict[str, Any]], place: Place, behind: Place) -> list[Entry]:
     """The entries between two places."""
     return [
-        Entry(cursor=str(behind) if rank == len(frame) else f"{place}+{rank}", **as_told(entry))
+        Entry.of(
+            {
+                "cursor": str(behind) if rank == len(frame) else f"{place}+{rank}",
+                "number": entry["number"],
+                "job_id": entry["job_id"],
+                "fields": entry["fields"],
+                "lines": tuple(entry["lines"]),
+            }
+        )
         for rank, entry in enumerate(frame, start=1)
     ]
 
