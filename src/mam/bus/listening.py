@@ -67,6 +67,8 @@ class Listener:
         self._dropped = 0
         self._look_at: float | None = None
         """When the registry is to be read again because of messages that it did not know."""
+        self._registry_first = True
+        """Whether the registry had news when a message last made it be read."""
         self.statuses: dict[str, str] = {}
         """How jobs ended."""
         self.expired: dict[str, str] = {}
@@ -160,6 +162,9 @@ class Listener:
             return
         if not raw:
             return  # a retained message was cleared
+        if self._registry_first and self._look_at is None and not subscription.is_signed:
+            # Only the registry's word counts here, so it is told before the message is looked at more closely.
+            self._registry_first = self._catch_up()
         verdict = subscription.hear(raw, time.monotonic())
         if verdict.dropped is not None:
             self._warn(topic, verdict.dropped)
@@ -190,7 +195,8 @@ class Listener:
         if self._look_at is not None:
             return  # soon, with all the others
         self._catch_up()
-        if subscription.seen < seq:
+        self._registry_first = subscription.seen >= seq
+        if not self._registry_first:
             self._warn(topic, f"the registry has no event {seq} of this job")
             self._look_at = time.monotonic() + FRUITLESS_SECONDS
 

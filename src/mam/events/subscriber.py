@@ -48,6 +48,11 @@ class Subscription:
         self._quiet_since: float | None = now if idle_begins else None
         """From when silence counts; None while it does not."""
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether a message can be believed by itself."""
+        return self._token is not None
+
     # -- from the wire -----------------------------------------------------------------------------------------------
 
     def hear(self, raw: bytes, now: float) -> Verdict:

@@ -111,6 +111,13 @@ class Watch:
             return [UNKNOWN] if _wait_kqueue(self._directory, timeout) else []
         return [UNKNOWN] if self._look(timeout) else []
 
+    def await_first(self, timeout: float) -> None:
+        """Until something is written into one of the two files that are told at once. `happened` still tells of it."""
+        if self._first is not None:
+            poll = select.poll()
+            poll.register(self._first, select.POLLIN)
+            poll.poll(timeout * 1000)
+
     def _look(self, timeout: float) -> bool:
         """Only where the system offers nothing better."""
         before, ends = os.fstat(self._directory).st_mtime_ns, time.monotonic() + timeout

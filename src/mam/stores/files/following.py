@@ -60,6 +60,8 @@ def await_news(
             return True
         if any(one is COMING for one in happened):
             foresee()
+            # Next comes the mark, which says all of it; that it was written is read when there is time.
+            watch.await_first(min(max(0.0, ends - time.monotonic()), _ACT_SECONDS))
 
 
 def _is_outside(happened: Happened) -> bool:
