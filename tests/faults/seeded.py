@@ -34,7 +34,7 @@ MUTANTS = [
     ),
     Mutant(
         name="no sync of the journal", file=f"{FILES}/journal.py",
-        old="            os.fdatasync(self._descriptor)\n        except OSError", new="        except OSError",
+        old="            os.fdatasync(self._descriptor)\n        except BaseException", new="        except BaseException",
         caught_by=f"{CUTS}[files-1]",
     ),
     Mutant(
@@ -57,10 +57,10 @@ MUTANTS = [
     ),
     Mutant(
         name="the record is written before the journal", file=f"{FILES}/book.py",
-        old="        drafts = self._prepare(steps)\n        try:\n            self._keep_secrets(steps)",
-        new="        drafts = self._prepare(steps)\n        try:\n"
-        "            [self.records.put(draft.prepared) for draft in drafts if draft.prepared]\n"
-        "            drafts = [draft.replace(prepared=None, step=draft.step.replace(stamp=draft.stamp)) for draft in drafts]\n"
+        old="        drafts = [Draft(step) for step in steps]\n        try:\n            self._keep_secrets(steps)",
+        new="        drafts = [Draft(step) for step in steps]\n        try:\n"
+        "            self._prepare(drafts)\n"
+        "            [(draft.put(self.records), setattr(draft, '_prepared', None)) for draft in drafts]\n"
         "            self._keep_secrets(steps)",
         caught_by=f"{FAULTS}/test_kills.py::test_killed_before_any_step[files-call-complete]",
     ),
@@ -102,6 +102,10 @@ MUTANTS = [
         name="the mark moves before the broker has answered", file="src/mam/bus/relay.py",
         old="while on_their_way and open_numbers.isdisjoint(on_their_way[0][1]):", new="while on_their_way:",
         caught_by="tests/bus/test_relay.py",
+    ),
+    Mutant(
+        name="an event is sent before it is durable", file="src/mam/bus/connection.py",
+        old="        self._held = True\n", new="", caught_by="tests/bus/test_holding.py",
     ),
     Mutant(
         name="the lock file is deleted while it is held", file=f"{FILES}/lock.py",
@@ -182,7 +186,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a record that was written here is not looked at again", file=f"{FILES}/book.py",
-        old=" if job is not None and self.records.stamp(job_id) == row.stamp else None", new="",
+        old=" if kept is not None and self.records.stamp(job_id) == kept.stamp else None", new="",
         caught_by="tests/files/test_foreign_writes.py",
     ),
     Mutant(

@@ -105,7 +105,7 @@ class Relay:
                         self._serve(connection, stopping, wait)
                         return
                 except _TakenBack:
-                    continue
+                    self._save()
                 except MamError as away:
                     self._complain(away)
                     self._save()

@@ -16,7 +16,7 @@ from mam.errors import BadRecord, UnknownJob
 from mam.jobs.change import Change
 from mam.stores.common import archived_line, lines_of
 from mam.stores.files.archive import Archive
-from mam.stores.files.book import Step
+from mam.stores.files.drafts import Step
 from mam.stores.files.event_damage import sound_events
 from mam.stores.files.records import file_name
 from mam.stores.port import Kept

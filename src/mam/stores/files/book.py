@@ -15,14 +15,13 @@ from __future__ import annotations
 import os
 
 from mam.errors import BadRecord, StoreUnavailable, UnknownJob
-from mam.frozen import Frozen
-from mam.jobs.change import Change
 from mam.jobs.record import parse_job
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.beside import make_directories
-from mam.stores.common import changed_fields, event_of
+from mam.stores.common import event_of
 from mam.stores.files.directory import Directory
+from mam.stores.files.drafts import Draft, Step
 from mam.stores.files.index import NO_STAMP, Applied, DatabaseError, Index, digest
 from mam.stores.files.journal import Journal
 from mam.stores.files.memory import Memory
@@ -40,33 +39,14 @@ if TYPE_CHECKING:
     from mam.stores.files.archive import Archive
     from mam.stores.files.index import Row, Stamp
     from mam.stores.files.journal import Place
-    from mam.stores.files.records import Found, Prepared
+    from mam.stores.files.memory import Written
+    from mam.stores.files.records import Found
     from mam.stores.port import Problem
     from mam.stores.secrets import Secrets
 
 STORE, INDEX, ARCHIVE = ".store", "index.sqlite", "archive.sqlite"
 MENDED = (0, 0, 0)
 """In the place of a file's stamp: what was wrong with it has been put right."""
-
-
-class Step(Frozen):
-    """One job's part in an act."""
-
-    before: Job | None
-    change: Change
-    stamp: Stamp | None = None
-    """Of a file that stays as it is; None when the record is to be written."""
-
-
-class _Draft(Frozen):
-    """A step on its way to the disk."""
-
-    step: Step
-    fields: Json
-
-    @property
-    def job_id(self) -> str:
-        return self.step.change.job.job_id
 
 
 class Book:
@@ -117,10 +97,10 @@ class Book:
         """The job as its file says now. Somebody else's edit is taken over first."""
         known = self._recalled(job_id)
         if known is not None and self._alone_since:
-            return known[1]
+            return known.job
         row = self.index.row(job_id)
-        if known is not None and row is not None and not row.bad and row.stamp == known[0]:
-            return known[1]
+        if known is not None and row is not None and not row.bad and row.stamp == known.stamp:
+            return known.job
         try:
             found = self.records.read(job_id)
         except FileNotFoundError:
@@ -140,11 +120,11 @@ class Book:
             self.quietly(lambda: self.index.put(job, job.to_json(), found.stamp))
         return job
 
-    def _recalled(self, job_id: str) -> tuple[Stamp, Job] | None:
+    def _recalled(self, job_id: str) -> Written | None:
         """As this process wrote it last, if its file has not been touched since."""
         kept = self._memory.recall(job_id)
         try:
-            return kept if kept is not None and self.records.stamp(job_id) == kept[0] else None
+            return kept if kept is not None and self.records.stamp(job_id) == kept.stamp else None
         except FileNotFoundError:
             return None
 
@@ -220,14 +200,13 @@ class Book:
         if not steps:
             return
         self._check_not_behind()
-        drafts = [_Draft(step=step, fields=step.change.job.to_json()) for step in steps]
-        prepared: dict[str, Prepared] = {}
+        drafts = [Draft(step) for step in steps]
         try:
             self._keep_secrets(steps)
-            place = self.journal.append(self._entries(drafts), lambda: self._prepare(drafts, prepared))
+            place = self.journal.append(self._entries(drafts), lambda: self._prepare(drafts))
         except BaseException as error:
-            for one in prepared.values():
-                self.records.discard(one.temporary)
+            for draft in drafts:
+                draft.discard(self.records)
             if isinstance(error, OSError):
                 raise StoreUnavailable(store=self.directory.path, problem=_said(error)) from None
             raise
@@ -238,7 +217,7 @@ class Book:
             next_number=max(self.applied.next_number, highest + 1),
         )
         try:
-            self._materialise(drafts, prepared)
+            self._materialise(drafts)
         except (OSError, DatabaseError):
             # The act is committed, and that is what was promised; who comes next carries the rest out.
             self.index.roll_back()
@@ -318,11 +297,10 @@ class Book:
 
         return Archive(self.home)
 
-    def _prepare(self, drafts: list[_Draft], prepared: dict[str, Prepared]) -> None:
+    def _prepare(self, drafts: list[Draft]) -> None:
         try:
             for draft in drafts:
-                if draft.step.stamp is None:
-                    prepared[draft.job_id] = self.records.prepare(draft.job_id, draft.fields)
+                draft.prepare(self.records, self._memory)
         except OSError as error:
             raise StoreUnavailable(store=self.directory.path, problem=_said(error)) from None
 
@@ -345,35 +323,28 @@ class Book:
 
         return Secrets(os.path.join(self.home, "secrets"))
 
-    def _entries(self, drafts: list[_Draft]) -> list[Json]:
-        return [
-            self._entry(
-                rank, draft.job_id, changed_fields(draft.step.before, draft.step.change.job), draft.step.change.lines
-            )
-            for rank, draft in enumerate(drafts)
-        ]
+    def _entries(self, drafts: list[Draft]) -> list[Json]:
+        return [self._entry(rank, draft.job.job_id, draft.changed, draft.lines) for rank, draft in enumerate(drafts)]
 
     def _entry(self, rank: int, job_id: str, fields: Json | None, lines: Sequence[Line]) -> Json:
         return {"number": self.applied.next_entry + rank, "job_id": job_id, "fields": fields, "lines": list(lines)}
 
-    def _materialise(self, drafts: list[_Draft], prepared: dict[str, Prepared]) -> None:
+    def _materialise(self, drafts: list[Draft]) -> None:
         problems: dict[str, str] = {}
         for draft in drafts:
-            if draft.job_id in prepared:
-                self.records.put(prepared[draft.job_id])
-            problem = self.append_events(draft.job_id, draft.step.change.lines)
+            draft.put(self.records)
+            problem = self.append_events(draft.job.job_id, draft.lines)
             if problem:
-                problems[f"{draft.job_id}.events.log"] = problem
+                problems[f"{draft.job.job_id}.events.log"] = problem
         self.applied = self.applied.replace(directory_ns=self.directory.synced())
         self.index.begin()
         for draft in drafts:
-            self.index.put(draft.step.change.job, draft.fields, _stamp(draft, prepared))
+            self.index.put(draft.job, draft.fields, draft.stamp)
         for file, problem in problems.items():
             self.index.note_problem(file, problem, NO_STAMP)
         self._carried_out()
         for draft in drafts:
-            if draft.job_id in prepared:
-                self._memory.keep(draft.step.change.job, prepared[draft.job_id].stamp)
+            draft.keep(self._memory)
 
     def append_events(self, job_id: str, lines: Sequence[Line]) -> str | None:
         """What is wrong with the job's event log, if anything: it is made from the journal, and stops nobody."""
@@ -399,10 +370,6 @@ class Book:
         self.index.begin()
         write()
         self._carried_out()
-
-
-def _stamp(draft: _Draft, prepared: dict[str, Prepared]) -> Stamp:
-    return draft.step.stamp or prepared[draft.job_id].stamp
 
 
 def _said(error: OSError) -> str:

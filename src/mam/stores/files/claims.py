@@ -6,7 +6,7 @@ from mam.errors import BadRecord, UnknownJob
 from mam.jobs.claiming import claimable
 from mam.jobs.pause import passed_over, tried_first
 from mam.stores.common import claimed
-from mam.stores.files.book import Step
+from mam.stores.files.drafts import Step
 from mam.stores.files.pauses import read_pauses
 
 TYPE_CHECKING = False

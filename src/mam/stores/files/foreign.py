@@ -10,8 +10,9 @@ from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.rules import is_job_id
 from mam.jobs.status import PENDING, RUNNING
-from mam.stores.files.book import MENDED, Book, Step
+from mam.stores.files.book import MENDED, Book
 from mam.stores.files.directory import UNKNOWN
+from mam.stores.files.drafts import Step
 from mam.stores.files.records import stamp_of
 
 TYPE_CHECKING = False

@@ -12,7 +12,8 @@ import os
 from mam.errors import BadRecord, StoreUnavailable, UnknownJob
 from mam.jobs.generation import Generations, announced, displaced
 from mam.stores.beside import replace_whole
-from mam.stores.files.book import Book, Step
+from mam.stores.files.book import Book
+from mam.stores.files.drafts import Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ Memory is never believed by itself: a record is as it was written as long as its
 
 from __future__ import annotations
 
+from mam.frozen import Frozen
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Job
@@ -14,20 +16,27 @@ MOST = 32
 LARGEST = 64 * 1024
 
 
+class Written(Frozen):
+    """A record, and what was written of it."""
+
+    job: Job
+    stamp: Stamp
+    text: bytes
+
+
 class Memory:
     def __init__(self) -> None:
-        self._written: dict[str, tuple[Stamp, Job]] = {}
+        self._written: dict[str, Written] = {}
 
-    def keep(self, job: Job, stamp: Stamp) -> None:
+    def keep(self, job: Job, stamp: Stamp, text: bytes) -> None:
         self.forget(job.job_id)
-        _inode, _modified_ns, size = stamp
-        if not job.status.ended and size <= LARGEST:
-            self._written[job.job_id] = (stamp, job)
+        if not job.status.ended and len(text) <= LARGEST:
+            self._written[job.job_id] = Written.of({"job": job, "stamp": stamp, "text": text})
             if len(self._written) > MOST:
                 del self._written[next(iter(self._written))]
 
     def forget(self, job_id: str) -> None:
         self._written.pop(job_id, None)
 
-    def recall(self, job_id: str) -> tuple[Stamp, Job] | None:
+    def recall(self, job_id: str) -> Written | None:
         return self._written.get(job_id)

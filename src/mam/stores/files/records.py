@@ -50,7 +50,7 @@ class Prepared(Frozen):
 
     temporary: str
     name: str
-    stamp: Stamp
+    text: bytes
 
 
 class Records:
@@ -70,36 +70,38 @@ class Records:
             raise BadRecord(file=self._label(name), problem=f"it says that it is job {job.job_id}")
         return Found(job=job, given=frozenset(fields), secrets=secrets, stamp=stamp)
 
-    def prepare(self, job_id: str, fields: Json) -> Prepared:
-        """All that can fail for want of space happens here, before the act is committed."""
-        data = field_by_line(fields, to_bytes)
-        if len(data) > SIZE_LIMIT:
-            size = f"{len(data):,} bytes; at most {SIZE_LIMIT:,} are kept"
+    def prepare(self, job_id: str, fields: Json, text: bytes | None = None) -> Prepared:
+        """All that can fail for want of space happens here, before the act is committed. `text` is that of the fields,
+        for whoever knows it already."""
+        text = text or field_by_line(fields, to_bytes)
+        if len(text) > SIZE_LIMIT:
+            size = f"{len(text):,} bytes; at most {SIZE_LIMIT:,} are kept"
             raise BadInput(why=f"the record of job {job_id} would have {size}")
         temporary = f".{job_id}.{os.urandom(6).hex()}.tmp"
         with self._directory:
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
         try:
-            write_all(descriptor, data)
-            # Given to the nanosecond, so that an edit within the same tick of the file system's clock shows.
-            os.utime(descriptor, ns=(now := time.time_ns(), now))
-            stamp = stamp_of(os.fstat(descriptor))
+            write_all(descriptor, text)
         except BaseException:
             os.close(descriptor)
             self.discard(temporary)
             raise
         os.close(descriptor)
-        return Prepared(temporary=temporary, name=file_name(job_id), stamp=stamp)
+        return Prepared(temporary=temporary, name=file_name(job_id), text=text)
 
-    def put(self, prepared: Prepared) -> None:
+    def put(self, prepared: Prepared) -> Stamp:
         """Synced only now: until the act is committed nobody needs it, and then the journal has it."""
         descriptor = os.open(prepared.temporary, _READ, dir_fd=self._descriptor)
         try:
+            # Given to the nanosecond, so that an edit within the same tick of the file system's clock shows.
+            os.utime(descriptor, ns=(now := time.time_ns(), now))
+            stamp = stamp_of(os.fstat(descriptor))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
         with self._directory:
             os.rename(prepared.temporary, prepared.name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        return stamp
 
     def discard(self, name: str) -> None:
         try:

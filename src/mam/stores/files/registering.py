@@ -7,7 +7,8 @@ import os
 from mam.errors import AlreadyRegistered
 from mam.jobs import acts
 from mam.stores.common import checked_needed
-from mam.stores.files.book import ARCHIVE, Step
+from mam.stores.files.book import ARCHIVE
+from mam.stores.files.drafts import Step
 from mam.stores.port import Registration
 
 TYPE_CHECKING = False

@@ -102,9 +102,7 @@ def _apply(book: Book, job_id: str, fields: Json | None, lines: list[Line]) -> N
     else:
         if secrets:
             book.keep_secrets(job_id, secrets)
-        prepared = book.records.prepare(job_id, written)
-        book.records.put(prepared)
-        stamp = prepared.stamp
+        stamp = book.records.put(book.records.prepare(job_id, written))
     problem = book.append_events(job_id, lines)
     book.index.put(job, written, stamp)
     if problem:

@@ -10,8 +10,9 @@ from mam.jobs.pause import seconds_until_lifted
 from mam.stores.beside import make_directories
 from mam.stores.common import check_exclusive, matches, soonest
 from mam.stores.files.alone import Alone
-from mam.stores.files.book import Book, Step
+from mam.stores.files.book import Book
 from mam.stores.files.claims import claim
+from mam.stores.files.drafts import Step
 from mam.stores.files.journal import ACTIVE, Place, parse_place
 from mam.stores.files.pauses import read_pauses, ring, write_pauses
 from mam.stores.files.registering import register
