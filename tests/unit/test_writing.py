@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mam.writing import field_by_line, fields_replaced, to_bytes
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)))
+TEXT = st.text(st.characters(codec="utf-8"))
 PLAIN = st.none() | st.booleans() | st.integers() | TEXT
 VALUE = st.recursive(
     PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=6
