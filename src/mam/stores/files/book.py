@@ -2,12 +2,14 @@
 
 An act is written in this order, and may be cut off anywhere:
 
-1. the new records, under temporary names           (cut off here: leftovers, swept later)
-2. one frame in the journal, synced                 (THE COMMIT: from here on the act has happened)
-3. records synced and renamed, event logs appended, directory stamped and synced
-4. the index, with the place in the journal up to which all this is true
+1. one frame in the journal, which the disk begins to write
+2. the new records, under temporary names           (no room for them: the frame is taken back, nothing has happened)
+3. the frame is synced                              (THE COMMIT: from here on the act has happened)
+4. records synced and renamed, event logs appended, directory stamped and synced
+5. the index, with the place in the journal up to which all this is true
 
-Whoever comes next and finds the journal ahead of the index repeats step 3 and 4 (catch_up.py).
+Whoever comes next and finds the journal ahead of the index repeats step 4 and 5 (catch_up.py), also for a frame whose
+writer was killed before its sync: if it is whole it has happened now, and nobody has been told otherwise.
 """
 
 from __future__ import annotations
