@@ -139,6 +139,30 @@ def test_a_failed_sync_is_not_tried_again_on_the_same_descriptor(place: Place, m
     assert [job.prompt for job in place.open().select(Query())] == ["kept", "p"]
 
 
+def test_what_a_full_disk_refused_is_taken_from_the_disk_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its frame may be there already, and would be an act that has happened after a power cut."""
+    registry = place.open()
+    registry.register(prompt="p", agent="codex")
+    journal = place.path / ".store" / "journal.log"
+    before, sizes = journal.stat().st_size, list[int]()
+    sync = os.fdatasync
+
+    def note(descriptor: int) -> None:
+        sync(descriptor)
+        sizes.append(journal.stat().st_size)
+
+    def refuse(*_arguments: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", note)
+        patch.setattr(os, "utime", refuse)  # of the record that is made meanwhile
+        with pytest.raises(StoreUnavailable, match="No space"):
+            registry.register(prompt="lost", agent="codex")
+    assert sizes == [before]
+    assert [job.prompt for job in place.open().select(Query())] == ["p"]
+
+
 def test_segments_rotate_and_the_journal_reads_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mam.stores.files.journal.SEGMENT_LIMIT", 4000)
     registry, other = place.open(), place.open()

@@ -92,7 +92,7 @@ class Journal:
             write_all(self._descriptor, act)
             if meanwhile is not None:
                 _start_writing(self._descriptor, start, len(act))
-                meanwhile()
+                self._do(meanwhile, start)
             os.fdatasync(self._descriptor)
         except BaseException as error:
             self._take_back(start)
@@ -101,6 +101,15 @@ class Journal:
             raise
         tell()
         return place
+
+    def _do(self, meanwhile: Callable[[], None], start: int) -> None:
+        try:
+            meanwhile()
+        except BaseException:
+            # The disk may have the frame already: what has been refused must not come back after a power cut.
+            os.ftruncate(self._descriptor, start)
+            os.fdatasync(self._descriptor)
+            raise
 
     def mark(self, place: Place, directory_ns: int) -> None:
         """For those who follow; `directory_ns` is how the act has left the directory, once it is carried out."""
