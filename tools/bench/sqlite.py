@@ -15,9 +15,13 @@ from tools.bench.common import Measured, Row, Rows
 from tools.bench.working import claim_and_complete, numbered, two_templates
 
 TURNS = 300
-WARM_UP = {True: 600, False: 120}
-"""How often the bare commits and mam's are done before: a log that has been used once is overwritten, which takes half
-as long to sync as one that still grows, and mam's fills sooner."""
+WARM_UP = {"bare": 600, "pages": 120}
+"""How often the bare commits are done before, and mam's as often as those of as many pages: a log that has been used
+once is overwritten, which takes half as long to sync as one that still grows, and the more pages, the sooner it is
+full."""
+
+PAGES = 4
+"""That mam's two acts write each: the job, the journal, and an index or two."""
 
 COPIED = {"job": ("told",), "prompt": (), "journal": ("number", "told")}
 """The tables that hold something of a job, and what of a copied row is given anew."""
@@ -26,14 +30,15 @@ COPIED = {"job": ("told",), "prompt": (), "journal": ("number", "told")}
 def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
     stores = {f"{count:,}": filled_sqlite(folder / f"{count}.db", count) for count in counts}
     claim_bytes, complete_bytes = written_bytes(folder / f"{counts[0]}.db", stores[f"{counts[0]:,}"])
-    bare = bare_commits(folder / "bare.db", claim_bytes, complete_bytes)
-    work: dict[str, Callable[[], object]] = {
-        count: partial(claim_and_complete, Registry(store)) for count, store in stores.items()
+    things: dict[str, Callable[[], object]] = {
+        "bare": bare_commits(folder / "bare.db", 1, claim_bytes, complete_bytes),
+        "pages": bare_commits(folder / "pages.db", PAGES, claim_bytes, complete_bytes),
+        **{count: partial(claim_and_complete, Registry(store)) for count, store in stores.items()},
     }
-    for thing in (bare, *work.values()):
-        for _ in range(WARM_UP[thing is bare]):
+    for name, thing in things.items():
+        for _ in range(WARM_UP.get(name, WARM_UP["pages"])):
             thing()
-    measured = Measured(TURNS, {"bare": bare, **work})
+    measured = Measured(TURNS, things)
     least, *_, most = stores
     against = f"two bare FULL commits of {claim_bytes} and {complete_bytes} bytes"
     rows: Rows = [
@@ -43,12 +48,14 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
         )
         for count in stores
     ]  # fmt: skip
-    rows.append(
+    what = f"SQLite: claim + complete, {most} jobs"
+    rows += [
         Row(
-            f"SQLite: claim + complete, {most} jobs", f"claim + complete, {least} jobs",
-            measured.median(most), measured.median(least), "flat",
-        )
-    )  # fmt: skip
+            what, f"two bare FULL commits of as many bytes and pages ({PAGES} each)",
+            measured.median(most), measured.median("pages"), "none set",
+        ),
+        Row(what, f"claim + complete, {least} jobs", measured.median(most), measured.median(least), "flat"),
+    ]  # fmt: skip
     for store in stores.values():
         store.close()
     return rows
@@ -108,17 +115,21 @@ def _number(database: apsw.Connection, query: str, job_id: str) -> int:
     return int(str(database.execute(query, (job_id,)).fetchall()[0][0]))
 
 
-def bare_commits(path: Path, *sizes: int) -> Callable[[], None]:
-    """What any two durable changes cost in SQLite."""
+def bare_commits(path: Path, pages: int, *sizes: int) -> Callable[[], None]:
+    """What any two durable changes cost in SQLite that write so many pages each."""
     database = apsw.Connection(str(path))
+    tables = [f"bare{page}" for page in range(pages)]
     # fetchall: apsw goes on behind a statement only when its rows have been taken.
-    database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE bare (data BLOB)").fetchall()
-    values = [(b"x" * size,) for size in sizes]
+    database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL").fetchall()
+    for table in tables:
+        database.execute(f"CREATE TABLE {table} (data BLOB)")
+    values = [(b"x" * (size // pages),) for size in sizes]
 
     def commit() -> None:
         for value in values:
             database.execute("BEGIN IMMEDIATE")
-            database.execute("INSERT INTO bare VALUES (?)", value)
+            for table in tables:
+                database.execute(f"INSERT INTO {table} VALUES (?)", value)
             database.execute("COMMIT")
 
     return commit
