@@ -116,7 +116,8 @@ class MemoryStore:
 
     def get(self, job_id: str) -> Job:
         try:
-            return self._jobs[job_id]
+            with self._changed:  # or a reader would see a job whose last event is not told yet
+                return self._jobs[job_id]
         except KeyError:
             raise UnknownJob(job=job_id, store=self.address) from None
 
