@@ -59,8 +59,10 @@ class Killable:
         self.guardian, self.agent, self.keeper, self.worker = guardian, agent, keeper, worker
 
     def kill(self, *who: ProcessId) -> None:
-        for process in who:
-            assert send(process, signal.SIGKILL)
+        """All at once: none of them may see another one's end, and still do something about it."""
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in who:
+                assert send(process, number)
 
     def close(self) -> None:
         self.process.kill()
