@@ -25,7 +25,9 @@ def _encoder(item_separator: str, key_separator: str, *, allow_nan: bool = True)
 
 
 _NEXT = ",\n  "
-_compact = _encoder(",", ":", allow_nan=False)
+as_text = _encoder(",", ":", allow_nan=False)
+"""JSON for what mam reads again: as short as it can be, and without NaN, which others do not read."""
+
 _spaced = _encoder(", ", ": ")
 _by_line = _encoder(_NEXT, ": ")
 _has_parts = {dict: True, list: True, tuple: True, float: True}.get
@@ -38,7 +40,7 @@ def to_bytes(value: object) -> bytes:
     Half a surrogate pair cannot be UTF-8, so text that holds one is escaped instead.
     """
     try:
-        return _compact(value).encode()
+        return as_text(value).encode()
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 

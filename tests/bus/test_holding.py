@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
-from time import sleep
 
 import pytest
 
@@ -43,7 +42,7 @@ class Relaying:
     def __init__(self, path: Path, broker: Broker) -> None:
         self.said: list[str] = []
         self.prepared: SimpleQueue[Entry] = SimpleQueue()
-        self.waits_behind: str | None = None
+        self.waits_behind: SimpleQueue[str] = SimpleQueue()
         self._store = FilesStore(str(path))
         self._relay = Relay(self._store, broker, self.said.append)
         self._store.coming = self._prepare
@@ -57,9 +56,8 @@ class Relaying:
 
     def _wait(self, place: str | None, seconds: float) -> bool:
         if place is None:
-            sleep(min(seconds, 0.01))
-            return True
-        self.waits_behind = place
+            return not self._stopping.wait(min(seconds, 0.01))
+        self.waits_behind.put(place)
         return self._store.wait(place, LONG)  # it shall not stir while a writer holds the lock
 
     def end(self) -> None:
@@ -135,8 +133,8 @@ def test_what_its_writer_took_back_is_never_sent(place: Place, relaying: Relayin
     while relaying.prepared.empty():
         before = registry.publish(job, event="progress", detail="before").last_seq
         assert told(reader, 1) == [(before, "before")]
-    while relaying.waits_behind != registry.store.end():
-        sleep(0.01)
+    while relaying.waits_behind.get(timeout=LONG) != registry.store.end():
+        pass
     relaying.prepared = SimpleQueue()
     with registry_lock(str(place.path)):
         take_back = half_written(place, lambda payload: payload.update(seq=before + 1, detail="nev"))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from _operator import ne
-from itertools import compress
-
 from mam.errors import Refused, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import line
@@ -22,17 +19,18 @@ if TYPE_CHECKING:
     from mam.stores.port import Kept, Query, Request
 
 
-def changed_fields(before: Job | None, after: Job) -> Json:
+def changed_fields(before: Job | None, change: Change) -> Json:
     """Only what changed goes into the journal: a prompt of a megabyte is logged once, not at every step."""
+    job = change.job
     if before is None:
-        return after.to_json()
-    old, new = before.__dict__, after.__dict__
-    changed = dict(compress(new.items(), map(ne, new.values(), old.values())))
+        return job.to_json()
+    old, new = before.__dict__, change.fields if change.before is before else job.__dict__
+    changed = {name: value for name, value in new.items() if value != old[name]}
     if "unknown" in changed:
         del changed["unknown"]
-        changed.update((name, value) for name, value in after.unknown.items() if not _has(before.unknown, name, value))
-    if "lease" in changed and after.lease is not None:
-        changed["lease"] = after.lease.as_dict()
+        changed.update((name, value) for name, value in job.unknown.items() if not _has(before.unknown, name, value))
+    if "lease" in changed and job.lease is not None:
+        changed["lease"] = job.lease.as_dict()
     return changed
 
 

@@ -271,7 +271,7 @@ class MemoryStore:
         if change.lines:
             before = self._jobs.get(change.job.job_id)
             self._jobs[change.job.job_id] = change.job
-            self._append(change.job.job_id, changed_fields(before, change.job), change.lines)
+            self._append(change.job.job_id, changed_fields(before, change), change.lines)
         return change.job
 
     def _append(self, job_id: str, fields: Json | None, lines: tuple[Line, ...]) -> None:

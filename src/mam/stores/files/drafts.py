@@ -32,7 +32,7 @@ class Draft:
         self._prepared: Prepared | None = None
         self.job, self.lines = step.change.job, step.change.lines
         self.fields = self.job.to_json()
-        self.changed = changed_fields(step.before, self.job)
+        self.changed = changed_fields(step.before, step.change)
 
     @property
     def stamp(self) -> Stamp:

@@ -12,7 +12,8 @@ import json
 from mam.jobs.record import NO_BROKER, Job
 from mam.jobs.status import PENDING
 from mam.stores.common import claimed
-from mam.stores.sql.rows import as_text, changing_values, new_row, told
+from mam.stores.sql.rows import changing_values, new_row, told
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

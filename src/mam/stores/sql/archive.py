@@ -10,7 +10,8 @@ from mam.jobs.change import Change
 from mam.jobs.generation import Generations
 from mam.stores.common import archived_line, lines_of
 from mam.stores.port import Kept
-from mam.stores.sql.rows import as_text, job_of, new_row
+from mam.stores.sql.rows import job_of, new_row
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

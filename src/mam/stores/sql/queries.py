@@ -15,6 +15,6 @@ def load_queries(file: str, name: str = "queries.sql") -> dict[str, str]:
         for line in text:
             if line.startswith(MARK):
                 current = queries.setdefault(line.removeprefix(MARK).strip(), [])
-            elif line.strip() and not line.startswith("--"):
+            elif line.strip() and not line.lstrip().startswith("--"):
                 current.append(line)
     return {key: "".join(lines).strip().rstrip(";") for key, lines in queries.items()}

@@ -13,28 +13,16 @@ from mam.jobs.lease import Lease
 from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import Status
 from mam.jobs.sweep import end_of_wait
-from mam.stores.common import event_of
+from mam.stores.common import changed_fields, event_of
 from mam.stores.sql.gate import blocked_at_first
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from mam.jobs.change import Change
     from mam.jobs.record import Json
-
-_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_make_encoder = getattr(json.encoder, "c_make_encoder", None)
-if _make_encoder is None:
-    as_text: Callable[[object], str] = _encoder.encode
-else:
-    # What `encode` makes anew at every call is made once: a pair of acts calls it seven times.
-    _encode = _make_encoder(None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", False, False, False)
-
-    def as_text(value: object) -> str:
-        return "".join(_encode(value, 0))
-
 
 _read = json.JSONDecoder().raw_decode
 """What `json.loads` comes to, without its search for space around a text that mam wrote itself."""
@@ -76,20 +64,13 @@ class Row:
 
     def after(self, change: Change) -> tuple[Row, Json]:
         """The row of the same job after an act, and the fields that it changed."""
-        job, old = change.job, self.job.__dict__
-        new = change.fields if change.before is self.job else job.__dict__
-        changed = {name: value for name, value in new.items() if value != old[name]}
-        if "unknown" in changed:
-            del changed["unknown"]
-            changed.update(job.unknown)
-        if "lease" in changed and job.lease is not None:
-            changed["lease"] = job.lease.as_dict()
+        changed = changed_fields(self.job, change)
         fields = {**self._fields, **changed}
         for name, value in changed.items():
             if name in _USUAL and value == _USUAL[name]:
                 del fields[name]
         fields.pop("prompt", None)
-        return _kept(job, self.root, fields), changed
+        return _kept(change.job, self.root, fields), changed
 
 
 def new_row(job: Job, root: str | None) -> Row:

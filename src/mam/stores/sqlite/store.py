@@ -17,11 +17,11 @@ from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
 from mam.stores.sql.gate import stands_alone
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import Row, as_text, changing_values, entry_of
+from mam.stores.sql.rows import Row, changing_values, entry_of
 from mam.stores.sql.store import PAGE, SqlStore
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
 from mam.stores.sqlite.statements import STATEMENTS
-from mam.writing import close_quietly
+from mam.writing import as_text, close_quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class SqliteStore(SqlStore):
     def _completed(self, values: dict[str, Any], before: Row, fields: Json, change: Change) -> dict[str, Any]:
         """All that is bound to the statements which put a row in the place of the one before."""
         self._go_by_this_boot(values)
-        values["fields"], values["lines"] = as_text(fields), as_text(change.lines)
+        values.update(entry_of(fields, change))
         values["tells"], values["before"] = change.job.last_seq != before.job.last_seq, before.record
         return values
 
