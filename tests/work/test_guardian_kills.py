@@ -40,6 +40,7 @@ def keeper_after(guardian: Guardian, run: Run) -> ProcessId:
     assert started is not None
     assert started.keeper is not None
     used = started.keeper
+    run.close()
     await_gone([used])
     await_that(lambda: len(set(finder()(pid)) - {used.pid}) == 1, "the guardian has not forked one other")
     process = identify(*set(finder()(pid)) - {used.pid})
@@ -253,5 +254,6 @@ class TestKilled:
         assert is_alive(agents[0])
         run.stop(0, "over")
         assert finish(run).signal == signal.SIGKILL
+        run.close()
         await_gone([process])
         await_that(lambda: identify(pid) is None, "a zombie is left")

@@ -154,6 +154,7 @@ class TestItsEnd:
         run.stop(0, "over")
         finish(run)
         assert not is_alive(started.agent)
+        run.close()
         await_gone([started.keeper])
 
     def test_fileno_wakes_a_selector(self, guardian: Guardian, log: str) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mam.work.door import Door
     from mam.work.messages import LastMessage
     from mam.work.places import Place
+    from mam.work.wire import Wire
 
     T = TypeVar("T")
 
@@ -56,6 +57,8 @@ class Attempt:
         self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
         self._turn: Turn | None = None
         """What is heard of a coding agent; None for all others."""
+        self._keeper: Wire | None = None
+        """The agent's, when there is nothing left to keep."""
 
     def run(self) -> None:
         """Never raises."""
@@ -76,6 +79,9 @@ class Attempt:
             self._finish(Ending(run=self._begun, reason=f"the worker's system: {error.strerror or error}{where}"))
         except Exception as error:
             self._finish(Ending(run=self._begun, reason=f"a bug in mam: {type(error).__name__}: {error}"))
+        finally:
+            if self._keeper is not None:
+                self._keeper.close()
 
     def _run(self) -> Callable[[], None]:
         """All but the last word, which is what comes back."""
@@ -99,7 +105,7 @@ class Attempt:
         """Two attempts are never both at work where this worker can help it; where it cannot, the record says so."""
         run = self.job.run or {}
         earlier = earlier_traces(self.job, self._home)
-        if "exit_code" not in run and isinstance(run.get("process"), dict):
+        if not _is_over(self.job) and isinstance(run.get("process"), dict):
             earlier.append({**run["process"], "host": run.get("host")})
         for process in earlier:
             left = end_earlier(process)
@@ -126,9 +132,12 @@ class Attempt:
                 if not (can_wait and self.watching.ends_within(run, MOMENT_SECONDS)):
                     self._insist(self._beginning.tell)
             if self._turn is None:
-                return self.watching.until_ended(run)
-            with self._turn.heard(run, self._crew.grace_seconds):
-                return self.watching.until_ended(run)
+                last = self.watching.until_ended(run)
+            else:
+                with self._turn.heard(run, self._crew.grace_seconds):
+                    last = self.watching.until_ended(run)
+            self._keeper = run.idle_keeper()
+            return last
 
     def _by_hand(self, text: str) -> None:
         """A person does it: the brief is shown, and the job is theirs until they say `mam complete` or `mam fail`."""
@@ -227,12 +236,18 @@ class Attempt:
                 self._finish(with_words(spoken.said))
             return
         if job is not None:
+            if _is_over(job):
+                self._give_keeper_back()
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             self._crew.say(job, f"{job.status}{why}")
             if self._clears:
                 from mam.work.delivering import clear_away
 
                 clear_away(self._crew.work_directory, job.job_id)
+
+    def _give_keeper_back(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        self._crew.guardian.take_back(keeper)
 
     def _write(self, write: Callable[[], Job]) -> Job | None:
         try:
@@ -253,3 +268,8 @@ class Attempt:
                     raise
                 self._crew.say_away(away)
                 time.sleep(_PAUSE_SECONDS)
+
+
+def _is_over(job: Job) -> bool:
+    """Whether the record says how its last run ended, so that nobody will look for what is left of it."""
+    return "exit_code" in (job.run or {})

@@ -1,9 +1,9 @@
-"""One guardian for each worker: a small process that forks a keeper for every run, and outlives a killed worker.
+"""One guardian for each worker: a small process that forks the keepers of its runs, and outlives a killed worker.
 
-It has imported what a keeper needs, so that a run costs a fork and not the start of an interpreter, and the worker gets
-the wire of each keeper ahead, so that it does not even cost that. What is to be run the worker itself tells the keeper.
-When a keeper is killed, what it kept falls to the guardian and is ended. The guardian ends when the worker's end of the
-socket is closed and nobody is left to keep.
+It has imported what a keeper needs, so that a keeper costs a fork and not the start of an interpreter, and the worker
+gets the wire of each ahead, so that a run does not even cost that. What is to be run the worker itself tells the
+keeper. When a keeper is killed, what it kept falls to the guardian and is ended. The guardian ends when the worker's
+end of the socket is closed and nobody is left to keep.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import time
 from mam.machine.kernel import inherit_orphans
 from mam.machine.processes import identify
 from mam.work.ending import Ending
-from mam.work.keeper import get_ready, keep, rehearse
+from mam.work.keeper import get_ready, rehearse, serve
 from mam.work.keepers import ERRNO_BYTES, NOW, SPARE
 from mam.work.trees import finder
 from mam.work.wakes import Wakes
+from mam.work.wire import Wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_DESCRIPTORS = 3
 _MOST_REQUESTS = 64
 _ORPHAN_GRACE = 2.0
 _SPARE_SECONDS = 0.005
@@ -152,22 +152,11 @@ class Guardian:
         self._ending.step(self._reap, self._keepers)
 
 
-def _keep_when_asked(wire: socket.socket, guardian_life: int, is_urgent: bool) -> None:
+def _keep_when_asked(connection: socket.socket, guardian_life: int, is_urgent: bool) -> None:
     ready = get_ready()
     if not is_urgent:
         rehearse(ready)
-    poll = select.poll()
-    poll.register(wire, select.POLLIN)
-    poll.register(guardian_life, select.POLLIN)
-    ready_now = dict(poll.poll())
-    if guardian_life in ready_now or wire.fileno() not in ready_now:
-        return  # without a guardian nobody would look after what a killed keeper leaves: the worker finds another
-    os.close(guardian_life)
-    asked, descriptors, _, _ = socket.recv_fds(wire, 1, _MOST_DESCRIPTORS)
-    for descriptor in descriptors:
-        os.set_inheritable(descriptor, False)
-    if asked:
-        keep(ready, [wire.detach(), *descriptors])
+    serve(ready, Wire(connection), guardian_life)
 
 
 def main() -> None:

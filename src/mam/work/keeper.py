@@ -1,20 +1,22 @@
 """The keeper of one run: it starts the agent, moves its output, watches it, and leaves nobody behind.
 
-It is forked from the guardian, one for each run, and has one thread and one loop. Whoever in the agent's tree loses
-its parent becomes the keeper's child, so the run is over when, and only when, the kernel says that the keeper has no
-child left. When the worker is gone, which shows as the end of the wire, the tree is ended too: the claim will pass to
-somebody else, and two must not work on one job.
+It is forked from the guardian and has one thread and one loop. Whoever in the agent's tree loses its parent becomes the
+keeper's child, so the run is over when, and only when, the kernel says that the keeper has no child left. When the
+worker is gone, which shows as the end of the wire, the tree is ended too: the claim will pass to somebody else, and two
+must not work on one job.
+
+A keeper that has nobody left to keep may be given another run by the same worker: see `Guardian.take_back`.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import select
 import signal
 import socket
 import sys
 import time
+from itertools import dropwhile
 
 from mam.frozen import Frozen
 from mam.machine.kernel import inherit_orphans
@@ -31,10 +33,8 @@ from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
-_PLAN_SECONDS = 30.0
 _REPORT_SECONDS = 1.0
 _WORKER_GONE_GRACE = 3.0
 _LINGER_SECONDS = 0.2  # what the agent leaves may just be finishing: a `tee` that writes its last line
@@ -63,22 +63,35 @@ def rehearse(ready: Readiness) -> None:
     with theirs, mine:
         plan = {"argv": [""], "env": {}, "cwd": os.sep, "stdin": False, "tee": False, "tee_errors": False}
         theirs.send(to_bytes({**plan, "log_directory": os.path.join(os.devnull, "none"), "log_limit": 0}) + b"\n")
-        keep(ready, [mine.fileno()])
+        wire = Wire(mine)
+        _keep(ready, wire, wire.receive())
 
 
-def keep(ready: Readiness, descriptors: Sequence[int]) -> None:
-    """The whole life of a keeper. The descriptors: the wire to the worker, then stdin and tees, if there are any."""
-    wire = Wire(descriptors[0])
-    orders = _first_orders(wire)
+def serve(ready: Readiness, wire: Wire, guardian_life: int) -> None:
+    """The whole life of a keeper: one run after the other, as long as the worker has some, and while nobody is kept the
+    guardian lives. Without it nobody would look after what a killed keeper leaves; the worker finds another."""
+    poll = select.poll()
+    for source in (wire, ready.wakes, guardian_life):
+        poll.register(source, select.POLLIN)
+    while wire.is_open:
+        come = {descriptor for descriptor, _ in poll.poll()}
+        if guardian_life in come or set(_ASKED).intersection(ready.wakes.heard()):
+            return
+        # What is no plan was meant for the run before, and came too late.
+        _keep(ready, wire, list(dropwhile(lambda order: "argv" not in order, wire.receive())))
+
+
+def _keep(ready: Readiness, wire: Wire, orders: list[dict[str, Any]]) -> None:
+    """One run, if the orders begin with a plan. The descriptors that came with it: stdin and tees, if there are any."""
     if not orders:
-        return  # the worker went away before it said what to do
+        return
     plan, *orders = orders
     # Before the agent runs: whatever it may do to its keeper, the worker knows where to look for it.
     wire.send({"kind": "ready", "keeper": ready.name})
-    rest = list(descriptors[1:])
-    stdin = rest.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
-    tee = Tee(rest.pop(0), plan["tee_patience"]) if plan["tee"] else None
-    tee_errors = Tee(rest.pop(0), plan["tee_patience"]) if plan["tee_errors"] else None
+    given = wire.descriptors()
+    stdin = given.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
+    tee = Tee(given.pop(0), plan["tee_patience"]) if plan["tee"] else None
+    tee_errors = Tee(given.pop(0), plan["tee_patience"]) if plan["tee_errors"] else None
     keeper = Keeper(wire, ready, OutputLog(plan["log_directory"], plan["log_limit"]), tee, tee_errors)
     if wire.is_open and keeper.start(plan, stdin):
         for order in orders:
@@ -90,17 +103,6 @@ def keep(ready: Readiness, descriptors: Sequence[int]) -> None:
 def _name_of(pid: int) -> dict[str, Any] | None:
     process = identify(pid)
     return None if process is None else process.to_json()
-
-
-def _first_orders(wire: Wire) -> list[dict[str, Any]]:
-    poll = select.poll()
-    poll.register(wire, select.POLLIN)
-    ends = time.monotonic() + _PLAN_SECONDS
-    while wire.is_open and (left := ends - time.monotonic()) > 0:
-        poll.poll(left * 1000)
-        if orders := wire.receive():
-            return orders
-    return []
 
 
 class Keeper:
@@ -115,6 +117,8 @@ class Keeper:
         self._agent = 0
         self._status: int | None = None
         self._childless = False
+        self._user_seconds = self._system_seconds = 0.0
+        self._peak_memory = 0
         self._ending: Ending | None = None
         self._linger_until: float | None = None
         self._hold_until: float | None = None
@@ -208,9 +212,13 @@ class Keeper:
 
     def _reap(self) -> None:
         try:
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                if ended[0] == self._agent and self._status is None:
-                    self._status, self._ended = ended[1], time.monotonic()
+            while (ended := os.wait4(-1, os.WNOHANG))[0]:
+                pid, status, used = ended
+                self._user_seconds += used.ru_utime
+                self._system_seconds += used.ru_stime
+                self._peak_memory = max(self._peak_memory, used.ru_maxrss)
+                if pid == self._agent and self._status is None:
+                    self._status, self._ended = status, time.monotonic()
                     if sys.platform != "linux":
                         end_group(self._agent)  # orphans do not come to the keeper there, and this much can be done
         except ChildProcessError:
@@ -251,16 +259,15 @@ class Keeper:
         if self._childless:
             for pump in self._pumps:
                 pump.drain()
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         status, ending = self._status, self._ending
         self._wire.send(
             {
                 "kind": "ended",
                 "exit_code": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
                 "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
-                "user_seconds": used.ru_utime,
-                "system_seconds": used.ru_stime,
-                "peak_memory_bytes": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+                "user_seconds": self._user_seconds,
+                "system_seconds": self._system_seconds,
+                "peak_memory_bytes": self._peak_memory * (1 if sys.platform == "darwin" else 1024),
                 "wall_seconds": (self._ended or time.monotonic()) - self._started,
                 "stdout_bytes": self._pumps[0].count,
                 "stderr_bytes": self._pumps[1].count,

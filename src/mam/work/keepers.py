@@ -1,5 +1,5 @@
-"""Where a worker gets its keepers from: the guardian process, which is started when the first is needed, and again when
-it died.
+"""Where a worker gets its keepers from: those that have nothing to keep any more, or the guardian process, which is
+started when the first is needed, and again when it died.
 
 The worker holds the wire of one keeper that was forked ahead and has nothing to keep yet, so that a run begins with
 one word to it. The guardian makes the next one meanwhile.
@@ -14,6 +14,8 @@ import socket
 import sys
 import threading
 
+from mam.work.wire import Wire
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
@@ -24,6 +26,7 @@ SPARE, NOW = b"s", b"n"
 ERRNO_BYTES = 4
 """From the guardian, with a keeper's wire: 0; without one: why it could not be forked."""
 _DEAD_SECONDS = 5.0
+_MOST_IDLE = 8
 _TRIES = 3
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
 _CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
@@ -41,16 +44,19 @@ class Keepers:
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
         self._is_owed = False
+        self._idle: list[Wire] = []
 
     @property
     def guardian_pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    def take(self) -> tuple[socket.socket, int]:
+    def take(self) -> tuple[Wire, int]:
         """The wire of a keeper, and the pid of its guardian. Raises OSError for what the system lacks, or Silent."""
         with self._lock:
             for _ in range(_TRIES):
                 process, requests = self._guardian()
+                if (idle := self._take_idle()) is not None:
+                    return idle, process.pid
                 try:
                     keeper = self._receive(requests)
                 except (ConnectionError, EOFError):
@@ -68,8 +74,25 @@ class Keepers:
                     keeper.close()
                     self._forget(_DEAD_SECONDS)
                     continue
-                return keeper, process.pid
+                return Wire(keeper), process.pid
         raise Silent
+
+    def take_back(self, keeper: Wire) -> None:
+        """One whose run has ended. It goes away by itself when its guardian dies."""
+        with self._lock:
+            if self._requests is not None and len(self._idle) < _MOST_IDLE:
+                self._idle.append(keeper)
+            else:
+                keeper.close()
+
+    def _take_idle(self) -> Wire | None:
+        """The one that was busy last, whose memory is the warmest."""
+        while self._idle:
+            keeper = self._idle.pop()
+            if not (keeper.has_more() or _has_come(keeper)):
+                return keeper
+            keeper.close()  # it is dead, or out of step
+        return None
 
     def end_stuck(self, pid: int) -> None:
         """A guardian whose keepers do not answer is of no use. Those that do go on without it."""
@@ -110,15 +133,17 @@ class Keepers:
         requests, self._requests = self._requests, None
         process, self._process = self._process, None
         self._is_owed = False
+        while self._idle:
+            self._idle.pop().close()
         if requests is not None:
             requests.close()
         if process is not None:
             _wait_for(process, timeout)
 
 
-def _has_come(requests: socket.socket) -> bool:
+def _has_come(source: socket.socket | Wire) -> bool:
     poll = select.poll()
-    poll.register(requests, select.POLLIN)
+    poll.register(source, select.POLLIN)
     return bool(poll.poll(0))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import sys
 import threading
 import time
@@ -54,6 +53,8 @@ class Run:
 
     def __init__(self) -> None:
         self._wire: Wire | None = None
+        self._idle: Wire | None = None
+        """To a keeper that has nothing to keep any more."""
         self._lock = threading.Lock()
         """Orders may come from several threads, and none may be written to a descriptor that has just been closed."""
         self._waiting: deque[Message] = deque()
@@ -112,6 +113,8 @@ class Run:
 
     def close(self) -> None:
         self._close_wire()
+        if (idle := self.idle_keeper()) is not None:
+            idle.close()
         for tee in (self.tee, self.tee_errors):
             if tee is not None:
                 os.close(tee)
@@ -127,17 +130,10 @@ class Run:
         """A run that its thread forgot, by an error for instance, must not go on unwatched."""
         self.close()
 
-    def take(self, keeper: socket.socket, given: list[int]) -> None:
-        """Makes this the run of a keeper that has nothing to keep yet. One that has died shows as the wire's end."""
-        try:
-            socket.send_fds(keeper, [b"k"], given)
-        except ConnectionError:
-            pass
-        self._wire = Wire(keeper.detach())
-
-    def tell(self, plan: Plan, log_directory: str) -> None:
-        """What to run."""
-        self._order(
+    def begin(self, keeper: Wire, plan: Plan, log_directory: str, given: list[int]) -> None:
+        """Makes this the run of a keeper that has nothing to keep. One that has died shows as the wire's end."""
+        self._wire = keeper
+        keeper.send(
             {
                 "argv": plan.argv,
                 "env": plan.env,
@@ -148,7 +144,8 @@ class Run:
                 "tee_patience": plan.tee_patience,
                 "log_directory": os.path.abspath(log_directory),
                 "log_limit": plan.log_limit,
-            }
+            },
+            given,
         )
 
     def is_taken(self) -> bool:
@@ -204,7 +201,17 @@ class Run:
             self._kept_by = message.to_json()
         elif isinstance(message, Ended | Failed | Lost):
             self.ended = message
-            self._close_wire()
+            if isinstance(message, Ended) and message.is_tree_gone:
+                with self._lock:
+                    self._wire, self._idle = None, self._wire
+            else:
+                self._close_wire()
+
+    def idle_keeper(self) -> Wire | None:
+        """Of a run that has ended, for whoever asks first: to be given to `Guardian.take_back`, or closed. What nobody
+        has asked for goes when the run is closed."""
+        idle, self._idle = self._idle, None
+        return idle
 
     def _close_wire(self) -> None:
         with self._lock:
@@ -241,6 +248,15 @@ class Guardian:
             pass
         return Run().fail("the guardian process does not answer")
 
+    def take_back(self, idle: Wire | None) -> None:
+        """A keeper may have another run.
+
+        Only when nobody will look for the last one any more, so after its end is written: whoever takes a job over ends
+        what is left of the earlier attempt by the name of its keeper, and would end another job's agent.
+        """
+        if idle is not None:
+            self._keepers.take_back(idle)
+
     def close(self, timeout: float = 10.0) -> None:
         """It ends as soon as its last run has; that long is waited for it."""
         self._keepers.close(timeout)
@@ -264,14 +280,13 @@ class Guardian:
                 run.tee_errors, tee_end = os.pipe()
                 given.append(tee_end)
             keeper, guardian = self._keepers.take()
-            run.take(keeper, given)
+            run.begin(keeper, plan, log_directory, given)
         except BaseException:
             run.close()
             raise
         finally:
             for descriptor in given:
                 os.close(descriptor)
-        run.tell(plan, log_directory)
         if run.is_taken():
             return run
         if run.is_open():

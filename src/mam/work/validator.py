@@ -160,6 +160,7 @@ class _Script:
                 if on_run is not None:
                     on_run(run)
                 late = self._follow(run)
+                self._guardian.take_back(run.idle_keeper())  # no record names it
             # Somebody in this worker was forking just while the copy was written, and still has it open for a moment.
             if not (isinstance(run.ended, Failed) and os.strerror(errno.ETXTBSY) in run.ended.reason):
                 break

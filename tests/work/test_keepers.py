@@ -1,0 +1,162 @@
+"""A keeper that has nothing to keep any more is given another run, and nothing of the last one clings to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from mam.errors import BadRecord
+from mam.machine.processes import ProcessId, identify, send
+from mam.stores.memory import MemoryStore
+from mam.work.output import read
+from tests.work.shop import Shop
+from tests.work.support import await_gone, await_that, descriptors, finish, python, shell, text_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mam.jobs.record import Job
+    from mam.stores.port import Act
+    from mam.work.messages import Ended
+    from mam.work.runner import Guardian, Plan, Run
+
+BUSY = (
+    "import time; block = bytearray(200 << 20); ends = time.process_time() + 0.5\nwhile time.process_time() < ends: 0"
+)
+
+
+def kept(guardian: Guardian, plan: Plan, log: str) -> tuple[ProcessId, Ended]:
+    """The keeper, given back at the end of the run."""
+    with guardian.start(plan, log) as run:
+        ended = finish(run)
+        guardian.take_back(run.idle_keeper())
+        return keeper_of(run), ended
+
+
+def keeper_of(run: Run) -> ProcessId:
+    assert run.started is not None
+    assert run.started.keeper is not None
+    return run.started.keeper
+
+
+class TestTakenBack:
+    def test_it_has_the_next_run(self, guardian: Guardian, log: str) -> None:
+        first, _ = kept(guardian, shell("echo one"), log)
+        second, ended = kept(guardian, shell("echo two; exit 2"), log)
+        assert (first == second, ended.exit_code, text_in(log)) == (True, 2, "one\ntwo\n")
+
+    def test_one_that_was_not_given_back_goes(self, guardian: Guardian, log: str) -> None:
+        with guardian.start(shell("exit 0"), log) as run:
+            finish(run)
+        await_gone([keeper_of(run)])
+        assert kept(guardian, shell("exit 0"), log)[0] != keeper_of(run)
+
+    def test_each_run_has_its_own_figures(self, guardian: Guardian, log: str) -> None:
+        _, hungry = kept(guardian, python(BUSY), log)
+        _, modest = kept(guardian, python("print('x')"), log)
+        assert hungry.peak_memory_bytes > 200 << 20 > modest.peak_memory_bytes
+        assert hungry.user_seconds + hungry.system_seconds >= 0.5 > modest.user_seconds + modest.system_seconds
+        assert (hungry.stdout_bytes, modest.stdout_bytes, modest.stdout_tail) == (0, 2, "x\n")
+
+    def test_each_run_has_its_own_streams(self, guardian: Guardian, tmp_path: Path) -> None:
+        keepers = set()
+        for number in range(3):
+            with guardian.start(
+                shell("cat; echo bad >&2", stdin=b"%d" % number, tee=True), str(tmp_path / "log")
+            ) as run:
+                assert run.tee is not None
+                ended = finish(run)
+                assert (os.read(run.tee, 100), ended.stderr_bytes) == (b"%d" % number, 4)
+                keepers.add(keeper_of(run))
+                guardian.take_back(run.idle_keeper())
+        assert len(keepers) == 1
+        assert b"".join(read(str(tmp_path / "log"))) == b"0bad\n1bad\n2bad\n"
+
+    def test_an_order_that_came_too_late_is_not_the_next_runs(self, guardian: Guardian, log: str) -> None:
+        with guardian.start(shell("exit 0"), log) as run:
+            finish(run)
+            late = run.idle_keeper()
+            assert late is not None
+            late.send({"order": "hold", "seconds": 0})
+            late.send({"order": "stop", "grace": 0, "why": "late"})
+            guardian.take_back(late)
+        keeper, ended = kept(guardian, shell("sleep 0.3; exit 7"), log)
+        assert (keeper, ended.exit_code, ended.tree_ended_because) == (keeper_of(run), 7, None)
+
+    def test_nothing_stays_open(self, guardian: Guardian, log: str) -> None:
+        plan = shell("cat", stdin=b"x", tee=True, tee_errors=True)
+        keeper, _ = kept(guardian, plan, log)
+        before = descriptors(keeper.pid)
+        for _ in range(10):
+            assert kept(guardian, plan, log)[0] == keeper
+        await_that(lambda: descriptors(keeper.pid) <= before, "something does")
+
+    def test_no_more_than_a_handful(self, guardian: Guardian, log: str) -> None:
+        runs = [guardian.start(shell("exit 0"), f"{log}{number}") for number in range(12)]
+        for run in runs:
+            finish(run)
+            guardian.take_back(run.idle_keeper())
+        await_that(lambda: sum(identify(keeper_of(run).pid) == keeper_of(run) for run in runs) == 8, "not eight stay")
+
+
+class TestKilledWhileIdle:
+    def test_another_is_found(self, guardian: Guardian, log: str) -> None:
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            keeper, _ = kept(guardian, shell("exit 0"), log)
+            assert send(keeper, number)
+            await_gone([keeper])
+            again, ended = kept(guardian, shell("exit 4"), log)
+            assert (again != keeper, ended.exit_code) == (True, 4)
+
+    def test_it_goes_with_its_guardian(self, guardian: Guardian, log: str) -> None:
+        keeper, _ = kept(guardian, shell("exit 0"), log)
+        assert guardian.pid is not None
+        os.kill(guardian.pid, signal.SIGKILL)
+        await_gone([keeper])
+        again, ended = kept(guardian, shell("exit 4"), log)
+        assert (again != keeper, ended.exit_code) == (True, 4)
+
+    def test_it_goes_with_its_worker(self, guardian: Guardian, log: str) -> None:
+        keeper, _ = kept(guardian, shell("exit 0"), log)
+        guardian.close()
+        await_gone([keeper])
+
+
+class Forgetful(MemoryStore):
+    """A store in which the end of one job cannot be written."""
+
+    refused: str | None = None
+
+    def change(self, job_id: str, act: Act) -> Job:
+        if job_id == self.refused:
+            raise BadRecord(file="x.json", problem="not JSON")
+        return super().change(job_id, act)
+
+
+class TestOfAJob:
+    def test_one_job_after_the_other_has_the_same(self, tmp_path: Path) -> None:
+        shop = Shop(MemoryStore(), tmp_path)
+        jobs = [shop.job(script) for script in ("exit 0", "exit 3", "exit 0")]
+        shop.drain()
+        found = [shop.get(job_id).run or {} for job_id in jobs]
+        assert [run["exit_code"] for run in found] == [0, 3, 0]
+        assert len({run["process"]["keeper"]["pid"] for run in found}) == 1
+
+    def test_whose_end_was_not_written_takes_its_keeper_along(self, tmp_path: Path) -> None:
+        """Its next attempt will look for that keeper, and must not find another job's."""
+        store = Forgetful()
+        shop = Shop(store, tmp_path)
+        first, second = shop.job("exit 0"), shop.job("exit 0")
+        store.refused = first
+        shop.drain()
+        assert [words for words in shop.said if "left to its lease" in words]
+        assert (shop.get(second).status, trace(shop, second) != trace(shop, first)) == ("completed", True)
+
+
+def trace(shop: Shop, job_id: str) -> ProcessId:
+    found = json.loads((shop.folder / "work" / job_id / "1" / "process.json").read_bytes())
+    keeper = ProcessId.from_json(found["keeper"])
+    assert keeper is not None
+    return keeper
