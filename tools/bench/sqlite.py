@@ -95,9 +95,13 @@ def _copy(database: apsw.Connection, table: str, given: tuple[str, ...], templat
     order = "ORDER BY old.number, fresh.number" if table == "journal" else ""  # what happened first stands first
     database.execute(
         f"INSERT INTO {table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
-        f" FROM {table} AS old, fresh WHERE old.job_id = ? {order}",
-        (template.job_id,),
+        f" FROM {table} AS old, fresh WHERE {_of_job(columns, template)} {order}"
     )
+
+
+def _of_job(columns: list[str], template: Job) -> str:
+    """The template's rows, by whatever the table knows a job by."""
+    return f"old.job_id = '{template.job_id}'" if "job_id" in columns else f"old.number = {template.number}"
 
 
 def written_bytes(path: Path, store: SqliteStore) -> tuple[int, int]:

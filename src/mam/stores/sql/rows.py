@@ -89,7 +89,6 @@ def job_values(row: Row) -> dict[str, Any]:
     job = row.job
     return {
         **changing_values(row),
-        "number": job.number,
         "label": job.agent_session,
         "agent": job.agent,
         "priority": job.priority,
@@ -104,12 +103,13 @@ def job_values(row: Row) -> dict[str, Any]:
 
 
 def changing_values(row: Row) -> dict[str, Any]:
-    """Those columns that an act may change, and the job's id."""
+    """Those columns that an act may change, and what the job is found by."""
     job = row.job
     end = end_of_wait(job)
     boot_id = end.boot_id if end else ""
     return {
         "job_id": job.job_id,
+        "number": job.number,
         "status": str(job.status),
         "blocked": blocked_at_first(job),
         "due_ms": end.wall_ms if end else None,

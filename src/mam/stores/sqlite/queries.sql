@@ -12,22 +12,22 @@ ROLLBACK
 SELECT journal_id FROM store
 
 -- name: job
-SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE job_id = :job_id
+SELECT record, prompt FROM job JOIN prompt USING (number) WHERE job_id = :job_id
 
 -- name: job to change
-SELECT record, prompt, root FROM job JOIN prompt USING (job_id) WHERE job_id = :job_id
+SELECT record, prompt, root FROM job JOIN prompt USING (number) WHERE job_id = :job_id
 
 -- name: jobs to change
-SELECT record, prompt, root FROM job JOIN prompt USING (job_id)
+SELECT record, prompt, root FROM job JOIN prompt USING (number)
 WHERE job_id IN (SELECT value FROM json_each(:job_ids)) ORDER BY number
 
 -- name: job with key
-SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE key = :key
+SELECT record, prompt FROM job JOIN prompt USING (number) WHERE key = :key
 UNION ALL
 SELECT record, prompt FROM archive WHERE key = :key
 
 -- name: job that retries
-SELECT record, prompt FROM job JOIN prompt USING (job_id) WHERE retry_of = :retry_of
+SELECT record, prompt FROM job JOIN prompt USING (number) WHERE retry_of = :retry_of
 UNION ALL
 SELECT record, prompt FROM archive WHERE retry_of = :retry_of
 
@@ -55,7 +55,7 @@ SELECT record, prompt, root,
                   WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms
                     AND blocked < 2)
        OR EXISTS (SELECT 1 FROM unsettled) OR EXISTS (SELECT 1 FROM pause)
-FROM job INDEXED BY job_claim JOIN prompt USING (job_id)
+FROM job INDEXED BY job_claim JOIN prompt USING (number)
 WHERE label = :label AND status = 'pending' AND blocked = 0
 ORDER BY agent, priority DESC, number LIMIT 1
 
@@ -69,7 +69,7 @@ WITH RECURSIVE agents (agent) AS (
             WHERE label = :label AND status = 'pending' AND blocked = 0 AND job.agent > agents.agent)
     FROM agents WHERE agents.agent IS NOT NULL
 )
-SELECT record, prompt, root FROM job JOIN prompt USING (job_id)
+SELECT record, prompt, root FROM job JOIN prompt USING (number)
 WHERE job_id IN (
     SELECT (SELECT job_id FROM job INDEXED BY job_claim
             WHERE label = :label AND status = 'pending' AND blocked = 0 AND job.agent = agents.agent
@@ -79,7 +79,7 @@ WHERE job_id IN (
 ORDER BY priority DESC, number LIMIT 1
 
 -- name: this pending
-SELECT record, prompt, root FROM job JOIN prompt USING (job_id)
+SELECT record, prompt, root FROM job JOIN prompt USING (number)
 WHERE job_id = :job_id AND label = :label AND status = 'pending' AND blocked = 0
   AND agent NOT IN (SELECT value FROM json_each(:skipped))
 
@@ -95,17 +95,17 @@ UPDATE job SET boot_id = NULL, boot_ms = NULL WHERE due_ms IS NOT NULL AND coale
 -- Whose time has come by the clock that each goes by. Behind them, rows that are no jobs: an end has not been told to
 -- all yet; something is paused.
 SELECT late, record, prompt, root FROM (
-    SELECT :boot_ms - coalesce(boot_ms, due_ms) AS late, job_id, record, root FROM job INDEXED BY job_due
+    SELECT :boot_ms - coalesce(boot_ms, due_ms) AS late, number, record, root FROM job INDEXED BY job_due
     WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
       AND :boot_id <> '' AND blocked < 2
     ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
-) JOIN prompt USING (job_id)
+) JOIN prompt USING (number)
 UNION ALL
 SELECT late, record, prompt, root FROM (
-    SELECT :wall_ms - coalesce(boot_ms, due_ms) AS late, job_id, record, root FROM job INDEXED BY job_due
+    SELECT :wall_ms - coalesce(boot_ms, due_ms) AS late, number, record, root FROM job INDEXED BY job_due
     WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms AND blocked < 2
     ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
-) JOIN prompt USING (job_id)
+) JOIN prompt USING (number)
 UNION ALL
 SELECT NULL, 'unsettled', NULL, NULL WHERE EXISTS (SELECT 1 FROM unsettled)
 UNION ALL
@@ -128,13 +128,13 @@ VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key,
 SELECT job_id FROM job INDEXED BY job_parent WHERE parent = :parent ORDER BY number
 
 -- name: insert prompt
-INSERT INTO prompt (job_id, prompt) VALUES (:job_id, :prompt)
+INSERT INTO prompt (number, prompt) VALUES (:number, :prompt)
 
 -- name: update job
 UPDATE job
 SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
     claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
-WHERE job_id = :job_id
+WHERE number = :number
 
 -- name: insert entry
 INSERT INTO journal (job_id, fields, lines) VALUES (:job_id, :fields, :lines)
@@ -142,27 +142,27 @@ INSERT INTO journal (job_id, fields, lines) VALUES (:job_id, :fields, :lines)
 -- name: insert next entry
 -- Only if the job is still as it was known to be. The job's own row is written behind it, and names it if it tells something.
 INSERT INTO journal (job_id, fields, lines, told)
-SELECT job_id, :fields, :lines, CASE WHEN :tells THEN told END FROM job WHERE job_id = :job_id AND record = :before
+SELECT job_id, :fields, :lines, CASE WHEN :tells THEN told END FROM job WHERE number = :number AND record = :before
 
 -- name: ids with prefix
 SELECT job_id FROM job WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
 
 -- name: select
 -- Page by page, so that no reader holds the write-ahead log back.
-SELECT record, prompt, job_id, number FROM job JOIN prompt USING (job_id)
+SELECT record, prompt, job_id, number FROM job JOIN prompt USING (number)
 WHERE number < :below AND (:label IS NULL OR label = :label) AND (:since IS NULL OR created_at >= :since)
   AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
 -- name: select failed
 -- The same of those that failed or were called off, which may be few among a million.
-SELECT record, prompt, job_id, number FROM job INDEXED BY job_failed JOIN prompt USING (job_id)
+SELECT record, prompt, job_id, number FROM job INDEXED BY job_failed JOIN prompt USING (number)
 WHERE status IN ('error', 'cancelled') AND number < :below AND (:label IS NULL OR label = :label)
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
 -- name: select numbered
-SELECT record, prompt, job_id, number FROM job JOIN prompt USING (job_id)
+SELECT record, prompt, job_id, number FROM job JOIN prompt USING (number)
 WHERE number IN (SELECT value FROM json_each(:numbers)) AND (:label IS NULL OR label = :label)
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC
@@ -231,7 +231,7 @@ WHERE claimant_agent = :agent_id AND status = 'running' ORDER BY number
 
 -- name: to archive
 -- The newest stays: its number is the one to count on from.
-SELECT job_id, number, key, retry_of, root, record, prompt FROM job JOIN prompt USING (job_id)
+SELECT job_id, number, key, retry_of, root, record, prompt FROM job JOIN prompt USING (number)
 WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND status IN ('completed', 'error', 'cancelled')
   AND number < (SELECT max(number) FROM job)
 
@@ -258,7 +258,7 @@ SELECT number, record, prompt, events FROM archive WHERE number < :place ORDER B
 -- Of the chain that an archived job belongs to, whether the others are archived too or not.
 WITH chain (root) AS (SELECT coalesce(root, job_id) FROM archive WHERE job_id = :job_id)
 SELECT record, prompt FROM (
-    SELECT number, record, prompt FROM job JOIN prompt USING (job_id) WHERE root IN (SELECT root FROM chain)
+    SELECT number, record, prompt FROM job JOIN prompt USING (number) WHERE root IN (SELECT root FROM chain)
     UNION ALL
     SELECT number, record, prompt FROM archive WHERE root IN (SELECT root FROM chain) OR job_id IN (SELECT root FROM chain)
 )
@@ -277,7 +277,7 @@ SELECT :number
 UPDATE job SET blocked = 2 WHERE record = :record AND blocked < 2 RETURNING job_id
 
 -- name: those set aside
-SELECT record, prompt, job_id, status, label, exclusive FROM job INDEXED BY job_set_aside JOIN prompt USING (job_id)
+SELECT record, prompt, job_id, status, label, exclusive FROM job INDEXED BY job_set_aside JOIN prompt USING (number)
 WHERE blocked = 2 ORDER BY number
 
 -- name: take back
