@@ -54,13 +54,16 @@ class Frozen(metaclass=_FrozenType):
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
-        return type(self).of({**self.__dict__, **changes})
+        kind = type(self)
+        fields = {**self.__dict__, **changes}
+        if len(fields) != kind.width:
+            raise _unknown(kind, fields)
+        return kind.of(fields)
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
-        """A record of exactly these fields, all of them, in the order of the class. It keeps the dictionary."""
-        if len(fields) != cls.width:
-            raise _unknown(cls, fields)
+        """A record of exactly these fields, all of them, in the order of the class, which is believed. It keeps the
+        dictionary."""
         made = _made(cls)
         _set(made, "__dict__", fields)
         return made

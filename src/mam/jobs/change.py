@@ -67,37 +67,48 @@ def _stamp(job: Job, moment: Moment) -> str:
 
 def moved(
     job: Job, to: Status, moment: Moment, *,
-    by: str, unfenced: bool = False, told: Telling | None = None, lines: tuple[Line, ...] = (), **fields: object,
+    by: str, unfenced: bool = False, told: Telling | None = None, lines: tuple[Line, ...] = (), **fields: Any,
 ) -> Change:  # fmt: skip
     """The job in another status, with the line that says so and, at an end, the terminal event; behind the lines of
     what the same act did before."""
     check_move(job.job_id, job.status, to)
+    now = moment.second
     if to is not RUNNING:
-        fields = {"lease": None, "claimant": None, "supervised": False, **fields}
+        _let_go(job, fields)
     if to.ended:
-        ended: Json = {"ended_at": moment.second, "waiting_for": None, "due_at": None, "last_seq": job.last_seq + 1}
-        fields = {**ended, **fields}
-    fields["status"], fields["updated_at"] = to, _stamp(job, moment)
+        fields["ended_at"], fields["last_seq"] = now, job.last_seq + 1
+        if job.waiting_for is not None or job.due_at is not None:
+            fields["waiting_for"] = fields["due_at"] = None
+    fields["status"], fields["updated_at"] = to, now if now > job.created_at else job.created_at
     after = Job.of({**job.__dict__, **fields})
-    lines += (_of_move(job, after, moment, by, fields, unfenced),)
+    lines += (_of_move(job, after, now, by, fields, unfenced),)
     if to.ended:
         lines += (_terminal_event(after, moment, told or _NOTHING),)
     return Change.of({"job": after, "lines": lines, "before": job, "fields": fields})
 
 
-def _of_move(job: Job, after: Job, moment: Moment, by: str, fields: dict[str, object], unfenced: bool) -> Line:
+def _let_go(job: Job, fields: dict[str, Any]) -> None:
+    """Nobody holds it any more."""
+    fields["lease"] = None
+    if job.claimant is not None:
+        fields["claimant"] = None
+    if job.supervised:
+        fields["supervised"] = False
+
+
+def _of_move(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], unfenced: bool) -> Line:
     said: Line = {
-        "timestamp": moment.second, "event": "status_changed", "job_id": job.job_id,
+        "timestamp": now, "event": "status_changed", "job_id": job.job_id,
         "from": job.status, "to": after.status, "by": by,
     }  # fmt: skip
     if after.attempt:
         said["attempt"] = after.attempt
     if after.status is RUNNING and after.owner is not None:
         said["owner"] = after.owner
-    if (losses := fields.get("losses")) is not None:
-        said["losses"] = losses
-    if (reason := fields.get("reason")) is not None:
-        said["reason"] = reason
+    if "losses" in fields:
+        said["losses"] = fields["losses"]
+    if fields.get("reason") is not None:
+        said["reason"] = fields["reason"]
     if unfenced:
         said["unfenced"] = True
     return said
