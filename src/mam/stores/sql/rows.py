@@ -1,7 +1,7 @@
 """A job as a row: what the database must see of it to choose and to order, and the record as text.
 
-The text leaves out what is as a new record of schema_version 1 has it: most of a job is, and every act writes it anew.
-For the same reason an act says what it set, and only that is compared.
+The text leaves out what no act has touched and is as a new record of schema_version 1 has it: most of a job is, and
+every act writes it anew. For the same reason an act says what it set, and only that is compared.
 """
 
 from __future__ import annotations
@@ -66,11 +66,20 @@ class Row:
         """The row of the same job after an act, and the fields that it changed."""
         changed = changed_fields(self.job, change)
         fields = {**self._fields, **changed}
-        for name, value in changed.items():
-            if name in _USUAL and value == _USUAL[name]:
-                del fields[name]
         fields.pop("prompt", None)
         return _kept(change.job, self.root, fields), changed
+
+    def has_none_of(self, names: frozenset[str]) -> bool:
+        """Whether all of these fields are as a new record has them."""
+        return self._fields.keys().isdisjoint(names)
+
+
+def with_record(before: Row, job: Job, changed: Json, record: str) -> Row:
+    """The row of the same job after an act whose words are known already."""
+    row = Row.__new__(Row)
+    row.job, row.root, row.prompt = job, before.root, before.prompt
+    row._fields, row.record = {**before._fields, **changed}, record
+    return row
 
 
 def new_row(job: Job, root: str | None) -> Row:

@@ -136,13 +136,25 @@ SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, 
     claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
 WHERE number = :number
 
+-- name: update job as known
+-- Only if it is still as it was known to be, and its end concerns nobody else.
+UPDATE job
+SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
+    claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
+WHERE number = :number AND record = :before
+  AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
+
+-- name: take entry back
+-- The last one, of a transaction that nobody has seen yet.
+DELETE FROM journal WHERE number = last_insert_rowid()
+
 -- name: insert entry
 INSERT INTO journal (job_id, fields, lines) VALUES (:job_id, :fields, :lines)
 
 -- name: insert next entry
--- Only if the job is still as it was known to be. The job's own row is written behind it, and names it if it tells something.
+-- One that tells something and names the one before it that does. The job's own row is written behind it and names it.
 INSERT INTO journal (job_id, fields, lines, told)
-SELECT job_id, :fields, :lines, CASE WHEN :tells THEN told END FROM job WHERE number = :number AND record = :before
+VALUES (:job_id, :fields, :lines, (SELECT told FROM job WHERE number = :number))
 
 -- name: ids with prefix
 SELECT job_id FROM job WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit

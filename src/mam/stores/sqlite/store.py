@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from _thread import RLock, get_ident
 from weakref import WeakSet
 
@@ -12,16 +11,20 @@ import apsw
 
 from mam.clock import SystemClock
 from mam.errors import StoreUnavailable, UnknownJob
-from mam.stores.common import event_of
+from mam.jobs.status import PENDING
+from mam.stores.common import claimed, event_of
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
+from mam.stores.sql.damage import check_same
 from mam.stores.sql.gate import stands_alone
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import Row, changing_values, entry_of
 from mam.stores.sql.store import PAGE, SqlStore
+from mam.stores.sqlite.bell import Bell
+from mam.stores.sqlite.bursts import Burst
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
 from mam.stores.sqlite.statements import STATEMENTS
-from mam.writing import as_text, close_quietly
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +40,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 WAIT_SECONDS = 10.0
-BELL_SECONDS = 1.0
-"""How long a bell that somebody removed may ring unheard."""
-
 
 _NO_VALUES: dict[str, Any] = {}
 
@@ -71,10 +71,7 @@ class SqliteStore(SqlStore):
         super().__init__()
         self._path = os.path.realpath(path)
         self.address = address_of(self._path)
-        self._bell = f"{self._path}-bell"
-        self._bell_descriptor = -1
-        self._bell_due = 0.0
-        """When to look whether it still hangs there."""
+        self._bell = Bell(f"{self._path}-bell")
         self._boot_id: str | None = None
         """The boot whose clock the leases in the database have been compared with."""
         self.clock: Clock = clock or SystemClock()
@@ -82,6 +79,7 @@ class SqliteStore(SqlStore):
         self._threads = RLock()
         self._cursor: apsw.Cursor | None = open_database(self._path, lock_wait_seconds).cursor()
         """One for all: to make a cursor takes longer than most statements do."""
+        self._burst = Burst()
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: news that one has read would be lost to the other."""
         _opened.add(self)
@@ -107,10 +105,9 @@ class SqliteStore(SqlStore):
     def wait(self, cursor: str, timeout: float) -> bool:
         watch = self._watches.get(get_ident())
         if watch is None:
-            from mam.stores.watch import Watch, written
+            from mam.stores.watch import Watch, rung
 
-            news = written(os.path.basename(self._bell))
-            self._watches[get_ident()] = Watch(os.path.dirname(self._path), news)
+            self._watches[get_ident()] = Watch(os.path.dirname(self._path), rung(self._bell.name))
             return True  # something may have happened before the watch began: look once more
         return self.end() != cursor or watch.wait(timeout)
 
@@ -119,12 +116,8 @@ class SqliteStore(SqlStore):
             for watch in self._watches.values():
                 watch.close()
             self._watches = {}
-            self._muffle()
+            self._bell.muffle()
             self._let_go()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_bell_descriptor"):
-            self._muffle()
 
     # -- secrets ---------------------------------------------------------------------------------------------------
 
@@ -185,26 +178,51 @@ class SqliteStore(SqlStore):
             return None
         after, changed = row.after(change)
         values = self._completed(changing_values(after), row, changed, change)
-        self._ask("insert next entry", values)
+        self._write_entry(row, values)
+        self._do("update job as known", values)
         if not self._connection().changes():
+            self._do("take entry back")
             return None
-        self._ask("update job", values)
-        if change.job.status.ended:
-            self._ask("ended", {"job_id": job_id, "root": row.root})
         self._remember(after)
         return change.job
 
+    def _claim(self, request: Request, look: Look) -> Job | None:
+        row = look.first
+        if row is None or request.agent_id is not None:
+            return super()._claim(request, look)
+        check_same(row, PENDING, request.label, self.address)
+        known = self._burst.again(row, request, look.moment)
+        if known is None:
+            return self._believing(row, lambda: self._decided(row, request, look.moment))
+        after, values = known
+        self._do("insert entry", values)
+        self._do("update job", values)
+        self._remember(after)
+        return after.job
+
+    def _decided(self, row: Row, request: Request, moment: Moment) -> Job:
+        change = claimed(row.job, request, moment)
+        after, changed = row.after(change)
+        values = changing_values(after)
+        self._update(row, values, changed, change)
+        self._written(after)
+        self._burst.decided(row, request, moment, change, changed, values)
+        return after.job
+
     def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
         self._go_by_this_boot(values)
-        self._ask("insert entry", {"job_id": change.job.job_id, **entry_of(fields, change)})
-        self._ask("insert job", {**values, "tells": change.job.last_seq > 0})
-        self._ask("insert prompt", values)
+        self._do("insert entry", {"job_id": change.job.job_id, **entry_of(fields, change)})
+        self._do("insert job", {**values, "tells": change.job.last_seq > 0})
+        self._do("insert prompt", values)
 
     def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
         values = self._completed(values, before, fields, change)
-        # An entry that tells nothing names no other, so the job is not looked up for it: it is held as it was read.
-        self._ask("insert next entry" if values["tells"] else "insert entry", values)
-        self._ask("update job", values)
+        self._write_entry(before, values)
+        self._do("update job", values)
+
+    def _write_entry(self, before: Row, values: dict[str, Any]) -> None:
+        """Only one that tells something, and is not the first that does, has to look for the one before it."""
+        self._do("insert next entry" if values["tells"] and before.job.last_seq else "insert entry", values)
 
     def _completed(self, values: dict[str, Any], before: Row, fields: Json, change: Change) -> dict[str, Any]:
         """All that is bound to the statements which put a row in the place of the one before."""
@@ -246,42 +264,20 @@ class SqliteStore(SqlStore):
 
     def _act(self, do: Callable[[], T]) -> T:
         with self._threads:
-            database = self._connection()
+            database = (self._cursor or self._opened()).connection
             before = database.total_changes()
-            self._ask("begin")
+            self._do("begin")
             try:
                 done = do()
-                self._ask("commit")
+                self._do("commit")
             except BaseException:
                 self._boot_id = None  # what was not committed has to be done again
                 if self._cursor is not None and database.in_transaction:
-                    self._ask("roll back")
+                    self._do("roll back")
                 raise
             if database.total_changes() != before:
-                self._ring()
+                self._bell.ring()
             return done
-
-    def _ring(self) -> None:
-        """Wakes those who wait. The log's own file would wake them too early: before others can see what it holds."""
-        try:
-            if time.monotonic() >= self._bell_due:
-                self._hang_bell()
-            os.pwrite(self._bell_descriptor, b"\n", 0)
-        except OSError:
-            pass  # nobody waits longer than a nap
-
-    def _hang_bell(self) -> None:
-        """Somebody may have removed it, and nobody hears what is written then."""
-        self._bell_due = time.monotonic() + BELL_SECONDS
-        if self._bell_descriptor < 0 or os.fstat(self._bell_descriptor).st_nlink == 0:
-            self._muffle()
-            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._bell_descriptor = os.open(self._bell, flags, 0o600)
-
-    def _muffle(self) -> None:
-        descriptor, self._bell_descriptor, self._bell_due = self._bell_descriptor, -1, 0.0
-        if descriptor >= 0:
-            close_quietly(descriptor)
 
     def _connection(self) -> apsw.Connection:
         return (self._cursor or self._opened()).connection
@@ -321,12 +317,22 @@ class SqliteStore(SqlStore):
         with self._threads:
             return self._ask(query, values)
 
-    def _ask(self, query: str, values: Mapping[str, Any] = _NO_VALUES) -> list[Any]:
-        """What the query answers. Every statement goes through here."""
+    def _ask(self, query: str, values: Mapping[str, Any]) -> list[Any]:
+        """What the query answers."""
+        try:
+            return self._do(query, values).fetchall()
+        except apsw.Error as error:
+            raise self._failed(error) from None
+
+    def _do(self, query: str, values: Mapping[str, Any] = _NO_VALUES) -> apsw.Cursor:
+        """Every statement goes through here; one that answers nothing has happened when this returns."""
         text, bound = STATEMENTS[query]
         try:
-            return (self._cursor or self._opened()).execute(text, bound(values)).fetchall()
+            return (self._cursor or self._opened()).execute(text, bound(values))
         except apsw.Error as error:
-            if isinstance(error, apsw.IOError):
-                self._distrust()
-            raise unavailable(self._path, error, self._wait_seconds) from None
+            raise self._failed(error) from None
+
+    def _failed(self, error: apsw.Error) -> StoreUnavailable:
+        if isinstance(error, apsw.IOError):
+            self._distrust()
+        return unavailable(self._path, error, self._wait_seconds)
