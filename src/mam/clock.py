@@ -43,8 +43,13 @@ class SystemClock:
     """The real thing."""
 
     def now(self) -> Moment:
-        boot_ms = time.clock_gettime_ns(_SINCE_BOOT) // 1_000_000
-        return Moment.of({"wall_ms": time.time_ns() // 1_000_000, "boot_ms": boot_ms, "boot_id": boot_id()})
+        return Moment.of(
+            {
+                "wall_ms": time.time_ns() // 1_000_000,
+                "boot_ms": time.clock_gettime_ns(_SINCE_BOOT) // 1_000_000,
+                "boot_id": boot_id() if _boot_id is None else _boot_id,
+            }
+        )
 
     def new_id(self) -> str:
         return os.urandom(16).hex()

@@ -69,6 +69,8 @@ def event_payload(
 
 def generalised(detail: str) -> str:
     """One line without absolute paths and keys, since an event may travel further than the machine that wrote it."""
+    if len(detail) < SHORTEST_KEY and detail.isalnum():
+        return detail  # a word
     # The patterns are compiled here and not above, and only for what they could find: most lines hold nothing of it.
     line = (detail if detail.isprintable() else re.sub(_CONTROL, " ", detail)).strip()
     if len(line) >= SHORTEST_KEY and any(mark in line for mark in _KEY_MARKS):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import Change
     from mam.jobs.record import Json
 
-_read = json.JSONDecoder().raw_decode
+_read = json.JSONDecoder().scan_once
 """What `json.loads` comes to, without its search for space around a text that mam wrote itself."""
 
 _STATUSES = {status.value: status for status in Status}
@@ -158,10 +158,10 @@ def _unusual(fields: Json) -> Json:
 
 def _loaded(record: str, store: str) -> Json:
     try:
-        fields, end = _read(record)
+        fields, end = _read(record, 0)
         if end != len(record):
             fields = json.loads(record)
-    except (ValueError, RecursionError):
+    except (StopIteration, ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         raise BadRecord(file=store, problem="one of its records is not a JSON object", row=record)

@@ -334,11 +334,12 @@ class SqlStore(SqlArchive, SqlDamage):
 
     def _remember(self, row: Row) -> None:
         """A few small ones: a worker has so many jobs in its hands at once, and nobody ends a job twice."""
-        self._known.pop(row.job.job_id, None)
-        if not row.job.status.ended and len(row.prompt) + len(row.record) <= KNOWN_SIZE:
-            self._known[row.job.job_id] = row
-            if len(self._known) > KNOWN_ROWS:
-                del self._known[next(iter(self._known))]
+        known, job = self._known, row.job
+        known.pop(job.job_id, None)
+        if not job.status.ended and len(row.prompt) + len(row.record) <= KNOWN_SIZE:
+            known[job.job_id] = row
+            if len(known) > KNOWN_ROWS:
+                del known[next(iter(known))]
 
     def _needed(self, draft: Job) -> Needed:
         """Those that a new job comes after, as they are until this transaction ends."""
