@@ -49,14 +49,14 @@ def counted(function: Callable[..., Any], count: Count) -> Callable[..., Any]:
 
 
 def at_statements(count: Count) -> object:
-    ask = SqliteStore._ask
+    do = SqliteStore._do
 
-    def asked(self: SqliteStore, query: str, values: Mapping[str, Any] = {}) -> list[Any]:
+    def done(self: SqliteStore, query: str, values: Mapping[str, Any] = {}) -> apsw.Cursor:
         count()
-        return ask(self, query, values)
+        return do(self, query, values)
 
-    SqliteStore._ask = asked  # type: ignore[method-assign] # only in the child that is about to die
-    return asked
+    SqliteStore._do = done  # type: ignore[method-assign] # only in the child that is about to die
+    return done
 
 
 def at_writes(count: Count) -> object:

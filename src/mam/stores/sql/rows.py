@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import Change
     from mam.jobs.record import Json
 
-_read = json.JSONDecoder().scan_once
+_read = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # the scanner in C, where there is one
 """What `json.loads` comes to, without its search for space around a text that mam wrote itself."""
 
 _STATUSES = {status.value: status for status in Status}
