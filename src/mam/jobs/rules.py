@@ -41,6 +41,8 @@ def check_session_id(what: str, text: str) -> str:
 
 
 def _is_of_id_letters(text: str) -> bool:
+    if text.isalnum():
+        return text.isascii()
     letters = text.replace("_", "").replace("-", "")
     return text.isascii() and letters.isalnum() and text[0].isalnum()
 

@@ -8,7 +8,6 @@ and says it again of the others: half of a claim is deciding and putting it into
 from __future__ import annotations
 
 from mam.jobs.record import Job
-from mam.stores.sql.gate import stands_alone
 from mam.stores.sql.rows import Row, with_record
 
 TYPE_CHECKING = False
@@ -80,5 +79,10 @@ class Burst:
 def _beginning(row: Row) -> str:
     """How the record begins of a job that is as it was registered and waits for nobody; nothing for any other."""
     head = _UNTOUCHED.format(row.job.job_id, row.job.created_at)
-    untouched = row.record.startswith(head) and row.has_none_of(_TOUCHED) and stands_alone(row.job)
+    untouched = row.record.startswith(head) and row.has_none_of(_TOUCHED) and is_plain(row.job)
     return head if untouched else ""
+
+
+def is_plain(job: Job) -> bool:
+    """Most have no key, come after nobody and are held by no session: their rows concern no other."""
+    return job.exclusive is None and not job.after and job.claimant is None

@@ -136,11 +136,18 @@ SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, 
     claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
 WHERE number = :number
 
--- name: update job as known
--- Only if it is still as it was known to be, and its end concerns nobody else.
+-- name: update plain job
+-- One that has no key, comes after nobody and is held by no session. What is left out need not be compared by its indexes.
 UPDATE job
-SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
+SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
+    told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
+WHERE number = :number
+
+-- name: update known job
+-- The same, only if it is still as it was known to be, and its end concerns nobody else.
+UPDATE job
+SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
+    told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
 WHERE number = :number AND record = :before
   AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
 

@@ -52,7 +52,7 @@ CREATE INDEX job_by_exclusive ON job (exclusive, label, priority DESC) WHERE exc
 CREATE UNIQUE INDEX job_holder ON job (exclusive) WHERE exclusive IS NOT NULL AND status = 'running';
 CREATE INDEX job_chain ON job (root) WHERE root IS NOT NULL;
 CREATE INDEX job_due ON job (coalesce(boot_id, ''), coalesce(boot_ms, due_ms)) WHERE due_ms IS NOT NULL;
-CREATE INDEX job_claimant ON job (claimant_agent) WHERE claimant_agent IS NOT NULL AND status = 'running';
+CREATE INDEX job_claimant ON job (claimant_agent) WHERE claimant_agent IS NOT NULL;
 CREATE INDEX job_parent ON job (parent) WHERE parent IS NOT NULL;
 CREATE INDEX job_failed ON job (number) WHERE status IN ('error', 'cancelled');
 CREATE INDEX job_set_aside ON job (number) WHERE blocked = 2;

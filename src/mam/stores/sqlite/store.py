@@ -16,12 +16,11 @@ from mam.stores.common import claimed, event_of
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
 from mam.stores.sql.damage import check_same
-from mam.stores.sql.gate import stands_alone
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import Row, changing_values, entry_of
 from mam.stores.sql.store import PAGE, SqlStore
 from mam.stores.sqlite.bell import Bell
-from mam.stores.sqlite.bursts import Burst
+from mam.stores.sqlite.bursts import Burst, is_plain
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
 from mam.stores.sqlite.statements import STATEMENTS
 from mam.writing import as_text
@@ -168,18 +167,18 @@ class SqliteStore(SqlStore):
 
     def _changed_as_known(self, job_id: str, act: Act) -> Job | None:
         row = self._known.get(job_id)
-        if row is None or not stands_alone(row.job):
+        if row is None or not is_plain(row.job):
             return None
         try:
             change = act(row.job, self.clock.now())
         except Exception:
             return None  # the job may be another by now: only the real one is complained about
-        if not change.lines or not stands_alone(change.job):
+        if not change.lines or not is_plain(change.job):
             return None
         after, changed = row.after(change)
         values = self._completed(changing_values(after), row, changed, change)
         self._write_entry(row, values)
-        self._do("update job as known", values)
+        self._do("update known job", values)
         if not self._connection().changes():
             self._do("take entry back")
             return None
@@ -196,7 +195,7 @@ class SqliteStore(SqlStore):
             return self._believing(row, lambda: self._decided(row, request, look.moment))
         after, values = known
         self._do("insert entry", values)
-        self._do("update job", values)
+        self._do("update plain job", values)
         self._remember(after)
         return after.job
 
