@@ -46,65 +46,64 @@ SELECT coalesce(max(number), 0) + 1 FROM job
 -- job there is nothing to hurry for, and each of these is asked for by itself.
 -- INDEXED BY: a planner that has seen statistics may walk the whole table instead.
 SELECT record, prompt, root,
-       agent <> (SELECT max(other.agent) FROM job AS other INDEXED BY job_claim
-                 WHERE other.label = :label AND other.status = 'pending' AND other.blocked = 0)
-       OR EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
-                  WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
-                    AND :boot_id <> '' AND blocked < 2)
-       OR EXISTS (SELECT 1 FROM job AS other INDEXED BY job_due
-                  WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms
-                    AND blocked < 2)
+       agent <> (SELECT max(other.line_agent) FROM job AS other INDEXED BY job_line
+                 WHERE other.line = 1 AND other.line_name = :label)
+       OR EXISTS (SELECT 1 FROM job INDEXED BY job_line
+                  WHERE line = 0 AND line_name = :boot_id AND line_agent = '' AND line_rank <= :boot_ms AND :boot_id <> '')
+       OR EXISTS (SELECT 1 FROM job INDEXED BY job_line
+                  WHERE line = 0 AND line_name = '' AND line_agent = '' AND line_rank <= :wall_ms)
        OR EXISTS (SELECT 1 FROM unsettled) OR EXISTS (SELECT 1 FROM pause)
-FROM job INDEXED BY job_claim JOIN prompt USING (number)
-WHERE label = :label AND status = 'pending' AND blocked = 0
-ORDER BY agent, priority DESC, number LIMIT 1
+FROM job INDEXED BY job_line JOIN prompt USING (number)
+WHERE line = 1 AND line_name = :label
+ORDER BY line_agent, line_rank, number LIMIT 1
 
 -- name: first of others
 -- From agent to agent, so that ten thousand jobs of one that is passed over are one step.
 WITH RECURSIVE agents (agent) AS (
-    SELECT min(agent) FROM job INDEXED BY job_claim
-    WHERE label = :label AND status = 'pending' AND blocked = 0
+    SELECT min(line_agent) FROM job INDEXED BY job_line WHERE line = 1 AND line_name = :label
     UNION ALL
-    SELECT (SELECT min(job.agent) FROM job INDEXED BY job_claim
-            WHERE label = :label AND status = 'pending' AND blocked = 0 AND job.agent > agents.agent)
+    SELECT (SELECT min(line_agent) FROM job INDEXED BY job_line
+            WHERE line = 1 AND line_name = :label AND line_agent > agents.agent)
     FROM agents WHERE agents.agent IS NOT NULL
 )
 SELECT record, prompt, root FROM job JOIN prompt USING (number)
-WHERE job_id IN (
-    SELECT (SELECT job_id FROM job INDEXED BY job_claim
-            WHERE label = :label AND status = 'pending' AND blocked = 0 AND job.agent = agents.agent
-            ORDER BY priority DESC, number LIMIT 1)
+WHERE number IN (
+    SELECT (SELECT number FROM job INDEXED BY job_line
+            WHERE line = 1 AND line_name = :label AND line_agent = agents.agent
+            ORDER BY line_rank, number LIMIT 1)
     FROM agents WHERE agent IS NOT NULL AND agent NOT IN (SELECT value FROM json_each(:skipped))
 )
 ORDER BY priority DESC, number LIMIT 1
 
 -- name: this pending
 SELECT record, prompt, root FROM job JOIN prompt USING (number)
-WHERE job_id = :job_id AND label = :label AND status = 'pending' AND blocked = 0
+WHERE job_id = :job_id AND line = 1 AND label = :label
   AND agent NOT IN (SELECT value FROM json_each(:skipped))
 
 -- name: other boots
 -- Leases of an earlier boot go by the wall clock. No process outlives its boot, so this is asked once by each.
 UPDATE job SET boot_id = NULL, boot_ms = NULL
-WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') > '' AND coalesce(boot_id, '') < :boot_id
-
--- name: other boots behind
-UPDATE job SET boot_id = NULL, boot_ms = NULL WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') > :boot_id
+WHERE boot_id <> :boot_id AND number IN (
+    SELECT number FROM job INDEXED BY job_line WHERE line = 0 AND line_name > '' AND line_name < :boot_id
+    UNION ALL
+    SELECT number FROM job INDEXED BY job_line WHERE line = 0 AND line_name > :boot_id
+    UNION ALL
+    SELECT number FROM job INDEXED BY job_line WHERE line = 3
+)
 
 -- name: due
 -- Whose time has come by the clock that each goes by. Behind them, rows that are no jobs: an end has not been told to
 -- all yet; something is paused.
 SELECT late, record, prompt, root FROM (
-    SELECT :boot_ms - coalesce(boot_ms, due_ms) AS late, number, record, root FROM job INDEXED BY job_due
-    WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND coalesce(boot_ms, due_ms) <= :boot_ms
-      AND :boot_id <> '' AND blocked < 2
-    ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
+    SELECT :boot_ms - line_rank AS late, number, record, root FROM job INDEXED BY job_line
+    WHERE line = 0 AND line_name = :boot_id AND line_agent = '' AND line_rank <= :boot_ms AND :boot_id <> ''
+    ORDER BY line_rank LIMIT :limit
 ) JOIN prompt USING (number)
 UNION ALL
 SELECT late, record, prompt, root FROM (
-    SELECT :wall_ms - coalesce(boot_ms, due_ms) AS late, number, record, root FROM job INDEXED BY job_due
-    WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND coalesce(boot_ms, due_ms) <= :wall_ms AND blocked < 2
-    ORDER BY coalesce(boot_ms, due_ms) LIMIT :limit
+    SELECT :wall_ms - line_rank AS late, number, record, root FROM job INDEXED BY job_line
+    WHERE line = 0 AND line_name = '' AND line_agent = '' AND line_rank <= :wall_ms
+    ORDER BY line_rank LIMIT :limit
 ) JOIN prompt USING (number)
 UNION ALL
 SELECT NULL, 'unsettled', NULL, NULL WHERE EXISTS (SELECT 1 FROM unsettled)
@@ -112,10 +111,10 @@ UNION ALL
 SELECT NULL, 'paused', NULL, NULL WHERE EXISTS (SELECT 1 FROM pause)
 
 -- name: next due
-SELECT (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
-        WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = :boot_id AND :boot_id <> '' AND blocked < 2) - :boot_ms,
-       (SELECT min(coalesce(boot_ms, due_ms)) FROM job INDEXED BY job_due
-        WHERE due_ms IS NOT NULL AND coalesce(boot_id, '') = '' AND blocked < 2) - :wall_ms,
+SELECT (SELECT min(line_rank) FROM job INDEXED BY job_line
+        WHERE line = 0 AND line_name = :boot_id AND line_agent = '' AND :boot_id <> '') - :boot_ms,
+       (SELECT min(line_rank) FROM job INDEXED BY job_line
+        WHERE line = 0 AND line_name = '' AND line_agent = '') - :wall_ms,
        (SELECT 0 WHERE EXISTS (SELECT 1 FROM unsettled))
 
 -- name: insert job
@@ -175,9 +174,10 @@ ORDER BY number DESC LIMIT :limit
 
 -- name: select failed
 -- The same of those that failed or were called off, which may be few among a million.
-SELECT record, prompt, job_id, number FROM job INDEXED BY job_failed JOIN prompt USING (number)
-WHERE status IN ('error', 'cancelled') AND number < :below AND (:label IS NULL OR label = :label)
-  AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+SELECT record, prompt, job_id, number FROM job INDEXED BY job_line JOIN prompt USING (number)
+WHERE line = 2 AND line_name = '' AND line_agent = '' AND line_rank = 0 AND number < :below
+  AND (:label IS NULL OR label = :label) AND (:since IS NULL OR created_at >= :since)
+  AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
 -- name: select numbered
@@ -189,23 +189,21 @@ ORDER BY number DESC
 -- name: open numbers
 -- Of the jobs that have not ended, by the indexes of those who claim and sweep; that there are more than a limit is all
 -- that is wanted to know of many.
-SELECT number FROM (SELECT number FROM job INDEXED BY job_claim WHERE status = 'pending' AND blocked = 0 LIMIT :limit)
+SELECT number FROM (SELECT number FROM job INDEXED BY job_line WHERE line <= 1 LIMIT :limit)
 UNION
 SELECT number FROM (SELECT number FROM job INDEXED BY job_by_exclusive
                     WHERE exclusive IS NOT NULL AND status = 'pending' LIMIT :limit)
 UNION
-SELECT number FROM (SELECT number FROM job INDEXED BY job_due WHERE due_ms IS NOT NULL LIMIT :limit)
-UNION
 SELECT number FROM (SELECT number FROM dependency LIMIT :limit)
 UNION
-SELECT number FROM (SELECT number FROM job INDEXED BY job_set_aside WHERE blocked = 2 LIMIT :limit)
+SELECT number FROM (SELECT number FROM job INDEXED BY job_line WHERE line = 3 LIMIT :limit)
 ORDER BY number DESC LIMIT :limit
 
 -- name: ahead
 -- Those that a key holds back count too, and are in another index.
-SELECT (SELECT count(*) FROM job INDEXED BY job_claim
-        WHERE label = :label AND status = 'pending' AND blocked = 0
-          AND (priority > :priority OR (priority = :priority AND number < :number)))
+SELECT (SELECT count(*) FROM job INDEXED BY job_line
+        WHERE line = 1 AND line_name = :label
+          AND (line_rank < -:priority OR (line_rank = -:priority AND number < :number)))
      + (SELECT count(*) FROM job INDEXED BY job_by_exclusive
         WHERE exclusive IS NOT NULL AND label = :label AND status = 'pending' AND blocked <> 0
           AND (priority > :priority OR (priority = :priority AND number < :number)))
@@ -296,8 +294,8 @@ SELECT :number
 UPDATE job SET blocked = 2 WHERE record = :record AND blocked < 2 RETURNING job_id
 
 -- name: those set aside
-SELECT record, prompt, job_id, status, label, exclusive FROM job INDEXED BY job_set_aside JOIN prompt USING (number)
-WHERE blocked = 2 ORDER BY number
+SELECT record, prompt, job_id, status, label, exclusive FROM job INDEXED BY job_line JOIN prompt USING (number)
+WHERE line = 3 ORDER BY number
 
 -- name: take back
 UPDATE job SET blocked = 0 WHERE job_id = :job_id AND blocked = 2

@@ -142,7 +142,6 @@ class SqliteStore(SqlStore):
         moment = self.clock.now()
         if moment.boot_id != self._boot_id:
             self._rows("other boots", boot_id=moment.boot_id)
-            self._rows("other boots behind", boot_id=moment.boot_id)
             self._boot_id = moment.boot_id
         if request is not None and request.job_id is None:
             for record, prompt, root, is_hindered in self._ask("ready", {"label": request.label, **moment.__dict__}):
