@@ -71,7 +71,7 @@ class Acting:
         """The last entry of the transaction that is open, by which it can be recognised."""
         self._inherited: tuple[Any, ...] = ()
 
-    def act(self, do: Callable[[], T]) -> T:
+    def act(self, do: Callable[..., T], *given: Any) -> T:
         """A connection that is lost before the end loses nothing, so the act is done again from the beginning. One that
         is lost at the end leaves a question, and the server is asked what became of the transaction."""
         self._notice_fork()
@@ -80,7 +80,7 @@ class Acting:
             while True:
                 self._begin()
                 try:
-                    done = do()
+                    done = do(*given)
                 except psycopg.Error as error:
                     self._undo()
                     self._pause_or_give_up(error, ends)

@@ -256,7 +256,7 @@ class PostgresStore(SqlStore):
     def _claim_first(self, request: Request) -> Job | None:
         """Most claims find a job and nothing that stands before it; then nothing else is asked."""
         if self._by_server and request.job_id is None:
-            job = self._claim_fresh(request) or self._act(lambda: self._claim_ready(request))
+            job = self._claim_fresh(request) or self._act(self._claim_ready, request)
             if job is not None:
                 return job
         return super()._claim_first(request)
@@ -372,8 +372,8 @@ class PostgresStore(SqlStore):
         self._seen = (now, monotonic_ns() // 1_000_000)
         return _moment_at(now) if self._by_server else self.clock.now()
 
-    def _act(self, do: Callable[[], T]) -> T:
-        return self._acting.act(do)
+    def _act(self, do: Callable[..., T], *given: Any) -> T:
+        return self._acting.act(do, *given)
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         return self._acting.rows(query, values)

@@ -41,7 +41,7 @@ class SqlDamage(ABC):
         """By their ids, what the last list passed over, and why."""
 
     @abstractmethod
-    def _act(self, do: Callable[[], T]) -> T: ...
+    def _act(self, do: Callable[..., T], *given: Any) -> T: ...
 
     @abstractmethod
     def _rows(self, query: str, **values: Any) -> list[Any]: ...
@@ -50,13 +50,13 @@ class SqlDamage(ABC):
     @abstractmethod
     def _gate(self) -> Gate: ...
 
-    def _past_damage(self, do: Callable[[], T]) -> T:
+    def _past_damage(self, do: Callable[..., T], *given: Any) -> T:
         """Does it again without the row that it stumbled over, whoever set that aside first. Who meets the same row
         twice has not been able to, so this comes to an end."""
         met: set[str] = set()
         while True:
             try:
-                return do()
+                return do(*given)
             except BadRecord as bad:
                 record = bad.facts.get("row")
                 if not isinstance(record, str) or record in met:
@@ -92,7 +92,7 @@ class SqlDamage(ABC):
             except BadRecord as bad:
                 found[job_id] = f"{bad.facts['problem']}; nobody claims it until it is mended"
             else:
-                self._act(lambda: self._take_back(job_id, exclusive))  # noqa: B023
+                self._act(self._take_back, job_id, exclusive)
         return [Problem(file=f"{self.address} job {job_id}", problem=why) for job_id, why in found.items()]
 
     def _take_back(self, job_id: str, exclusive: str | None) -> None:

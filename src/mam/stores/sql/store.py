@@ -56,8 +56,8 @@ class SqlStore(SqlArchive, SqlDamage):
     # -- what a database adds ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _act(self, do: Callable[[], T]) -> T:
-        """Runs `do` in one transaction that is durable when this returns; what it raises undoes everything."""
+    def _act(self, do: Callable[..., T], *given: Any) -> T:
+        """Does it in one transaction that is durable when this returns; what it raises undoes everything."""
 
     @abstractmethod
     def _rows(self, query: str, **values: Any) -> list[Any]:
@@ -101,7 +101,7 @@ class SqlStore(SqlArchive, SqlDamage):
     # -- changing --------------------------------------------------------------------------------------------------
 
     def register(self, draft: Job) -> Registration:
-        return self._act(lambda: self._registered(draft))
+        return self._act(self._registered, draft)
 
     def register_all(self, drafts: Sequence[Job]) -> list[Job]:
         return self._act(lambda: [self._registered(draft).job for draft in drafts])
@@ -116,7 +116,7 @@ class SqlStore(SqlArchive, SqlDamage):
         return Registration(job=change.job, created=True)
 
     def change(self, job_id: str, act: Act) -> Job:
-        return self._act(lambda: self._change(job_id, act))
+        return self._act(self._change, job_id, act)
 
     def _change(self, job_id: str, act: Act) -> Job:
         row, moment = self._to_change(job_id)
@@ -133,10 +133,10 @@ class SqlStore(SqlArchive, SqlDamage):
         that is older than the one that registered it, or followers would meet them in the wrong order."""
         if request.agent_id is not None and request.generation_id is not None:
             self.announce(request.agent_id, request.generation_id)
-        return self._past_damage(lambda: self._claim_first(request))
+        return self._past_damage(self._claim_first, request)
 
     def _claim_first(self, request: Request) -> Job | None:
-        job, settled = self._act(lambda: self._settle_or_claim(request))
+        job, settled = self._act(self._settle_or_claim, request)
         return self._act(lambda: self._claim(request, self._look(request, 0))) if settled else job
 
     def _settle_or_claim(self, request: Request) -> tuple[Job | None, bool]:
@@ -159,7 +159,7 @@ class SqlStore(SqlArchive, SqlDamage):
         """In a transaction of its own, for the same reason; and said until it is known, since a database may forget
         what it did not answer. The claim then looks again that nobody was quicker."""
         moved: list[Job] = []
-        while (some := self._act(lambda: self._announce(agent_id, generation_id))) is not None:
+        while (some := self._act(self._announce, agent_id, generation_id)) is not None:
             moved += some
         return moved
 

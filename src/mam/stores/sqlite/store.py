@@ -122,7 +122,7 @@ class SqliteStore(SqlStore):
 
     def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
         try:
-            self._act(lambda: self._secrets.keep(job_id, secrets))
+            self._act(self._secrets.keep, job_id, secrets)
         except OSError as error:
             raise StoreUnavailable(
                 store=self.address, problem=f"its secrets cannot be kept: {error.strerror}"
@@ -151,7 +151,7 @@ class SqliteStore(SqlStore):
 
     def due_in(self) -> float | None:
         if self.clock.now().boot_id != self._boot_id:
-            self._act(lambda: self._look(None, 0))  # leases of another boot are kept by a clock that is gone
+            self._act(self._look, None, 0)  # leases of another boot are kept by a clock that is gone
         return super().due_in()
 
     def _to_change(self, job_id: str) -> tuple[Row, Moment]:
@@ -260,13 +260,13 @@ class SqliteStore(SqlStore):
     def _first_pending(self, label: str, skipped: list[str]) -> list[Any]:
         return self._rows("first of others", label=label, skipped=json.dumps(skipped))
 
-    def _act(self, do: Callable[[], T]) -> T:
+    def _act(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads:
             database = (self._cursor or self._opened()).connection
             before = database.total_changes()
             self._do("begin")
             try:
-                done = do()
+                done = do(*given)
                 self._do("commit")
             except BaseException:
                 self._boot_id = None  # what was not committed has to be done again
