@@ -13,13 +13,14 @@ from mam.errors import ClaimLost, FetchFailed, MamError, PlaceMissing
 from mam.jobs.supervised import Ending
 from mam.work import watching
 from mam.work.adapters.port import EXIT, SAID
-from mam.work.beginning import MOMENT_SECONDS, Beginning, earlier_traces, leave_trace
+from mam.work.beginning import MOMENT_SECONDS, Beginning
 from mam.work.brief import brief
 from mam.work.holding import AWAY, Holding, Spoken
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
 from mam.work.runner import Plan
 from mam.work.takeover import end_earlier
+from mam.work.traces import earlier_traces
 from mam.work.turn import Turn
 from mam.work.validator import check
 from mam.work.watching import Watching
@@ -59,6 +60,7 @@ class Attempt:
         """What is heard of a coding agent; None for all others."""
         self._keeper: Wire | None = None
         """The agent's, when there is nothing left to keep."""
+        self._trace: int | None = None
 
     def run(self) -> None:
         """Never raises."""
@@ -82,6 +84,8 @@ class Attempt:
         finally:
             if self._keeper is not None:
                 self._keeper.close()
+            if self._trace is not None:
+                self._crew.traces.clear(self._trace, is_tree_gone=False)
 
     def _run(self) -> Callable[[], None]:
         """All but the last word, which is what comes back."""
@@ -104,7 +108,7 @@ class Attempt:
     def _end_earlier(self) -> None:
         """Two attempts are never both at work where this worker can help it; where it cannot, the record says so."""
         run = self.job.run or {}
-        earlier = earlier_traces(self.job, self._home)
+        earlier = earlier_traces(self.job, self._crew.work_directory) if self.job.attempt > 1 else []
         if not _is_over(self.job) and isinstance(run.get("process"), dict):
             earlier.append({**run["process"], "host": run.get("host")})
         for process in earlier:
@@ -126,9 +130,9 @@ class Attempt:
             run.wait()
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
-                can_wait = leave_trace(self._private, self._begun)
+                self._trace = self._crew.traces.leave(self.job, self._begun)
                 self._beginning.happened(self._begun)
-                can_wait = can_wait and self._turn is None
+                can_wait = self._trace is not None and self._turn is None
                 if not (can_wait and self.watching.ends_within(run, MOMENT_SECONDS)):
                     self._insist(self._beginning.tell)
             if self._turn is None:
@@ -137,7 +141,14 @@ class Attempt:
                 with self._turn.heard(run, self._crew.grace_seconds):
                     last = self.watching.until_ended(run)
             self._keeper = run.idle_keeper()
+            self._forget_trace()
             return last
+
+    def _forget_trace(self) -> None:
+        """Before its keeper may have another job's agent."""
+        if self._trace is not None and self._keeper is not None:
+            self._crew.traces.clear(self._trace, is_tree_gone=True)
+            self._trace = None
 
     def _by_hand(self, text: str) -> None:
         """A person does it: the brief is shown, and the job is theirs until they say `mam complete` or `mam fail`."""

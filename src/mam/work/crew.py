@@ -9,6 +9,7 @@ from mam.state import make_private
 from mam.work.adapters import adapter_of
 from mam.work.door import Doors
 from mam.work.runner import Guardian
+from mam.work.traces import Traces
 from mam.work.watching import GRACE_SECONDS, LEASE_SECONDS
 
 TYPE_CHECKING = False
@@ -53,6 +54,7 @@ class Crew:
         self.is_leaving = False
         """Whether the worker has to go, so that what runs is handed back."""
         self.guardian = Guardian()
+        self.traces = Traces(self.work_directory)
         self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth)
         self.session = session
         """The live session that all jobs are handed to, one at a time; None for agents that are started."""
@@ -113,5 +115,6 @@ class Crew:
     def close(self) -> None:
         self.doors.close()
         self.guardian.close()
+        self.traces.close()
         if self.session is not None:
             self.session.close()
