@@ -11,10 +11,12 @@ import time
 
 from mam.errors import ClaimLost, FetchFailed, MamError, PlaceMissing
 from mam.jobs.supervised import Ending
+from mam.state import make_private
 from mam.work import watching
 from mam.work.adapters.port import EXIT, SAID
 from mam.work.beginning import MOMENT_SECONDS, Beginning
 from mam.work.brief import brief
+from mam.work.directory import output_of, private_names
 from mam.work.holding import AWAY, Holding, Spoken
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
@@ -51,8 +53,7 @@ class Attempt:
         self._holding = Holding(crew.registry, job)
         self.watching = Watching(self._holding, job, crew.lease_seconds, crew.grace_seconds)
         self._beginning = Beginning(self._holding)
-        self._home = os.path.join(crew.work_directory, job.job_id)
-        self._private = os.path.join(self._home, str(job.attempt))
+        self._private = private_names(crew.work_directory, job.job_id, job.attempt)
         self._clears = False
         """Whether its worktree goes when the end is written."""
         self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
@@ -90,10 +91,10 @@ class Attempt:
     def _run(self) -> Callable[[], None]:
         """All but the last word, which is what comes back."""
         self._end_earlier()
+        if not os.path.isdir(self._crew.work_directory):  # somebody has cleared all of it away
+            make_private(self._crew.work_directory)
         place = prepare(self.job, self._crew.work_directory, self._crew.workdirs, self._crew.repos)
         self._begun |= {"place": place.path, "branch": place.branch, "note": place.note}
-        # Nothing in it outlives a power cut, and all above it is the user's alone: no fsync, no second look.
-        os.makedirs(self._private, 0o700, exist_ok=True)
         text = brief(self.job)
         launch = self._crew.adapter(self.job).launch(self.job, text, place, self._private)
         if launch is None:
@@ -125,7 +126,8 @@ class Attempt:
         plan = Plan(
             argv=tuple(launch.argv), env=env, cwd=place.path, stdin=launch.stdin, tee=is_heard, tee_errors=is_heard
         )
-        with self._crew.guardian.start(plan, os.path.join(self._private, "output")) as run:
+        log = output_of(self._crew.work_directory, self.job.job_id, self.job.attempt)
+        with self._crew.guardian.start(plan, log) as run:
             self.watching.attach(run)
             run.wait()
             if run.started is not None:
