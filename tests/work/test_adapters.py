@@ -193,9 +193,9 @@ def test_an_agent_inherits_all_but_mams_secrets() -> None:
         "MQTT_PASSWORD": "s", "MQTT_USERNAME": "s", "PGPASSWORD": "s", "MAM_WEB_TOKEN": "s", "MAM_TOKEN": "s",
         "MAM_DOOR_SECRET": "s", "MAM_SIGNING_KEY": "s", "MAM_X_PASSWORD": "s",
     }  # fmt: skip
-    outer = {"MAM_JOB_ID": "outer", "MAM_ATTEMPT": "9", "MAM_SOCKET": "/outer/door"}
-    given = agent_environment({**kept, **hidden, **outer}, job())
-    assert given == {**kept, "MAM_JOB_ID": "abc12345", "MAM_ATTEMPT": "1"}
+    outer = {"MAM_JOB_ID": "outer", "MAM_ATTEMPT": "9", "MAM_SOCKET": "/outer/door", "MAM_STORE_MARK": "outer"}
+    given = agent_environment({**kept, **hidden, **outer}, job(), "mark")
+    assert given == {**kept, "MAM_JOB_ID": "abc12345", "MAM_ATTEMPT": "1", "MAM_STORE_MARK": "mark"}
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,15 @@ def test_a_store_with_a_password_stays_hidden(address: str, kept: bool) -> None:
 
 def test_nothing_is_taken_from_the_environment_itself() -> None:
     environ = {"PGPASSWORD": "x"}
-    agent_environment(environ, job())
+    agent_environment(environ, job(), "mark")
     assert environ == {"PGPASSWORD": "x"}
 
 
 def test_a_script_gets_hardly_anything() -> None:
     environ = {"PATH": ".:/bin", "HOME": "/h", "LANG": "C", "X": "y", "LC_ALL": "C"}
-    assert script_environment(environ, job()) == {
+    assert script_environment(environ, job(), "mark") == {
         "PATH": "/bin", "HOME": "/h", "LANG": "C", "MAM_JOB_ID": "abc12345", "MAM_ATTEMPT": "1",
+        "MAM_STORE_MARK": "mark",
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ class Bench:
         return running(artifacts=artifacts, validation=validation, workdir=str(self.place))
 
     def check(self, job: Job, **more: Any) -> dict[str, Any]:
-        return check(job, str(self.place), self._guardian, str(self.private), **more)
+        return check(job, str(self.place), self._guardian, str(self.private), "mark", **more)
 
 
 @pytest.fixture
@@ -167,13 +167,13 @@ def test_its_environment_is_clean(bench: Bench) -> None:
     environ = {
         "PATH": f".:/usr/bin::relative/bin:/bin:{bench.place}", "HOME": "/home/somebody", "LANG": "C.UTF-8",
         "LD_PRELOAD": "/evil.so", "ENV": "/evil", "BASH_ENV": "/evil", "PYTHONPATH": "/evil", "MAM_STORE": "secret",
-        "MAM_SOCKET": "/door", "GIT_DIR": "/evil",
+        "MAM_SOCKET": "/door", "MAM_STORE_MARK": "another", "GIT_DIR": "/evil",
     }  # fmt: skip
     script = f"#!{sys.executable} -IS\nimport os\nfor name in os.environ: print(name + '=' + os.environ[name])\n"
     checks = bench.check(bench.job(script), environ=environ)
     assert set(checks["script"]["output"].split()) == {
         f"PATH=/usr/bin:/bin:{bench.place}", "HOME=/home/somebody", "LANG=C.UTF-8", "MAM_JOB_ID=abc12345",
-        "MAM_ATTEMPT=1",
+        "MAM_ATTEMPT=1", "MAM_STORE_MARK=mark",
     }  # fmt: skip
 
 

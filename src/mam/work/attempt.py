@@ -21,7 +21,8 @@ from mam.work.holding import AWAY, Holding, Spoken
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
 from mam.work.runner import Plan
-from mam.work.takeover import end_earlier
+from mam.work.strays import Earlier
+from mam.work.takeover import end_earlier, end_strays
 from mam.work.traces import earlier_traces
 from mam.work.turn import Turn
 from mam.work.validator import check
@@ -108,14 +109,16 @@ class Attempt:
 
     def _end_earlier(self) -> None:
         """Two attempts are never both at work where this worker can help it; where it cannot, the record says so."""
-        run = self.job.run or {}
-        earlier = earlier_traces(self.job, self._crew.work_directory) if self.job.attempt > 1 else []
-        if not _is_over(self.job) and isinstance(run.get("process"), dict):
+        job, run = self.job, self.job.run or {}
+        earlier = earlier_traces(job, self._crew.work_directory) if job.attempt > 1 else []
+        if not _is_over(job) and isinstance(run.get("process"), dict):
             earlier.append({**run["process"], "host": run.get("host")})
-        for process in earlier:
-            left = end_earlier(process)
-            if left is not None:
-                self._begun["earlier"] = left
+        strays = Earlier(job_id=job.job_id, attempt=job.attempt, mark=self._crew.mark).strays
+        left = [end_earlier(process, strays) for process in earlier]
+        if _may_have_left_somebody(job):
+            left.append(end_strays(strays))
+        if told := [words for words in left if words is not None]:
+            self._begun["earlier"] = told[-1]
 
     def _agent(self, launch: Launch, place: Place, door: Door) -> LastMessage:
         env = {**self._crew.environment(self.job), **launch.env, "MAM_SOCKET": door.address}
@@ -216,7 +219,8 @@ class Attempt:
         job = self.job
         if not job.expected_artifacts and job.validation is None:
             return Ending(run={})
-        checks = check(job, place.path, self._crew.guardian, self._private, on_run=self.watching.attach)
+        crew = self._crew
+        checks = check(job, place.path, crew.guardian, self._private, crew.mark, on_run=self.watching.attach)
         return Ending(run={}, checks=checks, reason=checks["problem"])
 
     # -- the last word ---------------------------------------------------------------------------------------------
@@ -281,6 +285,12 @@ class Attempt:
                     raise
                 self._crew.say_away(away)
                 time.sleep(_PAUSE_SECONDS)
+
+
+def _may_have_left_somebody(job: Job) -> bool:
+    """Whether there is an attempt before this one of which the record does not say how it ended."""
+    known = (job.run or {}).get("attempt") if _is_over(job) else 0
+    return job.attempt - 1 > (known if type(known) is int else 0)
 
 
 def _is_over(job: Job) -> bool:

@@ -7,6 +7,7 @@ import os
 from mam.machine.environment import agent_environment
 from mam.state import make_private
 from mam.work.adapters import adapter_of
+from mam.work.directory import mark_of
 from mam.work.door import Doors
 from mam.work.runner import Guardian
 from mam.work.traces import Traces
@@ -45,6 +46,7 @@ class Crew:
     ) -> None:
         self.registry = registry
         self.work_directory = make_private(work_directory)
+        self.mark = mark_of(self.work_directory)
         self.workdirs = config.workdirs
         self.waits_for_limits = config.on_limit == "wait"
         self.repos = config.repos
@@ -86,7 +88,7 @@ class Crew:
         return self._default_agent if self._default_agent and job.agent == UNNAMED_AGENT else job.agent
 
     def environment(self, job: Job) -> dict[str, str]:
-        return agent_environment(self._environ, job)
+        return agent_environment(self._environ, job, self.mark)
 
     def say(self, job: Job, words: str) -> None:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")

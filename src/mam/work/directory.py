@@ -20,6 +20,11 @@ def work_directory(store_address: str) -> str:
     return os.path.join(state_directory(), "work", name)
 
 
+def mark_of(work_directory: str) -> str:
+    """A word by which the processes of this store's jobs on this host are told from those of others."""
+    return hashlib.sha256(os.fsencode(work_directory)).hexdigest()[:16]
+
+
 def private_names(work_directory: str, job_id: str, attempt: int) -> str:
     """How the names of an attempt's own files begin: `….script`, `….brief.md`. A directory for each attempt would cost
     as much as what is in it. Theirs holds nothing else, since a script may take the place where it lies for its own."""

@@ -53,20 +53,21 @@ def check(
     place_path: str,
     guardian: Guardian,
     private: str,
+    mark: str,
     *,
     environ: Mapping[str, str] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> Json:
     """The `checks` of a job's record; `problem` is None when all is as promised.
 
-    `private` is how the names of the attempt's own files begin, outside of the agent's workspace. `on_run` is told of
-    the script's run, so that the worker can hold or stop it.
+    `private` is how the names of the attempt's own files begin, outside of the agent's workspace, and `mark` is the
+    store's. `on_run` is told of the script's run, so that the worker can hold or stop it.
     """
     checks: Json = {"artifacts": [], "script": None, "problem": _moved(place_path)}
     if checks["problem"] is None:
         checks["artifacts"], checks["problem"] = _look_at_artifacts(job, place_path)
     if checks["problem"] is None and job.validation is not None:
-        script = _Script(job, place_path, guardian, private)
+        script = _Script(job, place_path, guardian, private, mark)
         try:
             content = _trusted_content(job.validation)
             checks["script"], checks["problem"] = script.run(content, environ or os.environ, on_run)
@@ -122,12 +123,13 @@ def _content(path: str, named: str = "") -> bytes:
 class _Script:
     """One run of a script's private copy."""
 
-    def __init__(self, job: Job, place_path: str, guardian: Guardian, private: str) -> None:
+    def __init__(self, job: Job, place_path: str, guardian: Guardian, private: str, mark: str) -> None:
         self._job = job
         self._place_path = place_path
         self._guardian = guardian
         self._copy = f"{private}.validation"
         self._log = f"{private}.validation-output"
+        self._mark = mark
         self._seconds = _seconds(job)
 
     def run(
@@ -135,7 +137,7 @@ class _Script:
     ) -> tuple[Json, str | None]:
         plan = Plan(
             argv=(self._copy,) if _is_program(content) else ("/bin/sh", self._copy),
-            env=script_environment(environ, self._job),
+            env=script_environment(environ, self._job, self._mark),
             cwd=self._place_path,
             log_limit=_LOG_LIMIT,
         )
