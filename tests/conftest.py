@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cli.command import Mam
-from tests.disks import small_disk
+from tests.disks import own_disk, small_disk
 from tests.postgres.databases import database, server
 
-__all__ = ["database", "mam", "server", "small_disk"]
+__all__ = ["database", "mam", "own_disk", "server", "small_disk"]
 
 # How long an example takes says how busy the machine is, and nothing about mam.
 settings.register_profile("mam", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,25 +1,49 @@
-"""Disks that are too small, for tests that fill them."""
+"""Disks of a test's own: too small, for tests that fill them, and with room, for those that count."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 
+@contextmanager
+def mounted(path: Path, size: str) -> Iterator[Path]:
+    """Needs root, which CI has; it is never skipped there."""
+    if os.geteuid() != 0 and not os.environ.get("CI"):
+        pytest.skip("mounting a file system needs root")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(path)], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a megabyte. Needs root, which CI has; it is never skipped there."""
-    if os.geteuid() != 0 and not os.environ.get("CI"):
-        pytest.skip("mounting a small file system needs root")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(tmp_path)], check=True)
-    try:
-        yield tmp_path
-    finally:
-        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    """A file system of a megabyte."""
+    with mounted(tmp_path, "1m") as disk:
+        yield disk
+
+
+@pytest.fixture
+def own_disk(tmp_path: Path) -> Iterator[Path]:
+    """One on which nobody else makes files."""
+    with mounted(tmp_path, "64m") as disk:
+        yield disk
+
+
+def made_so_far(disk: Path) -> int:
+    """How many files, directories and sockets were ever made on it: this kind of file system counts them through."""
+    probe = disk / "probe"
+    probe.touch()
+    number = probe.stat().st_ino
+    probe.unlink()
+    return number
 
 
 def fill(path: Path) -> Path:

@@ -70,7 +70,7 @@ ENVIRONMENT = {
     "XDG_CACHE_HOME": "What was read from that file is kept in `mam/config.json` in it; `~/.cache` if unset.",
     "XDG_RUNTIME_DIR": "The sockets of a worker's doors are in `mam` in it; a private temporary directory if unset.",
     "XDG_STATE_HOME": "`mam/trusted.json` in it says which project files are trusted, `mam/work` is where jobs have "
-    "their fresh directories and worktrees; `~/.local/state` if unset.",
+    "their fresh directories, worktrees and outputs; `~/.local/state` if unset.",
 }
 
 EVENT_SENTENCES = {

@@ -85,6 +85,7 @@ class Shop:
         return self.get(job_id)
 
     def output(self, job_id: str, attempt: int = 1) -> bytes:
+        from mam.work.directory import output_of
         from mam.work.output import read
 
-        return b"".join(read(str(self.folder / "work" / job_id / str(attempt) / "output")))
+        return b"".join(read(output_of(str(self.folder / "work"), job_id, attempt)))

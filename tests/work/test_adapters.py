@@ -24,9 +24,9 @@ from tests.work.support import ENV, finish
 class Bench:
     def __init__(self, root: Path, guardian: Guardian) -> None:
         self.place = Place(path=str(root / "place"), kind="fresh")
-        self.private = root / "private"
+        self.private = root / "private" / "abc12345.1"
         os.mkdir(self.place.path)
-        self.private.mkdir(mode=0o700)
+        self.private.parent.mkdir(mode=0o700)
         self._guardian = guardian
 
     def launch(self, name: str, job: Job, **table: Any) -> Launch | None:
@@ -36,7 +36,7 @@ class Bench:
     def run(self, launch: Launch | None) -> tuple[int | None, str]:
         assert launch is not None
         plan = Plan(argv=launch.argv, env={**ENV, **launch.env}, cwd=self.place.path, stdin=launch.stdin)
-        with self._guardian.start(plan, str(self.private / "log")) as run:
+        with self._guardian.start(plan, f"{self.private}.log") as run:
             ended = finish(run)
         return ended.exit_code, ended.stdout_tail
 
@@ -63,8 +63,8 @@ ECHO = ["/bin/sh", "-c", 'printf "%s\\0" "$@"', "sh"]
 def test_shell_runs_the_prompt_as_a_script(bench: Bench) -> None:
     launch = bench.launch("shell", job('echo "$0" | wc -l; false\nhas=\'quotes "\'; echo "$has"; pwd; exit 3\n'))
     assert launch is not None
-    assert launch.argv == ("/bin/sh", str(bench.private / "script"))
-    assert (bench.private / "script").stat().st_mode & 0o777 == 0o700
+    assert launch.argv == ("/bin/sh", f"{bench.private}.script")
+    assert Path(f"{bench.private}.script").stat().st_mode & 0o777 == 0o700
     code, out = bench.run(launch)
     assert code == 3
     assert out.split("\n")[1:3] == ['quotes "', bench.place.path]
@@ -84,7 +84,7 @@ def test_a_script_of_a_mebibyte_works(bench: Bench) -> None:
 
 def test_a_leftover_script_is_replaced_and_a_link_not_followed(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
-    (bench.private / "script").symlink_to(tmp_path / "precious")
+    Path(f"{bench.private}.script").symlink_to(tmp_path / "precious")
     assert bench.run(bench.launch("shell", job("echo one"))) == (0, "one\n")
     assert bench.run(bench.launch("shell", job("echo two"))) == (0, "two\n")
     assert (tmp_path / "precious").read_text() == "precious"
@@ -119,7 +119,7 @@ def test_the_brief_is_told_by_argument_stdin_or_file(bench: Bench) -> None:
     assert bench.run(by_file) == (0, text)
     assert bench.run(bench.launch("mine", job(), argv=["cat"], prompt="file")) == (0, text)
     both = bench.launch("mine", job(), argv=[*ECHO, "{prompt}", "{brief}"], prompt="file")
-    assert arguments(bench.run(both)[1]) == ["sort ten numbers", str(bench.private / "brief.md")]
+    assert arguments(bench.run(both)[1]) == ["sort ten numbers", f"{bench.private}.brief.md"]
 
 
 def test_a_long_prompt_needs_stdin_or_a_file(bench: Bench) -> None:
@@ -193,9 +193,9 @@ def test_an_agent_inherits_all_but_mams_secrets() -> None:
         "MQTT_PASSWORD": "s", "MQTT_USERNAME": "s", "PGPASSWORD": "s", "MAM_WEB_TOKEN": "s", "MAM_TOKEN": "s",
         "MAM_DOOR_SECRET": "s", "MAM_SIGNING_KEY": "s", "MAM_X_PASSWORD": "s",
     }  # fmt: skip
-    outer = {"MAM_JOB_ID": "outer", "MAM_ATTEMPT": "9", "MAM_SOCKET": "/outer/door"}
-    given = agent_environment({**kept, **hidden, **outer}, job())
-    assert given == {**kept, "MAM_JOB_ID": "abc12345", "MAM_ATTEMPT": "1"}
+    outer = {"MAM_JOB_ID": "outer", "MAM_ATTEMPT": "9", "MAM_SOCKET": "/outer/door", "MAM_STORE_MARK": "outer"}
+    given = agent_environment({**kept, **hidden, **outer}, job(), "mark")
+    assert given == {**kept, "MAM_JOB_ID": "abc12345", "MAM_ATTEMPT": "1", "MAM_STORE_MARK": "mark"}
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,15 @@ def test_a_store_with_a_password_stays_hidden(address: str, kept: bool) -> None:
 
 def test_nothing_is_taken_from_the_environment_itself() -> None:
     environ = {"PGPASSWORD": "x"}
-    agent_environment(environ, job())
+    agent_environment(environ, job(), "mark")
     assert environ == {"PGPASSWORD": "x"}
 
 
 def test_a_script_gets_hardly_anything() -> None:
     environ = {"PATH": ".:/bin", "HOME": "/h", "LANG": "C", "X": "y", "LC_ALL": "C"}
-    assert script_environment(environ, job()) == {
+    assert script_environment(environ, job(), "mark") == {
         "PATH": "/bin", "HOME": "/h", "LANG": "C", "MAM_JOB_ID": "abc12345", "MAM_ATTEMPT": "1",
+        "MAM_STORE_MARK": "mark",
     }  # fmt: skip
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.machine.processes import identify, is_alive
 from mam.stores.memory import MemoryStore
 from mam.stores.port import Request
-from mam.work.beginning import Beginning, leave_trace
+from mam.work.beginning import Beginning
 from mam.work.holding import Holding, Spoken
 from tests.work.shop import LABEL, Shop
 from tests.work.support import await_that
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from mam.jobs.record import Job
@@ -123,59 +120,6 @@ def test_a_word_past_the_door_still_counts(tmp_path: Path) -> None:
     store.close()
     assert (done.status, done.result) == ("completed", "by hand")
     assert (failed.status, failed.reason) == ("error", "no way")
-
-
-# -- who it was --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def stray() -> Iterator[subprocess.Popen[bytes]]:
-    """What a worker, a keeper and a guardian that were killed together have left."""
-    process = subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
-    yield process
-    process.kill()
-    process.wait()
-
-
-def lost_once(shop: Shop, prompt: str) -> str:
-    """A job whose first attempt is known to no record but its owner's."""
-    job_id = shop.job(prompt)
-    job = shop.registry.claim(Request(label=LABEL, owner="gone", lease_seconds=60.0, supervised=True))
-    assert job is not None
-    shop.registry.release(job_id, attempt=1)
-    return job_id
-
-
-def trace(shop: Shop, job_id: str, process: subprocess.Popen[bytes]) -> Path:
-    private = shop.folder / "work" / job_id / "1"
-    private.mkdir(parents=True)
-    found = identify(process.pid)
-    assert found is not None
-    leave_trace(str(private), {"host": "here", "process": {"agent": found.to_json(), "keeper": None}})
-    return private / "process.json"
-
-
-def test_an_attempt_that_no_record_knows_is_ended_before_the_next(shop: Shop, stray: subprocess.Popen[bytes]) -> None:
-    job_id = lost_once(shop, "true")
-    trace(shop, job_id, stray)
-    identity = identify(stray.pid)
-    assert identity is not None
-    shop.drain()
-
-    assert not is_alive(identity)
-    job = shop.get(job_id)
-    assert (job.status, job.attempt, "earlier" in (job.run or {})) == ("completed", 2, False)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"x"', b'{"agent": 7}', b"\xff" * 100, b"[" * 100_000])
-def test_a_trace_that_somebody_spoilt_stops_nobody(shop: Shop, content: bytes) -> None:
-    job_id = lost_once(shop, "true")
-    private = shop.folder / "work" / job_id / "1"
-    private.mkdir(parents=True)
-    (private / "process.json").write_bytes(content)
-    shop.drain()
-
-    assert shop.get(job_id).status == "completed"
 
 
 def test_it_is_told_once_by_whoever_comes_first() -> None:

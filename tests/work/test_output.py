@@ -6,6 +6,7 @@ import os
 import random
 import stat
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,19 +16,29 @@ from tests.disks import fill
 from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
-def write(directory: str, *parts: bytes, limit: int = 1 << 20) -> OutputLog:
-    log = OutputLog(directory, limit)
+def write(log: str, *parts: bytes, limit: int = 1 << 20) -> OutputLog:
+    writer = OutputLog(log, limit)
     for part in parts:
-        log.write(part)
-    log.close()
-    return log
+        writer.write(part)
+    writer.close()
+    return writer
 
 
-def everything(directory: str, since: int = 0) -> bytes:
-    return b"".join(read(directory, since))
+def everything(log: str, since: int = 0) -> bytes:
+    return b"".join(read(log, since))
+
+
+def files(log: str) -> list[Path]:
+    """All that a log has on the disk."""
+    more = Path(f"{log}.more")
+    return [Path(log), *sorted(more.iterdir() if more.exists() else [])]
+
+
+def size_of(log: str) -> int:
+    return sum(path.stat().st_size for path in files(log))
 
 
 def left_out(count: int) -> bytes:
@@ -45,16 +56,24 @@ def test_what_was_written_is_read(log: str) -> None:
 def test_nothing_written_and_nothing_there(log: str, tmp_path: Path) -> None:
     write(log)
     assert everything(log) == b""
-    assert os.listdir(log) == []
+    assert (files(log), size_of(log)) == ([Path(log)], 0)
     assert everything(str(tmp_path / "none")) == b""
     assert length(str(tmp_path / "none")) == 0
 
 
 def test_only_the_owner_reads_it(log: str) -> None:
-    os.umask(os.umask(0))
-    write(log, b"x")
-    assert stat.S_IMODE(os.stat(log).st_mode) == 0o700
-    assert [stat.S_IMODE(entry.stat().st_mode) for entry in os.scandir(log)] == [0o600]
+    umask = os.umask(0)
+    try:
+        write(log, b"xy", limit=8)
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(os.stat(f"{log}.more").st_mode) == 0o700
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files(log)] == [0o600, 0o600]
+
+
+def test_what_is_no_longer_than_a_segment_is_one_file(log: str) -> None:
+    write(log, b"a" * 100, limit=800)
+    assert files(log) == [Path(log)]
 
 
 def test_the_beginning_and_the_end_are_kept(log: str) -> None:
@@ -62,7 +81,7 @@ def test_the_beginning_and_the_end_are_kept(log: str) -> None:
     data = bytes(random.Random(1).randbytes(1234))
     written = write(log, data, limit=800)
     assert everything(log) == data[:100] + left_out(500) + data[600:]
-    assert sum(entry.stat().st_size for entry in os.scandir(log)) <= 800
+    assert size_of(log) <= 800
     assert (length(log), written.position, written.lost) == (1234, 1234, 0)
     assert everything(log, 50) == data[50:100] + left_out(500) + data[600:]
     assert everything(log, 300) == left_out(300) + data[600:]
@@ -79,8 +98,7 @@ def test_any_limit_holds(log: str, limit: int) -> None:
         parts.append(rest[:size])
         rest = rest[size:]
     write(log, *parts, limit=limit)
-    kept = sum(entry.stat().st_size for entry in os.scandir(log))
-    assert kept <= max(limit, 8)
+    assert size_of(log) <= max(limit, 8)
     size = max(1, limit // 8)
     last = (2000 - 1) // size * size
     gap = max(size, last - 6 * size)
@@ -93,71 +111,113 @@ def test_a_later_writer_goes_on_behind_the_first(log: str) -> None:
     assert everything(log) == b"a" * 250 + b"b" * 50
     write(log, b"c" * 2000, limit=800)
     assert everything(log).startswith(b"a" * 100 + b"\n[mam: ")
-    assert sum(entry.stat().st_size for entry in os.scandir(log)) <= 800
+    assert size_of(log) <= 800
+
+
+def test_a_later_writer_finds_a_log_in_which_nothing_is(log: str) -> None:
+    write(log)
+    write(log, b"a" * 250, limit=800)
+    assert everything(log) == b"a" * 250
 
 
 def test_links_and_other_files_are_not_part_of_it(log: str, tmp_path: Path) -> None:
     write(log, b"mine")
-    secret = tmp_path / "secret"
+    secret, more = tmp_path / "secret", tmp_path / "log.more"
     secret.write_text("secret")
-    os.symlink(secret, os.path.join(log, "0" * 19 + "4"))
-    os.mkfifo(os.path.join(log, "0" * 19 + "5"))
-    os.mkdir(os.path.join(log, "0" * 19 + "6"))
-    (tmp_path / "log" / "notes").write_text("x")
-    (tmp_path / "log" / ("٣" * 20)).write_text("x")
+    more.mkdir()
+    (more / ("0" * 19 + "4")).symlink_to(secret)
+    os.mkfifo(more / ("0" * 19 + "5"))
+    (more / ("0" * 19 + "6")).mkdir()
+    (more / "notes").write_text("x")
+    (more / ("٣" * 20)).write_text("x")
     assert everything(log) == b"mine"
-    os.symlink(log, tmp_path / "linked")
+    (tmp_path / "linked").symlink_to(log)
+    (tmp_path / "linked.more").symlink_to(more)
+    (more / ("0" * 19 + "4")).unlink()
+    (more / ("0" * 19 + "4")).write_text("mine too")
     assert everything(str(tmp_path / "linked")) == b""
+    assert everything(log) == b"minemine too"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_who_follows_what_is_no_log_does_not_hang(log: str, make: Callable[[str], None]) -> None:
+    make(log)
+    assert b"".join(follow(log, lambda: True)) == b""
+
+
+def test_a_log_of_an_older_version(log: str) -> None:
+    """All segments in a directory of the log's own name."""
+    os.mkdir(log)
+    for start, content in ((0, b"first "), (6, b"second "), (20, b"third")):
+        Path(log, f"{start:020}").write_bytes(content)
+    whole = b"first second " + left_out(7) + b"third"
+    assert (everything(log), length(log)) == (whole, 25)
+    assert b"".join(follow(log, lambda: True)) == whole
 
 
 def test_a_link_where_the_next_segment_begins_is_not_followed(log: str, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("untouched")
-    os.mkdir(log, 0o700)
-    os.symlink(victim, os.path.join(log, "0" * 20))
-    written = write(log, b"hostile")
+    os.mkdir(f"{log}.more", 0o700)
+    os.symlink(victim, os.path.join(f"{log}.more", f"{7:020}"))
+    written = write(log, b"hostilehostile", limit=56)
     assert victim.read_text() == "untouched"
     assert (written.lost, written.problem) == (7, "File exists")
 
 
+def test_a_link_in_the_place_of_the_log_is_not_followed(log: str, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("untouched")
+    os.symlink(tmp_path / "victim", log)
+    written = write(log, b"kept all the same")
+    assert (tmp_path / "victim").read_text() == "untouched"
+    assert (everything(log), written.lost) == (b"kept all the same", 0)
+
+
+def test_a_link_in_the_place_of_its_directory_is_not_followed(log: str, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    os.symlink(tmp_path / "elsewhere", f"{log}.more")
+    written = write(log, b"a" * 250, limit=800)
+    assert (everything(log), written.lost) == (b"a" * 100, 150)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_a_full_disk_loses_bytes_and_says_so(small_disk: Path) -> None:
-    directory = str(small_disk / "log")
-    log = OutputLog(directory, 1 << 20)
-    log.write(b"a" * 1000)
+    log = str(small_disk / "log")
+    writer = OutputLog(log, 1 << 20)
+    writer.write(b"a" * 1000)
     ballast = fill(small_disk)
-    log.write(b"b" * 10_000)
-    log.write(b"c" * 10_000)
-    assert (log.problem, log.position) == ("No space left on device", 21_000)
-    assert 0 < log.lost <= 20_000
-    assert len(os.listdir(directory)) == 1  # no empty files pile up
+    writer.write(b"b" * 10_000)
+    writer.write(b"c" * 10_000)
+    assert (writer.problem, writer.position) == ("No space left on device", 21_000)
+    assert 0 < writer.lost <= 20_000
+    assert files(log) == [Path(log)]  # no empty files pile up
     ballast.unlink()
-    log.write(b"d" * 1000)
-    log.close()
-    kept = everything(directory)
+    writer.write(b"d" * 1000)
+    writer.close()
+    kept = everything(log)
     assert kept.startswith(b"a" * 1000)
-    assert kept.endswith(left_out(log.lost) + b"d" * 1000)
-    assert length(directory) == 22_000
+    assert kept.endswith(left_out(writer.lost) + b"d" * 1000)
+    assert length(log) == 22_000
 
 
 def test_a_disk_that_is_full_from_the_beginning(small_disk: Path) -> None:
-    directory = str(small_disk / "log")
-    os.mkdir(directory, 0o700)
+    log = str(small_disk / "log")
     ballast = fill(small_disk)
-    log = OutputLog(directory, 1 << 20)
+    writer = OutputLog(log, 1 << 20)
     for _ in range(20):
-        log.write(b"b" * 1000)
-    assert (log.lost, os.listdir(directory)) == (20_000, [])
+        writer.write(b"b" * 1000)
+    assert (writer.lost, size_of(log), len(files(log))) == (20_000, 0, 1)
     ballast.unlink()
-    log.write(b"d" * 1000)
-    log.close()
-    assert everything(directory) == left_out(20_000) + b"d" * 1000
+    writer.write(b"d" * 1000)
+    writer.close()
+    assert everything(log) == left_out(20_000) + b"d" * 1000
 
 
 def test_a_segment_that_somebody_removed_is_told_as_left_out(log: str) -> None:
     write(log, b"a" * 300, limit=800)
-    os.unlink(os.path.join(log, "0" * 17 + "100"))
+    os.unlink(os.path.join(f"{log}.more", f"{100:020}"))
     assert everything(log) == b"a" * 100 + left_out(100) + b"a" * 100
-    os.unlink(os.path.join(log, "0" * 20))
+    os.unlink(log)
     assert everything(log) == left_out(200) + b"a" * 100
 
 
@@ -167,7 +227,7 @@ class TestFollow:
         assert b"".join(follow(log, lambda: True)) == b"all"
 
     def test_every_byte_of_a_writer_that_is_still_at_it(self, log: str) -> None:
-        """The reader lives through the making of the directory, segments, and the end; nothing is rotated away."""
+        """The reader lives through the making of the log, its segments, and the end; nothing is rotated away."""
         data = random.Random(2).randbytes(3_000_000)
         over = threading.Event()
 
@@ -195,6 +255,18 @@ class TestFollow:
             late = threading.Timer(0.05, writer.write, [b"%d\n" % number])
             late.start()
             assert next(reading) == b"%d\n" % number
+            late.join()
+        writer.close()
+
+    def test_wakes_when_the_log_outgrows_its_first_file(self, log: str) -> None:
+        writer = OutputLog(log, 8 * 4)
+        reading = follow(log, lambda: False, look_seconds=3600)
+        writer.write(b"0123")
+        assert next(reading) == b"0123"
+        for part in (b"4567", b"89", b"ab", b"cd"):
+            late = threading.Timer(0.05, writer.write, [part])
+            late.start()
+            assert next(reading) == part
             late.join()
         writer.close()
 

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cli.command import Mam, finish
@@ -30,6 +31,19 @@ class TestRun:
         job = mam("run", "-d", "--", "echo", "later").line
         assert ended(mam, job)["result"] == "later"
         assert mam("output", job).out == "later\n"
+
+    def test_output_that_an_older_version_has_kept(self, plain: Mam) -> None:
+        """It had a directory for each attempt, and one for its output in that."""
+        job = plain("run", "-d", "--", "echo", "later").line
+        ended(plain, job)
+        [log] = Path(plain.env["HOME"]).rglob(f"{job}.1.output")
+        older = log.parent / job / "1" / "output"
+        older.mkdir(parents=True)
+        log.rename(older / ("0" * 20))
+        assert plain("output", job).out == "later\n"
+        assert plain("output", job, "--follow").out == "later\n"
+        assert plain("output", job, "--json").json["output"] == "later\n"
+        assert plain("output", job, "--attempt", "2").code == 1
 
     def test_ctrl_c_detaches_and_a_second_one_cancels(self, mam: Mam, roll: Roll) -> None:
         for again, code, status in ((False, 130, "running"), (True, 8, "cancelled")):

@@ -103,6 +103,7 @@ class TestTreesThatDoNotWantToEnd:
         run.stop(0, "cancelled")
         assert finish(run).is_tree_gone
         assert those_with(roll.path) == []
+        run.close()
         await_gone([keeper])
 
     def test_a_child_that_is_born_during_the_grace(self, guardian: Guardian, log: str, roll: Roll) -> None:

@@ -24,9 +24,10 @@ class Bench:
     """A workspace, a private directory, and a script somewhere else."""
 
     def __init__(self, root: Path, guardian: Guardian) -> None:
-        self.place, self.private, self.script = root / "place", root / "private", root / "trusted/check.sh"
+        self.place, self.script = root / "place", root / "trusted/check.sh"
+        self.private = root / "private" / "abc12345.1"
         self.place.mkdir()
-        self.private.mkdir(mode=0o700)
+        self.private.parent.mkdir(mode=0o700)
         self.script.parent.mkdir()
         self._guardian = guardian
 
@@ -38,7 +39,7 @@ class Bench:
         return running(artifacts=artifacts, validation=validation, workdir=str(self.place))
 
     def check(self, job: Job, **more: Any) -> dict[str, Any]:
-        return check(job, str(self.place), self._guardian, str(self.private), **more)
+        return check(job, str(self.place), self._guardian, str(self.private), "mark", **more)
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_a_script_that_succeeds(bench: Bench) -> None:
     assert checks["script"]["sha256"] == hashlib.sha256(bench.script.read_bytes()).hexdigest()
     assert sorted(checks["script"]["output"].splitlines()) == sorted(["looked", "aside", str(bench.place)])
     assert checks["script"]["seconds"] >= 0
-    assert os.listdir(bench.private) == []
+    assert os.listdir(bench.private.parent) == []
 
 
 @pytest.mark.parametrize(
@@ -159,20 +160,20 @@ def test_a_script_that_does_not(bench: Bench, script: str | bytes, word: str, co
     checks = bench.check(bench.job(script))
     assert word in checks["problem"]
     assert checks["script"]["exit_code"] == code
-    assert os.listdir(bench.private) == []
+    assert os.listdir(bench.private.parent) == []
 
 
 def test_its_environment_is_clean(bench: Bench) -> None:
     environ = {
         "PATH": f".:/usr/bin::relative/bin:/bin:{bench.place}", "HOME": "/home/somebody", "LANG": "C.UTF-8",
         "LD_PRELOAD": "/evil.so", "ENV": "/evil", "BASH_ENV": "/evil", "PYTHONPATH": "/evil", "MAM_STORE": "secret",
-        "MAM_SOCKET": "/door", "GIT_DIR": "/evil",
+        "MAM_SOCKET": "/door", "MAM_STORE_MARK": "another", "GIT_DIR": "/evil",
     }  # fmt: skip
     script = f"#!{sys.executable} -IS\nimport os\nfor name in os.environ: print(name + '=' + os.environ[name])\n"
     checks = bench.check(bench.job(script), environ=environ)
     assert set(checks["script"]["output"].split()) == {
         f"PATH=/usr/bin:/bin:{bench.place}", "HOME=/home/somebody", "LANG=C.UTF-8", "MAM_JOB_ID=abc12345",
-        "MAM_ATTEMPT=1",
+        "MAM_ATTEMPT=1", "MAM_STORE_MARK=mark",
     }  # fmt: skip
 
 
@@ -241,7 +242,7 @@ def test_a_script_that_forks_away_leaves_nobody(bench: Bench, tmp_path: Path) ->
         "        os.setsid()\n"
         "        if os.fork():\n"
         "            os._exit(0)\n"
-        "        assert 'private/validation' in open('/proc/self/cmdline').read()\n"
+        "        assert 'private/abc12345.1.validation' in open('/proc/self/cmdline').read()\n"
         "        out.write(f'{os.getpid()}\\n'); out.flush()\n"
         "        time.sleep(600)\n"
         "while len(open(out.name).read().split()) < 3:\n"
@@ -266,7 +267,7 @@ def test_of_much_output_the_end_is_kept(bench: Bench) -> None:
     output = bench.check(bench.job(script))["script"]["output"]
     assert output.endswith("x\nthe end\n")
     assert OUTPUT_LIMIT // 2 < len(output) <= OUTPUT_LIMIT
-    assert os.listdir(bench.private) == []
+    assert os.listdir(bench.private.parent) == []
 
 
 def test_output_that_is_no_text_becomes_text(bench: Bench) -> None:
@@ -292,9 +293,10 @@ def test_it_is_ended_with_its_worker(bench: Bench, roll: Roll) -> None:
 
 def test_a_leftover_of_a_killed_worker_is_in_nobodys_way(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
-    (bench.private / "validation").symlink_to(tmp_path / "precious")
-    (bench.private / "validation-output").mkdir()
-    (bench.private / "validation-output/00000000000000000000").write_text("of the last time")
+    Path(f"{bench.private}.validation").symlink_to(tmp_path / "precious")
+    Path(f"{bench.private}.validation-output").write_text("of the last time")
+    Path(f"{bench.private}.validation-output.more").mkdir()
+    Path(f"{bench.private}.validation-output.more/00000000000000000016").write_text("and more of it")
     checks = bench.check(bench.job("echo now"))
     assert checks["script"]["output"] == "now\n"
     assert (tmp_path / "precious").read_text() == "precious"

@@ -103,6 +103,14 @@ class TestBadAgents:
         assert job.status == "error"
         assert "out.txt is not there" in str(job.reason)
 
+    def test_one_that_takes_everything_away(self, quick: Shop) -> None:
+        """All that workers have for this store's jobs; the next one has it all the same."""
+        first, last = quick.job(f"rm -rf {quick.folder / 'work'}"), quick.job("echo here")
+        quick.drain()
+        assert (quick.get(first).status, quick.get(last).status) == ("completed", "completed")
+        assert quick.output(last) == b"here\n"
+        assert (quick.folder / "work").stat().st_mode & 0o777 == 0o700
+
     def test_after_all_that_the_worker_goes_on(self, quick: Shop) -> None:
         for prompt in ("kill -9 $$", "kill -9 $PPID; sleep 1000", "exit 1", 'rm -rf "$(dirname "$0")"'):
             quick.job(prompt)

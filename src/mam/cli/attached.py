@@ -6,7 +6,7 @@ import time
 from threading import Thread
 
 from mam.cli.output import put_json, say
-from mam.cli.show_output import output_directory, put_output
+from mam.cli.show_output import output_log, put_output
 from mam.cli.text import one_line
 from mam.errors import MamError
 from mam.jobs.rules import ID_PREFIX_SHOWN
@@ -90,7 +90,7 @@ def _output(registry: Registry, job: Job) -> Iterator[bytes]:
         now = registry.store.get(job.job_id)
         return now.status is not RUNNING or now.attempt != job.attempt
 
-    return follow_output(output_directory(registry, job, job.attempt), ended, look_seconds=LOOK_SECONDS)
+    return follow_output(output_log(registry, job, job.attempt), ended, look_seconds=LOOK_SECONDS)
 
 
 def _detach(registry: Registry, job: Job, short: str) -> int:

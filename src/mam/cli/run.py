@@ -122,14 +122,12 @@ def _start_worker(options: Options, registry: Registry, job: Job) -> Popen[bytes
     from mam.state import make_private
     from mam.work.directory import work_directory
 
-    home = os.path.join(work_directory(registry.store.address), job.job_id)
-    make_private(os.path.dirname(home))
-    make_private(home)
+    directory = make_private(work_directory(registry.store.address))
     # By the environment: an address may hold a password, and everybody can read a command line.
     store = options.store if options.store is not None else options.registry_dir
     env = dict(os.environ) if store is None else {**os.environ, "MAM_STORE": store}
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(os.path.join(home, "worker.log"), flags, 0o600)
+    descriptor = os.open(os.path.join(directory, f"{job.job_id}.worker.log"), flags, 0o600)
     try:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "mam", "worker", f"--job={job.job_id}"],

@@ -31,20 +31,20 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     job = registry.get(one_job(options))
     attempt = job.attempt if options.attempt is None else options.attempt
-    directory = output_directory(registry, job, attempt)
-    if not os.path.isdir(directory) and not (options.follow and not job.status.ended):
+    log = output_log(registry, job, attempt)
+    if not os.path.exists(log) and not (options.follow and not job.status.ended):
         raise Refused(why=f"Job {job.job_id} has no output here{_where(job, attempt)}.")
     if options.json:
-        return _as_json(job, attempt, directory)
-    chunks = _followed(registry, job, attempt) if options.follow else _read(directory)
+        return _as_json(job, attempt, log)
+    chunks = _followed(registry, job, attempt) if options.follow else _read(log)
     put_output(chunks)
     return 0
 
 
-def output_directory(registry: Registry, job: Job, attempt: int) -> str:
-    from mam.work.directory import work_directory
+def output_log(registry: Registry, job: Job, attempt: int) -> str:
+    from mam.work.directory import output_to_read, work_directory
 
-    return os.path.join(work_directory(registry.store.address), job.job_id, str(attempt), "output")
+    return output_to_read(work_directory(registry.store.address), job.job_id, attempt)
 
 
 def put_output(chunks: Iterator[bytes]) -> None:
@@ -57,10 +57,10 @@ def put_output(chunks: Iterator[bytes]) -> None:
         sys.stdout.buffer.flush()
 
 
-def _read(directory: str) -> Iterator[bytes]:
+def _read(log: str) -> Iterator[bytes]:
     from mam.work.output import read
 
-    return read(directory)
+    return read(log)
 
 
 def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
@@ -74,9 +74,9 @@ def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
         now = registry.store.get(job.job_id)
         return now.status != "running" or now.attempt != attempt
 
-    directory = output_directory(registry, job, attempt)
-    if os.path.isdir(directory) or not ended():
-        yield from follow(directory, ended)
+    log = output_log(registry, job, attempt)
+    if os.path.exists(log) or not ended():
+        yield from follow(log, ended)
 
 
 def _begun(registry: Registry, job: Job, attempt: int) -> Job:
@@ -91,8 +91,8 @@ def _begun(registry: Registry, job: Job, attempt: int) -> Job:
     return job
 
 
-def _as_json(job: Job, attempt: int, directory: str) -> int:
-    text = b"".join(_read(directory)).decode(errors="replace")
+def _as_json(job: Job, attempt: int, log: str) -> int:
+    text = b"".join(_read(log)).decode(errors="replace")
     put_json({"job_id": job.job_id, "attempt": attempt, "output": text})
     return 0
 

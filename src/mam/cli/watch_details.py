@@ -8,7 +8,7 @@ import re
 from rich.text import Text
 
 from mam.cli.escapes import Tamer
-from mam.cli.show_output import output_directory
+from mam.cli.show_output import output_log
 from mam.cli.table import status_text
 from mam.cli.text import one_line
 from mam.cli.watch_drawing import shortened
@@ -95,11 +95,11 @@ def _output(registry: Registry, job: Job, width: int) -> list[str]:
     """The end of it, without anything that a terminal would obey. A line that was drawn over shows its last state."""
     from mam.work.output import length, read
 
-    directory = output_directory(registry, job, job.attempt)
-    if not job.attempt or not os.path.isdir(directory):
+    log = output_log(registry, job, job.attempt)
+    if not job.attempt or not os.path.exists(log):
         return []
-    end = length(directory)
-    tail = b"".join(read(directory, max(0, end - OUTPUT_BYTES)))[-OUTPUT_BYTES:]
+    end = length(log)
+    tail = b"".join(read(log, max(0, end - OUTPUT_BYTES)))[-OUTPUT_BYTES:]
     text = _COLOUR.sub("", Tamer().tame(tail).decode())
     lines = [line.rstrip("\r").rpartition("\r")[2].expandtabs(8) for line in text.rstrip().split("\n")]
     if end > OUTPUT_BYTES:

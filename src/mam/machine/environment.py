@@ -16,22 +16,29 @@ if TYPE_CHECKING:
 
 _SECRETS = ("MQTT_PASSWORD", "MQTT_USERNAME", "PGPASSWORD")
 _SECRET_WORDS = ("TOKEN", "PASSWORD", "PASSPHRASE", "SECRET", "KEY", "CREDENTIALS")
-_OF_ANOTHER_JOB = ("MAM_JOB_ID", "MAM_ATTEMPT", "MAM_SOCKET")
+JOB, ATTEMPT, SOCKET = "MAM_JOB_ID", "MAM_ATTEMPT", "MAM_SOCKET"
+MARK = "MAM_STORE_MARK"
+"""Which store the job is of, in a word that says no more: by these three a later attempt finds what was left."""
+_OF_ANOTHER_JOB = (JOB, ATTEMPT, SOCKET, MARK)
 
 
-def agent_environment(environ: Mapping[str, str], job: Job) -> dict[str, str]:
+def agent_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[str, str]:
     """Without MAM_SOCKET, which is for the worker to add: a worker that runs inside a job must not pass on the door
     of that job."""
     kept = without_secrets(environ)
     for name in _OF_ANOTHER_JOB:
         kept.pop(name, None)
-    return {**kept, "MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": str(job.attempt)}
+    return {**kept, **_of_job(job, mark)}
 
 
-def script_environment(environ: Mapping[str, str], job: Job) -> dict[str, str]:
+def script_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[str, str]:
     """For what looks at an agent's work: nothing that the agent or its repository could have had a say in."""
     kept = {name: environ[name] for name in ("HOME", "LANG") if name in environ}
-    return {**kept, "PATH": absolute_path(environ), "MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": str(job.attempt)}
+    return {**kept, "PATH": absolute_path(environ), **_of_job(job, mark)}
+
+
+def _of_job(job: Job, mark: str) -> dict[str, str]:
+    return {JOB: job.job_id, ATTEMPT: str(job.attempt), MARK: mark}
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _EXACT = sys.platform == "linux"
+_LINE_LIMIT = 4096
 
 
 class ProcessId(Frozen):
@@ -106,11 +107,19 @@ def look(pid: int) -> Entry | None:
     """What the system says about one pid now."""
     if _EXACT:
         try:
-            with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-                return _from_stat(file.read())
+            return _from_stat(_read(f"/proc/{pid}/stat"))
         except OSError:
             return None
     return next(ps("-p", str(pid)), None)
+
+
+def _read(path: str) -> bytes:
+    """One line of the kernel's. Without a file object, which asks three times more than it has to."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _LINE_LIMIT)
+    finally:
+        os.close(descriptor)
 
 
 def table() -> Iterator[Entry]:

@@ -11,15 +11,19 @@ import time
 
 from mam.errors import ClaimLost, FetchFailed, MamError, PlaceMissing
 from mam.jobs.supervised import Ending
+from mam.state import make_private
 from mam.work import watching
 from mam.work.adapters.port import EXIT, SAID
-from mam.work.beginning import MOMENT_SECONDS, Beginning, earlier_traces, leave_trace
+from mam.work.beginning import MOMENT_SECONDS, Beginning
 from mam.work.brief import brief
+from mam.work.directory import output_of, private_names
 from mam.work.holding import AWAY, Holding, Spoken
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
 from mam.work.runner import Plan
-from mam.work.takeover import end_earlier
+from mam.work.strays import Earlier
+from mam.work.takeover import end_earlier, end_strays
+from mam.work.traces import earlier_traces
 from mam.work.turn import Turn
 from mam.work.validator import check
 from mam.work.watching import Watching
@@ -50,8 +54,7 @@ class Attempt:
         self._holding = Holding(crew.registry, job)
         self.watching = Watching(self._holding, job, crew.lease_seconds, crew.grace_seconds)
         self._beginning = Beginning(self._holding)
-        self._home = os.path.join(crew.work_directory, job.job_id)
-        self._private = os.path.join(self._home, str(job.attempt))
+        self._private = private_names(crew.work_directory, job.job_id, job.attempt)
         self._clears = False
         """Whether its worktree goes when the end is written."""
         self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
@@ -59,6 +62,7 @@ class Attempt:
         """What is heard of a coding agent; None for all others."""
         self._keeper: Wire | None = None
         """The agent's, when there is nothing left to keep."""
+        self._trace: int | None = None
 
     def run(self) -> None:
         """Never raises."""
@@ -82,14 +86,16 @@ class Attempt:
         finally:
             if self._keeper is not None:
                 self._keeper.close()
+            if self._trace is not None:
+                self._crew.traces.clear(self._trace, is_tree_gone=False)
 
     def _run(self) -> Callable[[], None]:
         """All but the last word, which is what comes back."""
         self._end_earlier()
+        if not os.path.isdir(self._crew.work_directory):  # somebody has cleared all of it away
+            make_private(self._crew.work_directory)
         place = prepare(self.job, self._crew.work_directory, self._crew.workdirs, self._crew.repos)
         self._begun |= {"place": place.path, "branch": place.branch, "note": place.note}
-        # Nothing in it outlives a power cut, and all above it is the user's alone: no fsync, no second look.
-        os.makedirs(self._private, 0o700, exist_ok=True)
         text = brief(self.job)
         launch = self._crew.adapter(self.job).launch(self.job, text, place, self._private)
         if launch is None:
@@ -103,14 +109,16 @@ class Attempt:
 
     def _end_earlier(self) -> None:
         """Two attempts are never both at work where this worker can help it; where it cannot, the record says so."""
-        run = self.job.run or {}
-        earlier = earlier_traces(self.job, self._home)
-        if not _is_over(self.job) and isinstance(run.get("process"), dict):
+        job, run = self.job, self.job.run or {}
+        earlier = earlier_traces(job, self._crew.work_directory) if job.attempt > 1 else []
+        if not _is_over(job) and isinstance(run.get("process"), dict):
             earlier.append({**run["process"], "host": run.get("host")})
-        for process in earlier:
-            left = end_earlier(process)
-            if left is not None:
-                self._begun["earlier"] = left
+        strays = Earlier(job_id=job.job_id, attempt=job.attempt, mark=self._crew.mark).strays
+        left = [end_earlier(process, strays) for process in earlier]
+        if _may_have_left_somebody(job):
+            left.append(end_strays(strays))
+        if told := [words for words in left if words is not None]:
+            self._begun["earlier"] = told[-1]
 
     def _agent(self, launch: Launch, place: Place, door: Door) -> LastMessage:
         env = {**self._crew.environment(self.job), **launch.env, "MAM_SOCKET": door.address}
@@ -121,14 +129,15 @@ class Attempt:
         plan = Plan(
             argv=tuple(launch.argv), env=env, cwd=place.path, stdin=launch.stdin, tee=is_heard, tee_errors=is_heard
         )
-        with self._crew.guardian.start(plan, os.path.join(self._private, "output")) as run:
+        log = output_of(self._crew.work_directory, self.job.job_id, self.job.attempt)
+        with self._crew.guardian.start(plan, log) as run:
             self.watching.attach(run)
             run.wait()
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
-                can_wait = leave_trace(self._private, self._begun)
+                self._trace = self._crew.traces.leave(self.job, self._begun)
                 self._beginning.happened(self._begun)
-                can_wait = can_wait and self._turn is None
+                can_wait = self._trace is not None and self._turn is None
                 if not (can_wait and self.watching.ends_within(run, MOMENT_SECONDS)):
                     self._insist(self._beginning.tell)
             if self._turn is None:
@@ -137,7 +146,14 @@ class Attempt:
                 with self._turn.heard(run, self._crew.grace_seconds):
                     last = self.watching.until_ended(run)
             self._keeper = run.idle_keeper()
+            self._forget_trace()
             return last
+
+    def _forget_trace(self) -> None:
+        """Before its keeper may have another job's agent."""
+        if self._trace is not None and self._keeper is not None:
+            self._crew.traces.clear(self._trace, is_tree_gone=True)
+            self._trace = None
 
     def _by_hand(self, text: str) -> None:
         """A person does it: the brief is shown, and the job is theirs until they say `mam complete` or `mam fail`."""
@@ -203,7 +219,8 @@ class Attempt:
         job = self.job
         if not job.expected_artifacts and job.validation is None:
             return Ending(run={})
-        checks = check(job, place.path, self._crew.guardian, self._private, on_run=self.watching.attach)
+        crew = self._crew
+        checks = check(job, place.path, crew.guardian, self._private, crew.mark, on_run=self.watching.attach)
         return Ending(run={}, checks=checks, reason=checks["problem"])
 
     # -- the last word ---------------------------------------------------------------------------------------------
@@ -268,6 +285,12 @@ class Attempt:
                     raise
                 self._crew.say_away(away)
                 time.sleep(_PAUSE_SECONDS)
+
+
+def _may_have_left_somebody(job: Job) -> bool:
+    """Whether there is an attempt before this one of which the record does not say how it ended."""
+    known = (job.run or {}).get("attempt") if _is_over(job) else 0
+    return job.attempt - 1 > (known if type(known) is int else 0)
 
 
 def _is_over(job: Job) -> bool:

@@ -7,8 +7,10 @@ import os
 from mam.machine.environment import agent_environment
 from mam.state import make_private
 from mam.work.adapters import adapter_of
+from mam.work.directory import mark_of
 from mam.work.door import Doors
 from mam.work.runner import Guardian
+from mam.work.traces import Traces
 from mam.work.watching import GRACE_SECONDS, LEASE_SECONDS
 
 TYPE_CHECKING = False
@@ -44,6 +46,7 @@ class Crew:
     ) -> None:
         self.registry = registry
         self.work_directory = make_private(work_directory)
+        self.mark = mark_of(self.work_directory)
         self.workdirs = config.workdirs
         self.waits_for_limits = config.on_limit == "wait"
         self.repos = config.repos
@@ -53,6 +56,7 @@ class Crew:
         self.is_leaving = False
         """Whether the worker has to go, so that what runs is handed back."""
         self.guardian = Guardian()
+        self.traces = Traces(self.work_directory)
         self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth)
         self.session = session
         """The live session that all jobs are handed to, one at a time; None for agents that are started."""
@@ -84,7 +88,7 @@ class Crew:
         return self._default_agent if self._default_agent and job.agent == UNNAMED_AGENT else job.agent
 
     def environment(self, job: Job) -> dict[str, str]:
-        return agent_environment(self._environ, job)
+        return agent_environment(self._environ, job, self.mark)
 
     def say(self, job: Job, words: str) -> None:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
@@ -113,5 +117,6 @@ class Crew:
     def close(self) -> None:
         self.doors.close()
         self.guardian.close()
+        self.traces.close()
         if self.session is not None:
             self.session.close()

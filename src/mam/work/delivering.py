@@ -14,7 +14,7 @@ from mam.errors import MamError
 from mam.frozen import Frozen
 from mam.machine.environment import find_program, without_secrets
 from mam.work.git import LONG_SECONDS, Git, GitFailed, at, with_transports
-from mam.work.home import Home
+from mam.work.home import Home, write_private
 from mam.work.mirrors import address_of, is_local, opened, shown
 from mam.work.removing import look, remove
 from mam.work.worktrees import commit_of, read_page
@@ -52,7 +52,7 @@ class Undelivered(Exception):
 
 
 def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Sequence[str], private: str) -> Delivery:
-    """`private` is the attempt's own directory, for the text of a pull request."""
+    """`private` is how the names of the attempt's own files begin; one is the text of a pull request."""
     home = Home(work_directory, job.job_id)
     page = read_page(home)
     assert page is not None
@@ -160,9 +160,9 @@ def _push(git: Git, address: str, ref: str) -> None:
 
 def _request(job: Job, page: Json, command: Sequence[str], private: str, transport: str) -> str:
     """Away from the work tree, whose settings the agent could write."""
-    body = os.path.join(private, "pull-request.md")
-    with open(body, "w", encoding="utf-8", errors="replace") as file:
-        file.write(f"{job.prompt}\n\n---\nJob `{job.job_id}`, by {job.agent}.\n")
+    body = f"{private}.pull-request.md"
+    text = f"{job.prompt}\n\n---\nJob `{job.job_id}`, by {job.agent}.\n"
+    write_private(body, text.encode(errors="replace"))
     repository = job.repository or {}
     words = {
         "name": repository["name"], "branch": page["branch"], "base": repository.get("branch"), "title": _title(job),

@@ -112,11 +112,15 @@ class Reception:
     # -- coming in -----------------------------------------------------------------------------------------------
 
     def _listen(self, door: Door) -> None:
-        if door.listener is not None and len(door.visits) < VISITS and door.listener not in self.selector.get_map():
+        if door.listener is not None and len(door.visits) < VISITS and not self._is_watched(door.listener):
             self.selector.register(door.listener, EVENT_READ, lambda: self._accept(door))
 
+    def _is_watched(self, source: socket) -> bool:
+        """By its number: a socket that the map does not know it would describe, for which it asks the system twice."""
+        return source.fileno() in self.selector.get_map()
+
     def _stop_listening(self, door: Door) -> None:
-        if door.listener is not None and door.listener in self.selector.get_map():
+        if door.listener is not None and self._is_watched(door.listener):
             self.selector.unregister(door.listener)
 
     def _accept(self, door: Door) -> None:
@@ -184,8 +188,7 @@ class Reception:
         if not visit.write():
             self._leave(visit)
             return
-        registered = visit.connection in self.selector.get_map()
-        change = self.selector.modify if registered else self.selector.register
+        change = self.selector.modify if self._is_watched(visit.connection) else self.selector.register
         change(visit.connection, EVENT_WRITE, lambda: self._write_on(visit))
 
     def _write_on(self, visit: Visit) -> None:
@@ -203,7 +206,7 @@ class Reception:
             self._parked.discard(visit)
             door.waits -= 1
             self._rest_if_nobody_waits()
-        if visit.connection in self.selector.get_map():
+        if self._is_watched(visit.connection):
             self.selector.unregister(visit.connection)
         visit.connection.close()
         if door.listener is None and not door.visits:

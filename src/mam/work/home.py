@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 PAGE, LOCK = "place.json", "place.lock"
 _LOCK_SECONDS, _LOOK_SECONDS = 600.0, 0.05
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Home:
@@ -99,9 +100,16 @@ class Home:
 
 
 def write_private(path: str, content: bytes, mode: int = 0o600) -> None:
-    """A new file that nobody else can read; what was there before, a link too, goes first."""
-    _unlink(path)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    """A new file that nobody else can read; what was there before, a link too, goes first. An agent may have taken the
+    directory away."""
+    try:
+        descriptor = os.open(path, _NEW, mode)
+    except FileExistsError:
+        _unlink(path)
+        descriptor = os.open(path, _NEW, mode)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        descriptor = os.open(path, _NEW, mode)
     try:
         write_all(descriptor, content)
     finally:

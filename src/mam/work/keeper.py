@@ -62,7 +62,7 @@ def rehearse(ready: Readiness) -> None:
     theirs, mine = socket.socketpair()
     with theirs, mine:
         plan = {"argv": [""], "env": {}, "cwd": os.sep, "stdin": False, "tee": False, "tee_errors": False}
-        theirs.send(to_bytes({**plan, "log_directory": os.path.join(os.devnull, "none"), "log_limit": 0}) + b"\n")
+        theirs.send(to_bytes({**plan, "log": os.path.join(os.devnull, "none"), "log_limit": 0}) + b"\n")
         wire = Wire(mine)
         _keep(ready, wire, wire.receive())
 
@@ -92,7 +92,7 @@ def _keep(ready: Readiness, wire: Wire, orders: list[dict[str, Any]]) -> None:
     stdin = given.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
     tee = Tee(given.pop(0), plan["tee_patience"]) if plan["tee"] else None
     tee_errors = Tee(given.pop(0), plan["tee_patience"]) if plan["tee_errors"] else None
-    keeper = Keeper(wire, ready, OutputLog(plan["log_directory"], plan["log_limit"]), tee, tee_errors)
+    keeper = Keeper(wire, ready, OutputLog(plan["log"], plan["log_limit"]), tee, tee_errors)
     if wire.is_open and keeper.start(plan, stdin):
         for order in orders:
             keeper.obey(order)

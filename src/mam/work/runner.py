@@ -130,7 +130,7 @@ class Run:
         """A run that its thread forgot, by an error for instance, must not go on unwatched."""
         self.close()
 
-    def begin(self, keeper: Wire, plan: Plan, log_directory: str, given: list[int]) -> None:
+    def begin(self, keeper: Wire, plan: Plan, log: str, given: list[int]) -> None:
         """Makes this the run of a keeper that has nothing to keep. One that has died shows as the wire's end."""
         self._wire = keeper
         keeper.send(
@@ -142,7 +142,7 @@ class Run:
                 "tee": plan.tee,
                 "tee_errors": plan.tee_errors,
                 "tee_patience": plan.tee_patience,
-                "log_directory": os.path.abspath(log_directory),
+                "log": os.path.abspath(log),
                 "log_limit": plan.log_limit,
             },
             given,
@@ -236,11 +236,11 @@ class Guardian:
     def pid(self) -> int | None:
         return self._keepers.guardian_pid
 
-    def start(self, plan: Plan, log_directory: str) -> Run:
+    def start(self, plan: Plan, log: str) -> Run:
         """Never raises for what the system or the plan lacks: the run then has one message, `Failed`."""
         try:
             for _ in range(_TRIES):
-                if (run := self._try(plan, log_directory)) is not None:
+                if (run := self._try(plan, log)) is not None:
                     return run
         except OSError as error:
             return Run().fail(f"the run could not be started: {os.strerror(error.errno or 0)}")
@@ -267,7 +267,7 @@ class Guardian:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _try(self, plan: Plan, log_directory: str) -> Run | None:
+    def _try(self, plan: Plan, log: str) -> Run | None:
         """None when the keeper went away before it started anything, so that it may be tried again."""
         run, given = Run(), list[int]()
         try:
@@ -280,7 +280,7 @@ class Guardian:
                 run.tee_errors, tee_end = os.pipe()
                 given.append(tee_end)
             keeper, guardian = self._keepers.take()
-            run.begin(keeper, plan, log_directory, given)
+            run.begin(keeper, plan, log, given)
         except BaseException:
             run.close()
             raise

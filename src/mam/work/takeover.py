@@ -1,7 +1,7 @@
 """Before a job is run again: what is left of an earlier attempt on this host is ended.
 
-Only what can be told apart from everything else is touched: same boot, same pid, same start time. What could not be
-done is said in one sentence, for the record.
+Only what can be told apart from everything else is touched: same boot, same pid, same start time, and who was given
+the earlier attempt's environment (`strays.py`). What could not be done is said in one sentence, for the record.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    Strays = Callable[[], list[ProcessId]]
+    """Finds those that are there now."""
+
 KEEPER_SECONDS = 5.0
 """A keeper that is told to end gives its tree three seconds, and needs less than one more."""
 _GRACE_SECONDS = 2.0
 _FORCE_SECONDS = 5.0
 _GUARDIAN_SECONDS = 4.0
 """What a killed keeper leaves to a guardian is gone by then."""
+_INSIDE = "this worker runs inside the earlier attempt, which was therefore not ended"
 
 
-def end_earlier(process: dict[str, Any], *, host: str | None = None) -> str | None:
-    """Ends the run that a record describes (`Started.to_json()`, and the `host` it was on if known).
+def end_earlier(process: dict[str, Any], strays: Strays = list, *, host: str | None = None) -> str | None:
+    """Ends the run that a record describes (`Started.to_json()`, and the `host` it was on if known), and the strays.
 
     None when all of it is gone; else what could not be done. Takes at most about sixteen seconds, and a moment when
     there is nothing to do.
@@ -39,9 +43,17 @@ def end_earlier(process: dict[str, Any], *, host: str | None = None) -> str | No
         return "the processes of the earlier attempt are not known, so they could not be ended"
     if (elsewhere := _elsewhere(known[0], process.get("host"), host or os.uname().nodename)) is not None:
         return elsewhere or None
-    if any(_is_above_me(one) for one in known):
-        return "this worker runs inside the earlier attempt, which was therefore not ended"
-    return _end_here(ProcessId.from_json(process.get("keeper")), ProcessId.from_json(process.get("agent")))
+    if any(_is_above_me(one) for one in [*known, *strays()]):
+        return _INSIDE
+    return _end_here(ProcessId.from_json(process.get("keeper")), ProcessId.from_json(process.get("agent")), strays)
+
+
+def end_strays(strays: Strays) -> str | None:
+    """The same, where nothing else is known of the earlier attempt."""
+    found = strays()
+    if any(map(_is_above_me, found)):
+        return _INSIDE
+    return _end_here(None, None, strays) if found else None
 
 
 def _elsewhere(process: ProcessId, its_host: object, this_host: str) -> str | None:
@@ -65,18 +77,18 @@ def _is_above_me(process: ProcessId) -> bool:
     return False
 
 
-def _end_here(keeper: ProcessId | None, agent: ProcessId | None) -> str | None:
+def _end_here(keeper: ProcessId | None, agent: ProcessId | None, strays: Strays) -> str | None:
     if keeper is not None and send(keeper, signal.SIGTERM):
         # The keeper knows its tree better than anybody who looks at it from outside.
         _await([keeper], KEEPER_SECONDS)
     roots = [one for one in (keeper, agent) if one is not None and is_alive(one)]
-    if roots:
+    if roots := [*roots, *strays()]:
         # All are found before the first is told, and remembered: nothing leads to the children of who has ended.
         tree = _members(roots, agent, lambda _one: None)
         _tell(tree, signal.SIGTERM)
         _tell(tree, signal.SIGCONT)
         _await(tree, _GRACE_SECONDS)
-        if left := _force(tree, agent):
+        if left := _force(tree, agent, strays):
             return f"of the earlier attempt {_pids(left)} could not be ended"
     strangers = [] if agent is None else _session_of_the_dead(agent)
     _await(strangers, _GUARDIAN_SECONDS)
@@ -85,14 +97,17 @@ def _end_here(keeper: ProcessId | None, agent: ProcessId | None) -> str | None:
     return None
 
 
-def _force(roots: list[ProcessId], agent: ProcessId | None) -> list[ProcessId]:
+def _force(roots: list[ProcessId], agent: ProcessId | None, strays: Strays) -> list[ProcessId]:
     """Stopped first, so that nobody forks away, then killed; again until a look finds nobody. Those who remain."""
+
+    def stop_all() -> list[ProcessId]:
+        return _members([*roots, *strays()], agent, lambda one: send(one, signal.SIGSTOP))
+
     found: list[ProcessId] = []
     ends = time.monotonic() + _FORCE_SECONDS
     while time.monotonic() < ends:
-        fresh = _members(roots, agent, lambda one: send(one, signal.SIGSTOP))
-        found += [one for one in fresh if one not in found]
-        if again := [one for one in _members(roots, agent, lambda one: send(one, signal.SIGSTOP)) if one not in found]:
+        found += [one for one in stop_all() if one not in found]
+        if again := [one for one in stop_all() if one not in found]:
             found += again
             continue
         _tell(found, signal.SIGKILL)

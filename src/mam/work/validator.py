@@ -18,7 +18,7 @@ from mam.machine.environment import script_environment
 from mam.reading import read_regular
 from mam.work.home import remove_tree, write_private
 from mam.work.messages import Ended, Failed
-from mam.work.output import length, read
+from mam.work.output import MORE, length, read
 from mam.work.runner import Plan
 
 TYPE_CHECKING = False
@@ -52,21 +52,22 @@ def check(
     job: Job,
     place_path: str,
     guardian: Guardian,
-    private_directory: str,
+    private: str,
+    mark: str,
     *,
     environ: Mapping[str, str] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> Json:
     """The `checks` of a job's record; `problem` is None when all is as promised.
 
-    `private_directory` is the attempt's own and outside of the agent's workspace. `on_run` is told of the script's run,
-    so that the worker can hold or stop it.
+    `private` is how the names of the attempt's own files begin, outside of the agent's workspace, and `mark` is the
+    store's. `on_run` is told of the script's run, so that the worker can hold or stop it.
     """
     checks: Json = {"artifacts": [], "script": None, "problem": _moved(place_path)}
     if checks["problem"] is None:
         checks["artifacts"], checks["problem"] = _look_at_artifacts(job, place_path)
     if checks["problem"] is None and job.validation is not None:
-        script = _Script(job, place_path, guardian, private_directory)
+        script = _Script(job, place_path, guardian, private, mark)
         try:
             content = _trusted_content(job.validation)
             checks["script"], checks["problem"] = script.run(content, environ or os.environ, on_run)
@@ -122,12 +123,13 @@ def _content(path: str, named: str = "") -> bytes:
 class _Script:
     """One run of a script's private copy."""
 
-    def __init__(self, job: Job, place_path: str, guardian: Guardian, private_directory: str) -> None:
+    def __init__(self, job: Job, place_path: str, guardian: Guardian, private: str, mark: str) -> None:
         self._job = job
         self._place_path = place_path
         self._guardian = guardian
-        self._copy = os.path.join(private_directory, "validation")
-        self._log = os.path.join(private_directory, "validation-output")
+        self._copy = f"{private}.validation"
+        self._log = f"{private}.validation-output"
+        self._mark = mark
         self._seconds = _seconds(job)
 
     def run(
@@ -135,7 +137,7 @@ class _Script:
     ) -> tuple[Json, str | None]:
         plan = Plan(
             argv=(self._copy,) if _is_program(content) else ("/bin/sh", self._copy),
-            env=script_environment(environ, self._job),
+            env=script_environment(environ, self._job, self._mark),
             cwd=self._place_path,
             log_limit=_LOG_LIMIT,
         )
@@ -197,6 +199,7 @@ class _Script:
         except FileNotFoundError:
             pass
         remove_tree(self._log)
+        remove_tree(self._log + MORE)
 
 
 def _is_program(content: bytes) -> bool:

@@ -76,6 +76,6 @@ class CommandAdapter:
 
 
 def _written(brief: str, private: str) -> str:
-    path = os.path.join(private, "brief.md")
+    path = f"{private}.brief.md"
     write_private(path, brief.encode(errors="replace"))
     return path

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from mam.work.reports.report import Reader, Report
 
     class Adapter(Protocol):
-        """Knows one agent. `launch` may write into the attempt's private directory, and starts nothing."""
+        """Knows one agent. `launch` may write files of the attempt's own, and starts nothing."""
 
         name: str
 
         def launch(self, job: Job, brief: str, place: Place, private: str) -> Launch | None:
             """None when there is no process: somebody reads the brief and reports by hand.
 
-            `private` is the attempt's own directory, where an adapter may put what its agent is to read.
+            `private` is how the names of the attempt's own files begin, in which its agent may find what to read.
             AgentNotFound when the agent cannot be given the job, with what to do about it.
             """
 

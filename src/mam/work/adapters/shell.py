@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from mam.errors import AgentNotFound
 from mam.work.adapters.port import Launch
 from mam.work.home import write_private
@@ -21,7 +19,7 @@ class ShellAdapter:
     def launch(self, job: Job, _brief: str, _place: Place, private: str) -> Launch:
         """From a file: a script of any length works, and `ps` shows nothing of it. Like any script it goes on after a
         command that failed, unless it says `set -e`, and its own first line may name another interpreter."""
-        script = os.path.join(private, "script")
+        script = f"{private}.script"
         try:
             content = job.prompt.encode()
         except UnicodeEncodeError:

@@ -7,7 +7,6 @@ broken off by the key that the agent has for that.
 
 from __future__ import annotations
 
-import os
 import time
 
 from mam.agents.hook_words import event_for
@@ -66,7 +65,6 @@ class LiveAttempt(Attempt):
         session, job = self._session, self.job
         place = prepare(job, self._crew.work_directory, self._crew.workdirs)
         self._begun |= {"place": place.path, "branch": place.branch, "note": place.note, "session": self._about()}
-        os.makedirs(self._private, 0o700, exist_ok=True)
         open_door = self._crew.doors.open
         with open_door(job.job_id, job.attempt, self.watching.spoke, self._beginning.tell) as door:
             self.watching.is_waiting = lambda: door.waits > 0

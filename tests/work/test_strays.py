@@ -1,0 +1,155 @@
+"""What is left of an earlier attempt is found by its environment when nothing else leads to it, and nobody else is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.machine.processes import ProcessId, identify, is_alive, send
+from mam.stores.memory import MemoryStore
+from mam.work.directory import mark_of
+from mam.work.strays import Earlier
+from mam.work.takeover import end_earlier, end_strays
+from mam.work.validator import trusted_validation
+from tests.work.shop import Shop
+from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
+from tests.work.support import PATIENCE, await_gone, python
+from tests.work.test_traces import lost_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.work.support import Roll
+
+    Start = Callable[..., ProcessId]
+
+MINE = {"MAM_JOB_ID": "abc12345", "MAM_ATTEMPT": "1", "MAM_STORE_MARK": "here"}
+SECOND = Earlier(job_id="abc12345", attempt=2, mark="here")
+STUBBORN = DAEMON + IGNORE + SLEEP
+ASKED = """
+keeper = os.getppid()
+def asked(*_):
+    os.kill(keeper, signal.SIGSTOP)
+    report()
+if os.fork() == 0:
+    os.setsid()
+    signal.signal(signal.SIGTERM, asked)
+"""
+"""A child in a session of its own that does not end when it is asked to, and sees to it that its keeper goes no further
+than that."""
+
+
+@pytest.fixture
+def start(roll: Roll) -> Iterator[Start]:
+    """Processes that ignore SIGTERM, with an environment of their own."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(environment: dict[str, str], script: str = STUBBORN) -> ProcessId:
+        argv = python(script, roll.path).argv
+        begun.append(subprocess.Popen(argv, env=environment, start_new_session=True))
+        found = identify(roll.hear(1)[0])
+        assert found is not None
+        return found
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.wait(PATIENCE)
+
+
+def test_what_the_keeper_had_only_asked_to_end(log: str, roll: Roll) -> None:
+    """Worker and guardian are killed, the keeper tells its tree to end, the agent does so, the keeper is killed."""
+    words = [f"{name}={value}" for name, value in MINE.items()]
+    worker = Killable(log, ("/usr/bin/env", *words, *python(DAEMON + ASKED + SLEEP, roll.path).argv))
+    [child] = [process for process in roll.call(2) if process != worker.agent]
+    record = {"agent": worker.agent.to_json(), "keeper": worker.keeper.to_json()}
+    try:
+        worker.kill(worker.worker, worker.guardian)
+        assert roll.hear(1) == [child.pid]
+        worker.kill(worker.keeper)
+        await_gone([worker.keeper, worker.agent])
+        assert end_earlier(record) is None
+        assert is_alive(child), "it was to be found by its environment only"
+        assert end_earlier(record, SECOND.strays) is None
+        assert not is_alive(child)
+    finally:
+        send(child, 9)
+        worker.close()
+
+
+def test_whatever_it_started_goes_with_it(start: Start, roll: Roll) -> None:
+    """With an environment like its own or another one, which leads nowhere once its parent has ended."""
+    argv = python(STUBBORN, roll.path).argv
+    child = f"if os.fork() == 0: os.setsid(); os.execve(sys.executable, {argv!r}, {{}})"
+    both = [start(MINE, f"{DAEMON}{child}\n{SLEEP}"), *roll.call(1)]
+    assert end_strays(SECOND.strays) is None
+    assert not any(map(is_alive, both))
+
+
+def test_an_attempt_of_which_nothing_else_is_known_is_ended_before_the_next(tmp_path: Path, start: Start) -> None:
+    shop = Shop(MemoryStore(), tmp_path)
+    job_id = lost_once(shop, "true")
+    stray = start({**MINE, "MAM_JOB_ID": job_id, "MAM_STORE_MARK": mark_of(str(tmp_path / "work"))})
+    shop.drain()
+    job = shop.get(job_id)
+    assert (job.status, job.attempt, "earlier" in (job.run or {})) == ("completed", 2, False)
+    assert not is_alive(stray)
+
+
+def test_every_process_of_a_job_can_be_found(tmp_path: Path) -> None:
+    shop = Shop(MemoryStore(), tmp_path)
+    look = "printenv MAM_JOB_ID MAM_ATTEMPT MAM_STORE_MARK"
+    (tmp_path / "check").write_text(look)
+    job = shop.ended(look, validation=trusted_validation(str(tmp_path / "check")))
+    words = f"{job.job_id}\n1\n{mark_of(str(tmp_path / 'work'))}\n"
+    assert shop.output(job.job_id).decode() == words
+    assert (job.checks or {})["script"]["output"] == words
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"MAM_JOB_ID": "abc12346"},
+        {"MAM_JOB_ID": "abc1234"},
+        {"MAM_ATTEMPT": "2"},
+        {"MAM_ATTEMPT": "3"},
+        {"MAM_ATTEMPT": ""},
+        {"MAM_ATTEMPT": "-1"},
+        {"MAM_ATTEMPT": "1" * 10_000},
+        {"MAM_STORE_MARK": "there"},
+        {"MAM_STORE_MARK": ""},
+        {"X": "MAM_JOB_ID=abc12345", "MAM_JOB_ID": ""},
+    ],
+    ids=str,
+)
+def test_others_are_not_touched(start: Start, other: dict[str, str]) -> None:
+    """Another job, this or a later attempt, another store, a person's shell after `mam pick --export`."""
+    process = start({**MINE, **other})
+    assert SECOND.strays() == []
+    assert end_strays(SECOND.strays) is None
+    assert is_alive(process)
+
+
+def test_who_gave_itself_another_environment_is_not_found(start: Start, roll: Roll) -> None:
+    argv = python(STUBBORN, roll.path).argv
+    process = start(MINE, f"import os, sys\nos.execve(sys.executable, {argv!r}, {{}})")
+    assert SECOND.strays() == []
+    assert is_alive(process)
+
+
+def test_oneself_is_not_ended() -> None:
+    """A worker inside of the earlier attempt, which takes over the very job it runs in."""
+    script = (
+        "from mam.work.strays import Earlier\nfrom mam.work.takeover import end_strays\n"
+        f"print(end_strays(Earlier(job_id={SECOND.job_id!r}, attempt=2, mark={SECOND.mark!r}).strays))"
+    )
+    asked = subprocess.run(
+        ["/bin/sh", "-c", '"$@"; exit 0', "sh", sys.executable, "-c", script], env={**os.environ, **MINE},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert asked.stdout == "this worker runs inside the earlier attempt, which was therefore not ended\n"
