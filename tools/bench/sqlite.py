@@ -20,8 +20,8 @@ WARM_UP = {"bare": 600, "pages": 120}
 once is overwritten, which takes half as long to sync as one that still grows, and the more pages, the sooner it is
 full."""
 
-PAGES = 4
-"""That mam's two acts write each: the job, the journal, and an index or two."""
+PAGES = 3
+"""That mam's two acts write each: the job, the journal, and the index of lines."""
 
 COPIED = {"job": ("told",), "prompt": (), "journal": ("number", "told")}
 """The tables that hold something of a job, and what of a copied row is given anew."""
