@@ -56,7 +56,7 @@ def test_it_is_not_touched_until_somebody_asks_for_it(mam: Mam, old: Path, versi
 
 
 def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: Path, version: int) -> None:
-    assert mam("init", "--store", f"sqlite://{old}").code == 0
+    assert mam("init", "--store", f"sqlite://{old}").stderr == f"mam: sqlite://{old} is brought up to date\n"
     store = SqliteStore(str(old))
     check_everything_is_there(store, version)
     check_work_goes_on(store, version)

@@ -27,9 +27,10 @@ def run(options: Options) -> int:
         put_exactly(schema_of(found))
         return 0
     made = make_store(found)
-    open_located(found, config)
+    store = open_located(found, config).store
     if made:
-        say(f"made a store at {found.shown}")
+        is_new = next(iter(store.entries(None)), None) is None
+        say(f"made a store at {found.shown}" if is_new else f"{found.shown} is brought up to date")
     else:
         elsewhere = found.shown != os.path.join(os.getcwd(), ".mam/jobs") and options.store is None
         hint = "; `mam init --store .mam/jobs` makes one in this directory" if elsewhere else ""
