@@ -291,6 +291,7 @@ class Guardian:
             return run
         if run.is_open():
             self._keepers.end_stuck(guardian)
+        self._keepers.let_idle_go()
         run.close()
         return None
 
