@@ -159,6 +159,10 @@ class ProgramNotFound(MamError):
     """There is no program {program} here; nothing was registered."""
 
 
+class ProgramUnfit(MamError):
+    """{program} cannot be run: it is {what}; nothing was registered."""
+
+
 class BrokerUnavailable(MamError):
     """The broker {broker} {problem}."""
 
