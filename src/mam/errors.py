@@ -128,6 +128,10 @@ class PlaceBroken(MamError):
     """Job {job} has nowhere to run: {why}."""
 
 
+class MachineUnfit(MamError):
+    """This machine cannot run job {job} now: {why}."""
+
+
 class FetchFailed(MamError):
     """The repository {repository} could not be fetched: {why}."""
 

@@ -8,6 +8,7 @@ from mam.machine.environment import agent_environment
 from mam.state import make_private
 from mam.work.adapters import adapter_of
 from mam.work.door import Doors
+from mam.work.fitness import Rest
 from mam.work.runner import Guardian
 from mam.work.watching import GRACE_SECONDS, LEASE_SECONDS
 
@@ -52,6 +53,7 @@ class Crew:
         self.grace_seconds = grace_seconds
         self.is_leaving = False
         """Whether the worker has to go, so that what runs is handed back."""
+        self.rest = Rest()
         self.guardian = Guardian()
         self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth)
         self.session = session

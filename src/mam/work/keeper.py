@@ -139,7 +139,8 @@ class Keeper:
         try:
             self._agent = spawn(plan["argv"], plan["env"], plan["cwd"], (stdin, out_end, err_end))
         except CannotStart as failure:
-            self._wire.send({"kind": "failed", "reason": str(failure)})
+            said = {"kind": "failed", "reason": str(failure), "is_the_machines": failure.is_the_machines}
+            self._wire.send(said)
             for pump in self._pumps:
                 pump.close()
             return False

@@ -169,17 +169,21 @@ def _start_guardian() -> tuple[subprocess.Popen[bytes], socket.socket]:
     env["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(mam.__file__)))
     env["PYTHONUTF8"] = "1"
     ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-S", "-m", "mam.work.guardian", str(theirs.fileno())],
-            env=env,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-        )
+    try:
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-S", "-m", "mam.work.guardian", str(theirs.fileno())],
+                env=env,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+    except BaseException:
+        ours.close()
+        raise
     return process, ours
 
 
