@@ -128,6 +128,10 @@ class PlaceBroken(MamError):
     """Job {job} has nowhere to run: {why}."""
 
 
+class MachineUnfit(MamError):
+    """This machine cannot run job {job} now: {why}."""
+
+
 class FetchFailed(MamError):
     """The repository {repository} could not be fetched: {why}."""
 
@@ -157,6 +161,10 @@ class AgentNotFound(MamError):
 
 class ProgramNotFound(MamError):
     """There is no program {program} here; nothing was registered."""
+
+
+class ProgramUnfit(MamError):
+    """{program} cannot be run: it is {what}; nothing was registered."""
 
 
 class BrokerUnavailable(MamError):

@@ -32,6 +32,12 @@ def test_a_pending_job_says_how_often_it_was_lost() -> None:
     assert "lost 2 of 3 times" in " ".join(explain(pending().replace(losses=2), NOW, Surroundings()))
 
 
+def test_a_pending_job_says_why_it_came_back() -> None:
+    back = acts.release(running(), NOW, attempt=1, reason="build7 cannot run it now: No space left on device").job
+    said = explain(back, NOW, Surroundings())
+    assert said[-1] == "Its last attempt: build7 cannot run it now: No space left on device."
+
+
 @pytest.mark.parametrize(
     ("waits_for", "words"),
     [

@@ -104,6 +104,12 @@ def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
         (("run", "--workdir", "nowhere", "--", "true"), 2, "nowhere"),
         (("run", "--", "no-such-program", "-v"), 1, "There is no program 'no-such-program' here"),
         (("run", "-d", "--", "-x"), 1, "There is no program '-x' here"),
+        (("run", "--", "./no-such-program", "-v"), 1, "/no-such-program' here; nothing was registered"),
+        (("run", "-d", "--", "bin/no-such-program"), 1, "/bin/no-such-program' here"),
+        (("run", "--workdir", "/usr", "--", "bin/no-such-program"), 1, "no program '/usr/bin/no-such-program' here"),
+        (("run", "--fresh", "--", "/no/such/program"), 1, "There is no program '/no/such/program' here"),
+        (("run", "--", "/etc/passwd"), 1, "'/etc/passwd' cannot be run: it is not executable; nothing was registered"),
+        (("run", "--", "/etc/"), 1, "'/etc/' cannot be run: it is a directory"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -112,9 +118,24 @@ def test_mistakes_are_met_with_a_line_to_type(mam: Mam, words: tuple[str, ...], 
     assert list(mam.here.iterdir()) == [], "a mistake makes nothing"
 
 
-@pytest.mark.parametrize("command", ["exit", "A=b", "true"])
+@pytest.mark.parametrize("command", ["exit", "A=b", "A=/b", "true"])
 def test_what_only_the_shell_knows_is_run(mam: Mam, command: str) -> None:
     assert mam("run", "--", command).code == 0
+
+
+def test_a_path_is_that_of_the_place_where_the_job_runs(mam: Mam) -> None:
+    """What a job before it makes, or what a directory of its own will hold, nobody knows yet."""
+    place = mam.here / "place"
+    place.mkdir()
+    assert mam("run", "--workdir", "place", "--", "sh", "-c", "echo exit 3 > ./made; chmod +x made").code == 0
+    made = mam("run", "--workdir", "place", "--", "./made")
+    assert (made.code, "exit code 3" in made.stderr) == (7, True)
+    first = mam("register", "ln place/made later", "--agent", "shell").line
+    later = mam("run", "-d", "--after", first, "--", "./later").line
+    assert mam("worker", "-s", "shell", "--once").code == 0
+    assert mam("wait", later, "--timeout", str(int(PATIENCE))).code == 7
+    ran = mam("run", "--fresh", "--", "./made")
+    assert (ran.code, "exit code 127" in ran.stderr) == (7, True)
 
 
 def test_a_script_that_calls_what_is_not_there_says_so(mam: Mam) -> None:

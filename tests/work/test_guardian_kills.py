@@ -110,7 +110,9 @@ class TestKilled:
     def test_sigterm_for_the_keeper_ends_its_run(self, guardian: Guardian, log: str, roll: Roll) -> None:
         run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
         roll.call(1)
-        assert send(started(run)[1], signal.SIGTERM)
+        keeper = started(run)[1]
+        assert send(keeper, signal.SIGTERM)
+        await_gone([keeper])  # though the worker has heard nothing yet: whoever takes the job over waits for that
         ended = finish(run)
         assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was told to end")
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from mam.errors import BadRecord
 from mam.machine.processes import ProcessId, identify, send
 from mam.stores.memory import MemoryStore
+from mam.work.messages import Lost
 from mam.work.output import read
+from mam.work.runner import Run
+from mam.work.wire import Wire
 from tests.work.shop import Shop
-from tests.work.support import await_gone, await_that, descriptors, finish, python, shell, text_in
+from tests.work.support import PATIENCE, await_gone, await_that, descriptors, finish, python, shell, text_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.stores.port import Act
     from mam.work.messages import Ended
-    from mam.work.runner import Guardian, Plan, Run
+    from mam.work.runner import Guardian, Plan
 
 BUSY = (
     "import time; block = bytearray(200 << 20); ends = time.process_time() + 0.5\nwhile time.process_time() < ends: 0"
@@ -38,6 +43,11 @@ def keeper_of(run: Run) -> ProcessId:
     assert run.started is not None
     assert run.started.keeper is not None
     return run.started.keeper
+
+
+def go_when_asked(keeper: socket.socket) -> None:
+    with keeper:
+        keeper.recv(1)
 
 
 class TestTakenBack:
@@ -84,6 +94,17 @@ class TestTakenBack:
         keeper, ended = kept(guardian, shell("sleep 0.3; exit 7"), log)
         assert (keeper, ended.exit_code, ended.tree_ended_because) == (keeper_of(run), 7, None)
 
+    def test_one_that_still_has_last_words_hears_of_the_next_run(self, guardian: Guardian, log: str) -> None:
+        """More than a pipe holds, and nobody reads it: the keeper waits for its tee when the next plan comes."""
+        with guardian.start(shell("head -c 300000 /dev/zero", tee=True), log) as run, Run() as following:
+            finish(run)
+            keeper = run.idle_keeper()
+            assert keeper is not None
+            following.begin(keeper, shell("exit 7"), log, [])
+            run.close()
+            assert following.is_taken()
+            assert finish(following).exit_code == 7
+
     def test_nothing_stays_open(self, guardian: Guardian, log: str) -> None:
         plan = shell("cat", stdin=b"x", tee=True, tee_errors=True)
         keeper, _ = kept(guardian, plan, log)
@@ -109,6 +130,18 @@ class TestKilledWhileIdle:
             again, ended = kept(guardian, shell("exit 4"), log)
             assert (again != keeper, ended.exit_code) == (True, 4)
 
+    def test_told_to_go_while_its_last_words_are_not_taken(self, guardian: Guardian, log: str) -> None:
+        """They are more than the wire holds, and the worker would wait for the rest of them for ever."""
+        with guardian.start(python(r"print('\1' * 100_000)"), log) as run:
+            run.wait()
+            assert run.started is not None
+            assert run.started.agent is not None
+            agent = run.started.agent.pid
+            await_that(lambda: identify(agent) is None, "the agent has not been waited for")
+            assert send(keeper_of(run), signal.SIGTERM)
+            await_gone([keeper_of(run)])
+            assert isinstance(run.wait(PATIENCE), Lost)
+
     def test_it_goes_with_its_guardian(self, guardian: Guardian, log: str) -> None:
         keeper, _ = kept(guardian, shell("exit 0"), log)
         assert guardian.pid is not None
@@ -116,6 +149,15 @@ class TestKilledWhileIdle:
         await_gone([keeper])
         again, ended = kept(guardian, shell("exit 4"), log)
         assert (again != keeper, ended.exit_code) == (True, 4)
+
+    def test_all_of_them_just_when_they_are_wanted(self, guardian: Guardian, log: str) -> None:
+        """A guardian is killed, and each that it forked is slow to see it: more of them than there are tries."""
+        kept(guardian, shell("exit 0"), log)
+        dying = [socket.socketpair() for _ in range(4)]
+        for ours, theirs in dying:
+            guardian.take_back(Wire(ours))
+            Thread(target=go_when_asked, args=(theirs,), daemon=True).start()
+        assert kept(guardian, shell("exit 4"), log)[1].exit_code == 4
 
     def test_it_goes_with_its_worker(self, guardian: Guardian, log: str) -> None:
         keeper, _ = kept(guardian, shell("exit 0"), log)

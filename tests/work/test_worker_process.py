@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from tests.cli.command import Mam, finish
 from tests.disks import fill
-from tests.work.support import await_gone
+from tests.work.support import PATIENCE, await_gone
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from tests.work.support import Roll
 from tests.work.worker_commands import Working, ended, heard, made, mam_fixture, nobody_is_left, plain_fixture
@@ -174,6 +176,24 @@ class TestTheStoreIsAway:
                 assert (record["status"], record["attempt"]) == ("completed", 1)
         finally:
             os.unlink(gate)
+
+
+def test_its_own_disk_is_full(small_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The store is on another one. It says so, rests, and goes from its rest when it is told to."""
+    mam = made(tmp_path_factory.mktemp("elsewhere"), "files")
+    mam.env["XDG_STATE_HOME"] = str(small_disk)
+    job = mam.register("echo done")
+    ballast = fill(small_disk)
+    with Working(mam, "-s", "shell") as worker:
+        heard(worker, b"cannot run it now: No space left on device; the next claim is in 1 s")
+        heard(worker, b"the next claim is in 2 s")
+        worker.terminate()
+        assert worker.wait(PATIENCE) == 0
+    assert "cannot run it now: No space left on device" in mam("explain", job).out
+    ballast.unlink()
+    assert mam("worker", "-s", "shell", "--once").code == 0
+    record = mam.record(job)
+    assert (record["status"], record["losses"], record["retries"], record["reason"]) == ("completed", 0, 0, None)
 
 
 class TestFromInside:

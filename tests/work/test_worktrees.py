@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.errors import PlaceBroken, PlaceKept, PlaceMissing
+from mam.errors import MachineUnfit, PlaceBroken, PlaceKept, PlaceMissing
 from mam.work.home import PAGE
 from mam.work.places import prepare
 from mam.work.removing import places, remove
@@ -121,7 +121,7 @@ def test_without_git_it_is_said(repository: Repository, work: str, monkeypatch: 
 def test_a_full_disk_is_said_and_gets_better(small_disk: Path, repository: Repository) -> None:
     ballast = fill(small_disk)
     work, job = str(small_disk / "work"), job_in(repository.path)
-    with pytest.raises(PlaceBroken, match="No space"):
+    with pytest.raises(MachineUnfit, match="No space"):
         prepare(job, work, {})
     ballast.unlink()
     place = prepare(job, work, {})

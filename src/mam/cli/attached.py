@@ -10,7 +10,7 @@ from mam.cli.show_output import output_log, put_output
 from mam.cli.text import one_line
 from mam.errors import MamError
 from mam.jobs.rules import ID_PREFIX_SHOWN
-from mam.jobs.status import CANCELLED, COMPLETED, RUNNING, in_words
+from mam.jobs.status import CANCELLED, COMPLETED, PENDING, RUNNING, in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,9 +74,12 @@ class _Minder(Thread):
 
 def _until_ended(registry: Registry, job: Job, *, quietly: bool) -> Job:
     """Attempt by attempt: one that is lost or retried is followed by the next, and one that is over before anybody
-    saw it run is shown all the same."""
-    shown = 0
+    saw it run is shown all the same. Why one came back is said once."""
+    shown, told = 0, None
     for seen in registry.follow([job.job_id]):
+        if seen.status is PENDING and seen.attempt and seen.reason not in (None, told) and not quietly:
+            told = seen.reason
+            say(f"{seen.job_id[:ID_PREFIX_SHOWN]} is tried again: {one_line(told)}")
         if seen.attempt > shown and not quietly:
             shown = seen.attempt
             put_output(_output(registry, seen))

@@ -18,7 +18,7 @@ from mam.cli.drafting import add_job_options, choices_of, prompt_of
 from mam.cli.options import descent, registry_of
 from mam.cli.output import put_job
 from mam.cli.signing import is_signed
-from mam.errors import BadInput, ProgramNotFound
+from mam.errors import BadInput, ProgramNotFound, ProgramUnfit
 from mam.jobs.draft import draft_job
 
 TYPE_CHECKING = False
@@ -46,6 +46,8 @@ def run(options: Options) -> int:
         raise BadInput(why="this is the inside of a job: hand work on with `mam register`, and `mam wait` for it")
     prompt, agent = _work(options)
     choices = choices_of(options)
+    if options.command and not options.after:  # what a job before it makes may be missing now
+        _check_program(options.command[0], choices["workdir"], choices["workspace"])
     draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
     registry = registry_of(options, create=True)
     job = registry.register(prompt=prompt, agent=agent, **choices, **descent(registry), sign=is_signed(options)).job
@@ -83,18 +85,24 @@ def _command(options: Options) -> str:
         raise BadInput(why="behind -- stands the command to run: mam run -- make test")
     if options.agent not in (None, SHELL):
         raise BadInput(why=f"a command behind -- is run as it is, not by {options.agent}; leave --agent out")
-    if not options.after:  # what a job before it makes may be missing now
-        _check_program(options.command[0])
     return join(options.command)
 
 
-def _check_program(name: str) -> None:
-    """A word that was mistyped is told here, where it was typed, and no job is made of it. A path is left alone: the
-    job may run elsewhere."""
-    from mam.machine.environment import shell_knows
+def _check_program(word: str, workdir: str, workspace: str) -> None:
+    """What was mistyped is told here, where it was typed, and no job is made of it. What is in a directory that is made
+    for the job nobody knows yet."""
+    from mam.machine.environment import can_run, shell_knows
 
-    if "/" not in name and "=" not in name and not shell_knows(name):
-        raise ProgramNotFound(program=repr(name[:80]))
+    name, is_assignment, _ = word.partition("=")
+    if "/" not in name:
+        if not is_assignment and not shell_knows(word):
+            raise ProgramNotFound(program=repr(word[:80]))
+        return
+    path = os.path.join(workdir, word)
+    if (workspace == "workdir" or os.path.isabs(word)) and not can_run(path):
+        if not os.path.exists(path):
+            raise ProgramNotFound(program=repr(path))
+        raise ProgramUnfit(program=repr(path), what="a directory" if os.path.isdir(path) else "not executable")
 
 
 def _agent() -> str:

@@ -116,12 +116,12 @@ def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str
     )  # fmt: skip
 
 
-def release(job: Job, moment: Moment, *, attempt: int | None) -> Change:
+def release(job: Job, moment: Moment, *, attempt: int | None, reason: str | None = None) -> Change:
     """The holder hands the job back unfinished; that costs neither a loss nor a retry."""
     check_fence(job, attempt)
     if job.status is not RUNNING:
         return _same_or_illegal(job, PENDING)
-    return moved(job, PENDING, moment, by="release", unfenced=attempt is None, owner=None)
+    return moved(job, PENDING, moment, by="release", unfenced=attempt is None, owner=None, reason=reason)
 
 
 def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None) -> Change:

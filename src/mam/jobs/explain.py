@@ -63,6 +63,8 @@ def _pending(job: Job, moment: Moment, around: Surroundings) -> list[str]:
         said.append("It is the next one of that label, so nobody has picked since it became pending.")
     if job.losses:
         said.append(f"It was lost {job.losses} of {job.max_losses} times: a holder's lease ran out.")
+    if job.reason and job.attempt:
+        said.append(f"Its last attempt: {job.reason.removesuffix('.')}.")
     return said
 
 

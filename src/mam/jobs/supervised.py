@@ -75,14 +75,16 @@ def postpone(
     return moved(job, WAITING, moment, by="worker", owner=None, reason=reason, waiting_for=waiting_for, due_at=due_at)
 
 
-def hand_back(job: Job, moment: Moment, *, attempt: int, run: Json | None, began: Json | None = None) -> Change:
-    """The worker has to go before the work is done; that costs the job nothing."""
+def hand_back(
+    job: Job, moment: Moment, *, attempt: int, run: Json | None, began: Json | None = None, reason: str | None = None
+) -> Change:
+    """The worker has to go before the work is done, or cannot begin it; that costs the job nothing."""
     if began is not None:
         return _also_began(
             started(job, moment, attempt=attempt, run=began),
-            lambda now: hand_back(now, moment, attempt=attempt, run=run),
+            lambda now: hand_back(now, moment, attempt=attempt, run=run, reason=reason),
         )
-    return acts.release(job if run is None else job.replace(run=run), moment, attempt=attempt)
+    return acts.release(job if run is None else job.replace(run=run), moment, attempt=attempt, reason=reason)
 
 
 def _also_began(began: Change, end: Callable[[Job], Change]) -> Change:

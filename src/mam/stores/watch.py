@@ -87,7 +87,8 @@ class Watch:
         self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._deaf_until = 0.0
         self.is_over = False
-        """Whether the file that is told at once is not there any more, so that another watch is needed."""
+        """Whether the file that is told at once, or the directory, is not there any more, so that another watch is
+        needed."""
 
     def close(self) -> None:
         for descriptor in (self._directory, self._descriptor, self._first):

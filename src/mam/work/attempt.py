@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, FetchFailed, MamError, PlaceMissing
+from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, PlaceMissing
 from mam.jobs.supervised import Ending
 from mam.state import make_private
 from mam.work import watching
@@ -17,7 +17,9 @@ from mam.work.adapters.port import EXIT, SAID
 from mam.work.beginning import MOMENT_SECONDS, Beginning
 from mam.work.brief import brief
 from mam.work.directory import output_of, private_names
+from mam.work.fitness import in_words, is_the_machines
 from mam.work.holding import AWAY, Holding, Spoken
+from mam.work.messages import Failed
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
 from mam.work.runner import Plan
@@ -74,13 +76,17 @@ class Attempt:
             self._crew.say(self.job, f"given up: {lost}")
         except (PlaceMissing, *AWAY) as missing:
             self._postpone(str(missing))
+        except MachineUnfit as unfit:
+            self._hand_back_unbegun(str(unfit.facts["why"]))
         except FetchFailed as failed:
             self._finish(Ending(run=self._begun, reason=str(failed), retryable=True))
         except MamError as error:
             self._finish(Ending(run=self._begun, reason=str(error)))
-        except OSError as error:
-            where = f" ({error.filename})" if error.filename else ""
-            self._finish(Ending(run=self._begun, reason=f"the worker's system: {error.strerror or error}{where}"))
+        except (OSError, MemoryError) as error:
+            if is_the_machines(error) and not self._beginning.has_happened:
+                self._hand_back_unbegun(in_words(error))
+            else:
+                self._finish(Ending(run=self._begun, reason=f"the worker's system: {in_words(error)}"))
         except Exception as error:
             self._finish(Ending(run=self._begun, reason=f"a bug in mam: {type(error).__name__}: {error}"))
         finally:
@@ -136,7 +142,7 @@ class Attempt:
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
                 self._trace = self._crew.traces.leave(self.job, self._begun)
-                self._beginning.happened(self._begun)
+                self._happened()
                 can_wait = self._trace is not None and self._turn is None
                 if not (can_wait and self.watching.ends_within(run, MOMENT_SECONDS)):
                     self._insist(self._beginning.tell)
@@ -155,9 +161,14 @@ class Attempt:
             self._crew.traces.clear(self._trace, is_tree_gone=True)
             self._trace = None
 
+    def _happened(self) -> None:
+        """The agent runs, so this machine can run one."""
+        self._beginning.happened(self._begun)
+        self._crew.rest.end()
+
     def _by_hand(self, text: str) -> None:
         """A person does it: the brief is shown, and the job is theirs until they say `mam complete` or `mam fail`."""
-        self._beginning.happened(self._begun)
+        self._happened()
         self._insist(self._beginning.tell)
         self._crew.show(text)
         self.watching.until_said()
@@ -172,6 +183,8 @@ class Attempt:
             return self._give_up
         if was_cut(last, self.watching.ended_because):
             return lambda: self._hand_back(facts)
+        if isinstance(last, Failed) and last.is_the_machines:
+            return lambda: self._hand_back_unbegun(last.reason)
         # What an exit code decides is written without asking first what was said; the write itself looks.
         unheard = success == EXIT and not self.watching.heard_words
         said = None if unheard else self._insist(self._holding.look).said
@@ -231,6 +244,13 @@ class Attempt:
     def _hand_back(self, facts: Json) -> None:
         if self._write(lambda: self._holding.hand_back(facts, self._beginning.untold())) is not None:
             self._crew.say(self.job, "handed back")
+
+    def _hand_back_unbegun(self, why: str) -> None:
+        """Another worker may have what this machine lacks. Nothing has run, so the record of the last run stays."""
+        seconds = self._crew.rest.begin()
+        reason = f"{self._begun['host']} cannot run it now: {why}"
+        if self._write(lambda: self._holding.hand_back(reason=reason)) is not None:
+            self._crew.say(self.job, f"handed back: {reason}; the next claim is in {seconds:.0f} s")
 
     def _wait_out(self, turn: Turn, facts: Json) -> None:
         job = self._write(lambda: turn.wait_out(facts))

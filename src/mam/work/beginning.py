@@ -23,11 +23,13 @@ class Beginning:
         self._holding = holding
         self._lock = Lock()
         self._run: Json | None = None
+        self.has_happened = False
 
     def happened(self, run: Json) -> None:
         """The agent runs, and nobody knows yet."""
         with self._lock:
             self._run = run
+            self.has_happened = True
 
     def tell(self) -> None:
         """Does nothing before it has happened, and after it has been told."""

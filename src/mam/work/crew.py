@@ -9,6 +9,7 @@ from mam.state import make_private
 from mam.work.adapters import adapter_of
 from mam.work.directory import mark_of
 from mam.work.door import Doors
+from mam.work.fitness import Rest
 from mam.work.runner import Guardian
 from mam.work.traces import Traces
 from mam.work.watching import GRACE_SECONDS, LEASE_SECONDS
@@ -55,6 +56,7 @@ class Crew:
         self.grace_seconds = grace_seconds
         self.is_leaving = False
         """Whether the worker has to go, so that what runs is handed back."""
+        self.rest = Rest()
         self.guardian = Guardian()
         self.traces = Traces(self.work_directory)
         self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth)

@@ -16,6 +16,7 @@ import time
 
 from mam.frozen import Frozen
 from mam.machine.environment import find_program, without_secrets
+from mam.work.fitness import tells_of_lack
 
 QUICK_SECONDS = 60.0
 LONG_SECONDS = 600.0
@@ -38,6 +39,10 @@ _WAYS = ("file", "https", "http", "ssh", "git")
 
 class GitFailed(Exception):
     """One line for the person who reads the job's record."""
+
+    def tells_of_lack(self) -> bool:
+        """Whether the machine lacked something. Of a file that it could not write git does not say why."""
+        return tells_of_lack(str(self)) or str(self).startswith("unable to write ")
 
 
 class Git(Frozen):

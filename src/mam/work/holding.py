@@ -94,8 +94,10 @@ class Holding:
         """What was seen of the agent, as an event of the job."""
         return self._registry.publish(self._job_id, event=event, detail=detail, data=data, attempt=self._attempt)
 
-    def hand_back(self, run: Json | None = None, began: Json | None = None) -> Job:
+    def hand_back(self, run: Json | None = None, began: Json | None = None, reason: str | None = None) -> Job:
         return self._registry.act(
             self._job_id, "hand back",
-            lambda job, now: supervised.hand_back(job, now, attempt=self._attempt, run=run, began=began),
+            lambda job, now: supervised.hand_back(
+                job, now, attempt=self._attempt, run=run, began=began, reason=reason
+            ),
         )  # fmt: skip

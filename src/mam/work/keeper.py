@@ -78,13 +78,16 @@ def serve(ready: Readiness, wire: Wire, guardian_life: int) -> None:
         if guardian_life in come or set(_ASKED).intersection(ready.wakes.heard()):
             return
         # What is no plan was meant for the run before, and came too late.
-        _keep(ready, wire, list(dropwhile(lambda order: "argv" not in order, wire.receive())))
+        if not _keep(ready, wire, list(dropwhile(lambda order: "argv" not in order, wire.receive()))):
+            return
 
 
-def _keep(ready: Readiness, wire: Wire, orders: list[dict[str, Any]]) -> None:
-    """One run, if the orders begin with a plan. The descriptors that came with it: stdin and tees, if there are any."""
+def _keep(ready: Readiness, wire: Wire, orders: list[dict[str, Any]]) -> bool:
+    """One run, if the orders begin with a plan. The descriptors that came with it: stdin and tees, if there are any.
+
+    False when somebody told the keeper itself to end, and waits for that."""
     if not orders:
-        return
+        return True
     plan, *orders = orders
     # Before the agent runs: whatever it may do to its keeper, the worker knows where to look for it.
     wire.send({"kind": "ready", "keeper": ready.name})
@@ -97,7 +100,7 @@ def _keep(ready: Readiness, wire: Wire, orders: list[dict[str, Any]]) -> None:
         for order in orders:
             keeper.obey(order)
         keeper.watch()
-    keeper.say_goodbye()
+    return keeper.say_goodbye()
 
 
 def _name_of(pid: int) -> dict[str, Any] | None:
@@ -126,6 +129,7 @@ class Keeper:
         self._started = 0.0
         self._ended = 0.0
         self._told = False
+        self._has_to_go = False
 
     def start(self, plan: dict[str, Any], stdin: int) -> bool:
         out, out_end = os.pipe()
@@ -135,7 +139,8 @@ class Keeper:
         try:
             self._agent = spawn(plan["argv"], plan["env"], plan["cwd"], (stdin, out_end, err_end))
         except CannotStart as failure:
-            self._wire.send({"kind": "failed", "reason": str(failure)})
+            said = {"kind": "failed", "reason": str(failure), "is_the_machines": failure.is_the_machines}
+            self._wire.send(said)
             for pump in self._pumps:
                 pump.close()
             return False
@@ -166,7 +171,7 @@ class Keeper:
         for tee in self._waiting_tees():
             poll.register(tee, select.POLLOUT)
         ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
-        if self._wakes.fileno() in ready and set(_ASKED).intersection(self._wakes.heard()):
+        if self._wakes.fileno() in ready and self._hears_to_go():
             self.end(_WORKER_GONE_GRACE, "the keeper was told to end")
         if self._wire.fileno() in ready:
             self._listen()
@@ -175,6 +180,12 @@ class Keeper:
                 pump.move()
         for tee in self._waiting_tees():
             tee.flush()
+
+    def _hears_to_go(self) -> bool:
+        """Whether somebody has told the keeper so since it last listened."""
+        told = bool(set(_ASKED).intersection(self._wakes.heard()))
+        self._has_to_go = self._has_to_go or told
+        return told
 
     def _waiting_tees(self) -> list[Tee]:
         return [tee for tee in self._tees if tee.waits_until() is not None]
@@ -279,22 +290,27 @@ class Keeper:
             }
         )
 
-    def say_goodbye(self) -> None:
-        """The last words, for as long as somebody listens and has not taken them, and nobody tells the keeper to go."""
+    def say_goodbye(self) -> bool:
+        """The last words, for as long as somebody listens and has not taken them, and nobody tells the keeper to go.
+        Whether it may have another run.
+
+        Nothing is received here: who has the last words may have sent the next plan already. That the worker is gone
+        shows by what it does not take any more.
+        """
         self._log.close()
         while self._wire.has_more() or self._waiting_tees():
             poll = select.poll()
             poll.register(self._wakes, select.POLLIN)
-            if self._wire.is_open:
-                poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
+            if self._wire.has_more():
+                poll.register(self._wire, select.POLLOUT)
             times = []
             for tee in self._waiting_tees():
                 poll.register(tee, select.POLLOUT)
                 times.append(tee.waits_until() or 0.0)
             poll.poll(max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None)
-            if set(_ASKED).intersection(self._wakes.heard()):
-                return
+            if self._hears_to_go():
+                return False
             for tee in self._waiting_tees():
                 tee.flush()
             self._wire.flush()
-            self._wire.receive()
+        return not self._has_to_go

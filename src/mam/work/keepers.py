@@ -94,6 +94,12 @@ class Keepers:
             keeper.close()  # it is dead, or out of step
         return None
 
+    def let_idle_go(self) -> None:
+        """One of them went when it was given a run, most likely because the guardian has died: then so will the others,
+        and whoever tried them one by one would run out of tries."""
+        with self._lock:
+            self._close_idle()
+
     def end_stuck(self, pid: int) -> None:
         """A guardian whose keepers do not answer is of no use. Those that do go on without it."""
         with self._lock:
@@ -133,12 +139,15 @@ class Keepers:
         requests, self._requests = self._requests, None
         process, self._process = self._process, None
         self._is_owed = False
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle()
         if requests is not None:
             requests.close()
         if process is not None:
             _wait_for(process, timeout)
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
 
 
 def _has_come(source: socket.socket | Wire) -> bool:
@@ -160,17 +169,21 @@ def _start_guardian() -> tuple[subprocess.Popen[bytes], socket.socket]:
     env["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(mam.__file__)))
     env["PYTHONUTF8"] = "1"
     ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-S", "-m", "mam.work.guardian", str(theirs.fileno())],
-            env=env,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-        )
+    try:
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-S", "-m", "mam.work.guardian", str(theirs.fileno())],
+                env=env,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+    except BaseException:
+        ours.close()
+        raise
     return process, ours
 
 

@@ -65,6 +65,8 @@ class Failed(Frozen):
     """Nothing was started."""
 
     reason: str
+    is_the_machines: bool = False
+    """Whether any other plan would have failed too: mam.work.fitness."""
 
 
 class Lost(Frozen):

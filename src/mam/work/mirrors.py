@@ -63,6 +63,8 @@ def fetched(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> U
             heads = f"+refs/heads/*:{_UPSTREAM}/*"
             git.text("fetch", "--prune", "--no-tags", "--quiet", "--", address, heads, seconds=LONG_SECONDS)
         except GitFailed as failed:
+            if failed.tells_of_lack():
+                raise PlaceMissing(job=job.job_id, why=shown(str(failed), address)) from None
             raise FetchFailed(repository=name, why=shown(str(failed), address)) from None
         base = _commit(git, branch)
         if base is None:

@@ -45,8 +45,12 @@ class News:
         self._thread = Thread(target=self._follow, name="mam-news", daemon=True)
 
     def start(self) -> None:
-        self._cursor = self._store.end()
+        self._begin()
         self._thread.start()
+
+    def _begin(self) -> None:
+        self._cursor = self._store.end()
+        self._journal_id = self._store.journal_id
 
     def stop(self) -> None:
         """Its thread may sleep on for a while, and nobody waits for that: what it would have copied is copied here."""
@@ -55,11 +59,24 @@ class News:
 
     def _follow(self) -> None:
         self._copy()
+        is_away = False
         while not self._stopped.is_set():
             try:
+                if is_away:
+                    self._store.end()  # which sees what has become of the store
+                    self._look_whose_it_is()
                 self._turn()
+                is_away = False
             except Exception:  # the store is away; those who write will say so
+                is_away = True
                 self._stopped.wait(1.0)
+
+    def _look_whose_it_is(self) -> None:
+        """Somebody may have removed the store and made another, in whose journal the cursor is no place at all: nothing
+        would ever be behind it, and it would never be the end that one can wait at."""
+        if self._store.journal_id != self._journal_id:
+            self._begin()
+            self._changed({})
 
     def _turn(self) -> None:
         self._store.wait(self._cursor, self._patience())
@@ -78,6 +95,8 @@ class News:
         self._lags = self._lags or bool(told)
         if self._lags and time.monotonic() >= self._copied + _COPY_SECONDS:
             self._copy()
+        if not told:
+            self._look_whose_it_is()
 
     def _patience(self) -> float:
         due = self._store.due_in() if self._hungry() else None

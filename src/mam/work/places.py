@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
-from mam.errors import PlaceBroken, PlaceMissing, StoreUnavailable
+from mam.errors import MachineUnfit, PlaceBroken, PlaceMissing, StoreUnavailable
 from mam.frozen import Frozen
+from mam.work.fitness import is_the_machines, tells_of_lack
 from mam.work.home import Home
 
 TYPE_CHECKING = False
@@ -28,8 +29,8 @@ class Place(Frozen):
 def prepare(job: Job, work_directory: str, mapping: Mapping[str, str], repos: Mapping[str, str] | None = None) -> Place:
     """The place of a job's next attempt, which is the place of its earlier ones.
 
-    PlaceMissing: the path is not there on this host, and the job waits until it is. PlaceBroken: it will not get better
-    by waiting.
+    PlaceMissing: the path, or room for it, is not there on this host, and the job waits until it is. PlaceBroken: it
+    will not get better by waiting. MachineUnfit: no job could run here now.
     """
     from mam.work.git import GitFailed
 
@@ -44,9 +45,15 @@ def prepare(job: Job, work_directory: str, mapping: Mapping[str, str], repos: Ma
 
         return prepare_worktree(job, home, mapping, repos or {})
     except OSError as error:
-        raise PlaceBroken(job=job.job_id, why=_system_words(error)) from None
-    except (GitFailed, StoreUnavailable) as error:
-        raise PlaceBroken(job=job.job_id, why=str(error).rstrip(".")) from None
+        unfit = is_the_machines(error, os.path.realpath(work_directory))
+        raise (MachineUnfit if unfit else PlaceBroken)(job=job.job_id, why=_system_words(error)) from None
+    except StoreUnavailable as error:
+        why = str(error).rstrip(".")
+        raise (MachineUnfit if tells_of_lack(why) else PlaceBroken)(job=job.job_id, why=why) from None
+    except GitFailed as error:
+        # A small checkout may have the room that a large one has not, so that it is this job alone that waits.
+        kind = PlaceMissing if error.tells_of_lack() else PlaceBroken
+        raise kind(job=job.job_id, why=str(error).rstrip(".")) from None
 
 
 def source_of(job: Job, mapping: Mapping[str, str]) -> str:

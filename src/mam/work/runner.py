@@ -156,7 +156,8 @@ class Run:
         return self._is_ready
 
     def fail(self, reason: str) -> Run:
-        self._add(Failed(reason=reason))
+        """Before any keeper has seen the plan."""
+        self._add(Failed(reason=reason, is_the_machines=True))
         return self
 
     def _poll(self, ends: float | None) -> bool:
@@ -237,7 +238,8 @@ class Guardian:
         return self._keepers.guardian_pid
 
     def start(self, plan: Plan, log: str) -> Run:
-        """Never raises for what the system or the plan lacks: the run then has one message, `Failed`."""
+        """Never raises for what the system or the plan lacks: the run then has one message, `Failed`. What fails here
+        has not even looked at the plan."""
         try:
             for _ in range(_TRIES):
                 if (run := self._try(plan, log)) is not None:
@@ -291,6 +293,7 @@ class Guardian:
             return run
         if run.is_open():
             self._keepers.end_stuck(guardian)
+        self._keepers.let_idle_go()
         run.close()
         return None
 

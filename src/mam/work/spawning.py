@@ -7,6 +7,7 @@ import os
 import signal
 
 from mam.machine.environment import find_program
+from mam.work.fitness import is_resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ _SIGNALS = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 class CannotStart(Exception):
     """One line for the person who reads the job's record."""
+
+    is_the_machines = False
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, streams: tuple[int, int, int]) -> int:
@@ -38,7 +41,9 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, streams: tuple[
             setsigdef=_SIGNALS,
         )
     except OSError as error:
-        raise CannotStart(_sentence(error, argv[0])) from None
+        failure = CannotStart(_sentence(error, argv[0]))
+        failure.is_the_machines = is_resource(error.errno)
+        raise failure from None
     except ValueError as error:
         raise CannotStart(f"the command line or the environment cannot be given to a program: {error}") from None
     finally:

@@ -7,7 +7,7 @@ leases, and what was written is in the store.
 from __future__ import annotations
 
 import time
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
@@ -108,7 +108,7 @@ class Worker:
         return not self._look and (session is None or session.shut is None)
 
     def _fill(self) -> None:
-        while self._look and self._free() > 0:
+        while self._look and self._free() > 0 and not self._crew.rest.left():
             self._look = False
             try:
                 job = self._claim()
@@ -173,8 +173,17 @@ class Worker:
 
     def _rest(self) -> None:
         """Whatever happens after the question puts a wake-up into the queue, so none is missed."""
-        if not (self._look and self._free() > 0) and not self._is_done():
+        if self._look and self._free() > 0:
+            if left := self._crew.rest.left():
+                self._sleep(left)
+        elif not self._is_done():
             self._wakes.get()
+
+    def _sleep(self, seconds: float) -> None:
+        try:
+            self._wakes.get(timeout=seconds)
+        except Empty:
+            return
 
     def _wait_for_all(self) -> None:
         while self._attempts:

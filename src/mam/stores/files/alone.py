@@ -96,6 +96,8 @@ class Alone:
         if not self._directory.is_still():
             self._close_book()
             self._directory = Directory(self.address)
+            for watch in list(self._watches.values()):
+                watch.is_over = True  # it is of a directory that others do not write to any more
         if self._book is None:
             self._book = Book(self._directory, self.clock)
         return self._book

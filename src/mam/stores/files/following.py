@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from mam.errors import StoreMissing
 from mam.stores.files.mark import IN_WORK
 from mam.stores.files.mark import NAME as MARK
 from mam.stores.watch import BELL, COMING, UNKNOWN, Watch, records_changed
@@ -21,7 +22,13 @@ _ACT_SECONDS = 0.02
 
 
 def open_watch(directory: str, home: str, before: str | None) -> Watch:
-    os.makedirs(home, mode=0o700, exist_ok=True)
+    """A store that somebody has removed is not made again by those who only wait for it."""
+    try:
+        os.mkdir(home, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        raise StoreMissing(store=directory) from None
     mark = os.path.join(home, MARK)
     try:
         os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))

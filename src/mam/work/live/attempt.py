@@ -78,7 +78,7 @@ class LiveAttempt(Attempt):
             how = f"{session.name} goes on with it" if self._handing.resumed else f"handed to {session.name}"
             self._crew.say(job, f"{how} (proof: {self._handing.proof or 'none'})")
             self._begun["session"] |= {"proof": self._handing.proof, "mark": self._handing.mark}
-            self._beginning.happened(self._begun)
+            self._happened()
             self._insist(self._beginning.tell)
             is_gone = self._until_over()
         return self._judged_turn(place, is_gone=is_gone)

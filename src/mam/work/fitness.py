@@ -1,0 +1,75 @@
+"""Whether the worker's own machine can run a job at all: it may lack room, descriptors or memory.
+
+That is no fault of the job's. One that has not begun goes back as it was, for a worker that can run it, and this one
+rests before it claims again: it would else take one job after the other only to give it back.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from threading import Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIRST_SECONDS, LONGEST_SECONDS = 1.0, 60.0
+
+_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DISK = _ROOM | {errno.EROFS, errno.EIO}
+
+
+def is_the_machines(error: OSError | MemoryError, home: str | None = None) -> bool:
+    """Whether the error says that the machine lacks something. With `home`, what is wrong with a disk counts only when
+    it was met in there: elsewhere it is wrong for one job, and other jobs need not wait for that."""
+    if isinstance(error, MemoryError) or error.errno in _RESOURCES:
+        return True
+    return error.errno in _DISK and (home is None or not _is_outside(error.filename, home))
+
+
+def is_resource(number: int | None) -> bool:
+    return number in _RESOURCES
+
+
+def tells_of_lack(words: str) -> bool:
+    """The same of a program that can only say it. A disk that cannot be written is left out: it will not get better."""
+    return any(os.strerror(number) in words for number in _RESOURCES | _ROOM)
+
+
+def in_words(error: OSError | MemoryError) -> str:
+    if isinstance(error, MemoryError):
+        return os.strerror(errno.ENOMEM)
+    where = f" ({error.filename})" if error.filename else ""
+    return f"{error.strerror or error}{where}"
+
+
+def _is_outside(path: object, home: str) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and os.path.commonpath((path, home)) != home
+
+
+class Rest:
+    """Of one worker, longer each time, until one of its jobs begins. Any thread may call."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._seconds = 0.0
+        self._ends = 0.0
+
+    def begin(self) -> float:
+        """How long it is from now. Jobs that go back together are one reason for it, and not several."""
+        with self._lock:
+            if not self.left():
+                self._seconds = min(max(self._seconds * 2, FIRST_SECONDS), LONGEST_SECONDS)
+                self._ends = self._clock() + self._seconds
+            return self.left()
+
+    def end(self) -> None:
+        with self._lock:
+            self._seconds = self._ends = 0.0
+
+    def left(self) -> float:
+        return max(0.0, self._ends - self._clock())

@@ -1,0 +1,178 @@
+"""A worker whose own machine lacks something: its jobs go back as they were, and it rests before it claims again."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.stores.memory import MemoryStore
+from mam.stores.port import Request
+from mam.work import fitness
+from mam.work.fitness import Rest, is_the_machines, tells_of_lack
+from mam.work.holding import Holding
+from mam.work.validator import trusted_validation
+from tests.disks import fill
+from tests.work.repositories import make_repository
+from tests.work.shop import LABEL, Shop
+from tests.work.support import await_that
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mam.jobs.record import Job
+
+HOME = "/state/work"
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class TestRest:
+    def test_it_grows_to_its_longest(self) -> None:
+        clock, found = Clock(), []
+        rest = Rest(clock)
+        for _ in range(9):
+            found.append(rest.begin())
+            clock.now += found[-1]
+            assert rest.left() == 0
+        assert found == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+    def test_jobs_that_go_back_together_are_one_reason(self) -> None:
+        clock = Clock()
+        rest = Rest(clock)
+        rest.begin()
+        clock.now += 0.25
+        assert [rest.begin(), rest.begin(), rest.left()] == [0.75] * 3
+        clock.now += 0.75
+        assert rest.begin() == 2
+
+    def test_a_job_that_begins_ends_it(self) -> None:
+        rest = Rest(Clock())
+        rest.begin()
+        rest.end()
+        assert (rest.left(), rest.begin()) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.ENOSPC, "full"), True),
+        (OSError(errno.EDQUOT, "full", f"{HOME}/x"), True),
+        (OSError(errno.EROFS, "read-only", HOME), True),
+        (OSError(errno.EIO, "broken", "sub"), True),
+        (OSError(errno.EROFS, "read-only", "/project/.git"), False),
+        (OSError(errno.ENOSPC, "full", f"{HOME}-of-another"), False),
+        (OSError(errno.EMFILE, "too many", "/project/.git"), True),
+        (OSError(errno.EAGAIN, "processes"), True),
+        (MemoryError(), True),
+        (OSError(errno.EACCES, "forbidden", HOME), False),
+    ],
+)
+def test_whose_fault_it_is(error: OSError | MemoryError, expected: bool) -> None:
+    assert is_the_machines(error, HOME) is expected
+
+
+def test_programs_can_only_say_it() -> None:
+    assert tells_of_lack(f"could not write index: {os.strerror(errno.ENOSPC)}")
+    assert not tells_of_lack(f"could not write index: {os.strerror(errno.EROFS)}")
+
+
+def costs(job: Job) -> tuple[str, int, int]:
+    return str(job.status), job.losses, job.retries
+
+
+class TestAFullDisk:
+    def test_no_job_is_lost_to_it(self, small_disk: Path) -> None:
+        """The second time it is said, one rest is over and the next has begun: whoever does not rest has claimed many
+        more by then."""
+        shop = Shop(MemoryStore(), small_disk)
+        jobs = [shop.job("true") for _ in range(3)]
+        ballast = fill(small_disk)
+        with shop.at_work():
+            await_that(lambda: len(given_back(shop)) >= 2, "it was not handed back")
+            found = [shop.get(job_id) for job_id in jobs]
+            assert {costs(job) for job in found} <= {("pending", 0, 0), ("running", 0, 0)}
+            assert "No space left on device" in given_back(shop)[0]
+            assert "the next claim is in 1 s" in given_back(shop)[0]
+            ballast.unlink()
+            ended = [shop.until(job_id) for job_id in jobs]
+        assert [costs(job) for job in ended] == [("completed", 0, 0)] * 3
+        assert sum(job.attempt for job in ended) <= 3 + 5
+
+    def test_another_worker_has_it_at_once(
+        self, small_disk: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And the one that rests, for much longer than this test, goes when it is told to."""
+        monkeypatch.setattr(fitness, "FIRST_SECONDS", 3600.0)
+        monkeypatch.setattr(fitness, "LONGEST_SECONDS", 3600.0)
+        store = MemoryStore()
+        full, sound = Shop(store, small_disk), Shop(store, tmp_path_factory.mktemp("sound"))
+        fill(small_disk)
+        with full.at_work():
+            job_id = full.job("true")
+            await_that(lambda: bool(given_back(full)), "it was not handed back")
+            handed_back = full.get(job_id)
+            assert "No space left on device" in (handed_back.reason or "")
+            sound.drain()
+        assert costs(sound.get(job_id)) == ("completed", 0, 0)
+        assert (sound.get(job_id).attempt, sound.get(job_id).reason) == (2, None)
+
+    def test_an_earlier_attempt_is_still_looked_for(self, small_disk: Path) -> None:
+        """The record of what ran last stays, since nothing has run after it."""
+        shop = Shop(MemoryStore(), small_disk)
+        job_id = shop.job("true")
+        run = {"attempt": 1, "process": {"agent": None, "keeper": None}}
+        held = shop.registry.claim(Request(label=LABEL, owner="another", supervised=True))
+        assert held is not None
+        Holding(shop.registry, held).started(run)
+        Holding(shop.registry, held).hand_back()
+        fill(small_disk)
+        with shop.at_work():
+            await_that(lambda: bool(given_back(shop)), "it was not handed back")
+        assert shop.get(job_id).run == run
+
+    def test_a_checkout_that_finds_no_room_waits_alone(
+        self, small_disk: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """There may be room for other jobs, which do not wait for it."""
+        repository = make_repository(tmp_path_factory.mktemp("project") / "repository")
+        repository.commit("large", "x" * (2 << 20))
+        shop = Shop(MemoryStore(), small_disk)
+        large = shop.job("true", workdir=str(repository.path), workspace="worktree", priority=1)
+        small = shop.job("true")
+        shop.drain()
+        assert (costs(shop.get(large)), shop.get(large).waiting_for) == (("waiting", 0, 0), "place")
+        assert costs(shop.get(small)) == ("completed", 0, 0)
+
+    def test_an_agent_that_has_run_is_judged(self, small_disk: Path) -> None:
+        """Its script cannot be checked, and nobody knows what a second run would do."""
+        shop = Shop(MemoryStore(), small_disk)
+        script = small_disk / "check"
+        script.write_text("exit 0")
+        job = shop.ended(
+            f"cat /dev/zero > {small_disk}/more; exit 0", validation=trusted_validation(str(script)), max_retries=0
+        )
+        assert (job.status, job.reason) == ("error", "the validation script could not be run: No space left on device")
+
+
+class TestNoKeeper:
+    def test_a_run_that_no_keeper_has_seen_goes_back(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The interpreter of a worker is gone, as after an upgrade, and with it every guardian."""
+        shop = Shop(MemoryStore(), tmp_path)
+        job_id = shop.job("true")
+        monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
+        with shop.at_work():
+            await_that(lambda: bool(given_back(shop)), "it was not handed back")
+            monkeypatch.undo()
+            assert costs(shop.until(job_id)) == ("completed", 0, 0)
+
+
+def given_back(shop: Shop) -> list[str]:
+    return [words for words in shop.said if "cannot run it now" in words]
