@@ -67,6 +67,12 @@ def relay_files(mam: Mam) -> list[Path]:
     return sorted((mam.here / ".mam" / "jobs" / ".store").glob("relay-*.json"))
 
 
+def until_sent(news: Mam) -> None:
+    """The relay knows that the broker has everything; it writes that down when it has been quiet for a moment."""
+    while news("relay", "--status", "--json").json[0]["waiting"]:
+        pass
+
+
 def until_served(news: Mam) -> None:
     """A relay that stays has taken the sending over."""
     while not news("relay", "--status", "--json").json[0]["served"]:
