@@ -94,6 +94,24 @@ MUTANTS = [
         old="BEGIN IMMEDIATE", new="BEGIN DEFERRED", caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
+        name="SQLite writes a job that is not as it was known", file=f"{SQLITE}/queries.sql",
+        old="WHERE number = :number AND record = :before\n", new="WHERE number = :number\n",
+        caught_by="tests/sqlite/test_known.py",
+    ),
+    Mutant(
+        name="an entry of an act that came to nothing stays", file=f"{SQLITE}/store.py",
+        old='            self._do("take entry back")\n', new="", caught_by="tests/sqlite/test_known.py",
+    ),
+    Mutant(
+        name="a burst of claims speaks for a job that was touched", file=f"{SQLITE}/bursts.py",
+        old=" and row.has_none_of(_TOUCHED)", new="", caught_by="tests/sqlite/test_bursts.py",
+    ),
+    Mutant(
+        name="a burst of claims goes by a clock that somebody set", file=f"{SQLITE}/bursts.py",
+        old="            and 0 <= moment.boot_ms - self.boot_ms < _MOMENT_MS  # somebody may have set the other clock\n", new="",
+        caught_by="tests/sqlite/test_bursts.py",
+    ),
+    Mutant(
         name="PostgreSQL's row is not held while it is decided", file="src/mam/stores/postgres/queries.sql",
         old="    FOR UPDATE\n) AS held\n\n-- name: jobs to change", new=") AS held\n\n-- name: jobs to change",
         caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_postgresql_is_as_one_after_the_other",
@@ -193,6 +211,14 @@ MUTANTS = [
         name="a generation that was replaced is let in again", file="src/mam/jobs/generation.py",
         old="    if generation_id in known.superseded:\n", new="    if not known:\n",
         caught_by=f"{FAULTS}/test_histories.py::test_of_many_that_want_to_be_one_session_one_is",
+    ),
+    Mutant(
+        name="what a dead agent left is not looked for", file="src/mam/work/attempt.py",
+        old="            left.append(end_strays(strays))\n", new="            pass\n", caught_by=f"{WORK}/test_strays.py",
+    ),
+    Mutant(
+        name="a trace still names a keeper that has another job", file="src/mam/work/attempt.py",
+        old="            self._forget_trace()\n", new="", caught_by=f"{WORK}/test_traces.py",
     ),
     Mutant(
         name="a job that is half way into the archive is seen twice", file=f"{FILES}/store.py",
