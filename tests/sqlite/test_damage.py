@@ -50,13 +50,13 @@ def test_who_finds_a_spoilt_row_set_aside_by_another_goes_on(place: Place, monke
     database.close()
     act, acts = ours.store._act, []  # type: ignore[attr-defined]
 
-    def overtaken(do: object) -> object:
+    def overtaken(do: object, *given: object) -> object:
         """The first act meets the row, the second would set it aside."""
         acts.append(do)
         if len(acts) == 2:
             assert (taken := other.pick("a", owner="other")) is not None
             assert taken.job_id == "first"
-        return act(do)
+        return act(do, *given)
 
     monkeypatch.setattr(ours.store, "_act", overtaken)
     assert (claimed := ours.pick("a", owner="me")) is not None

@@ -123,7 +123,7 @@ def published(change: Change, event: str, detail: str, moment: Moment, data: dic
 def _event(job: Job, event: str, detail: str, moment: Moment, data: dict[str, Any] | None) -> Line:
     """The line of the event that the job's last number was given to."""
     payload = event_payload(seq=job.last_seq, job_id=job.job_id, event=event, moment=moment, detail=detail, data=data)
-    return {"timestamp": payload["timestamp"], "event": "published", "job_id": job.job_id, "payload": payload}
+    return line("published", moment, job, payload=payload)
 
 
 def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
