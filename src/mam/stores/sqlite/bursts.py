@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _MOMENT_MS = 50
 """For how long: every lease of a burst ends when that of its first does."""
 
-_UNTOUCHED = '{{"job_id":"{0}","status":"pending","created_at":"{1}","updated_at":"{1}",'
 _TOUCHED = frozenset(
     ("attempt", "owner", "lease", "claimant", "claimed_at", "heard_at", "reason", "supervised", "said")
 )  # fmt: skip
@@ -78,9 +77,10 @@ class Burst:
 
 def _beginning(row: Row) -> str:
     """How the record begins of a job that is as it was registered and waits for nobody; nothing for any other."""
-    head = _UNTOUCHED.format(row.job.job_id, row.job.created_at)
-    untouched = row.record.startswith(head) and row.has_none_of(_TOUCHED) and is_plain(row.job)
-    return head if untouched else ""
+    job = row.job
+    begun = job.created_at
+    head = f'{{"job_id":"{job.job_id}","status":"pending","created_at":"{begun}","updated_at":"{begun}",'
+    return head if row.record.startswith(head) and row.has_none_of(_TOUCHED) and is_plain(job) else ""
 
 
 def is_plain(job: Job) -> bool:
