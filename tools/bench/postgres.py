@@ -64,14 +64,21 @@ def flat(server: DurableServer, counts: list[int]) -> Rows:
 
 
 def worn(server: DurableServer) -> Rows:
-    """After so many claims, with no vacuum but what the server does by itself."""
+    """After so many claims, with no vacuum but what the server does by itself: at once, and when it has done so."""
     fresh, used = filled_postgres(server, "fresh", 4 * WEAR), filled_postgres(server, "used", 4 * WEAR)
     crew = Crew(working_on(used), 4)
     crew.work(WEAR // 4)
     crew.dismiss()
-    seconds = take_turns({"fresh": working_on(fresh), "used": working_on(used)}, 1, TURNS, EACH)
+    vacuums = server.vacuums(used)
     what = f"PostgreSQL: claim + complete, after {WEAR:,} claims"
-    return [Row(what, "the same, before any", seconds["used"], seconds["fresh"], "flat")]
+    rows = [_worn_row(f"{what}, before the server has vacuumed", fresh, used, "none set")]
+    server.until_vacuumed(used, vacuums)
+    return [*rows, _worn_row(f"{what} and the server's own vacuum", fresh, used, "flat")]
+
+
+def _worn_row(what: str, fresh: str, used: str, bar: str) -> Row:
+    seconds = take_turns({"fresh": working_on(fresh), "used": working_on(used)}, 1, TURNS, EACH)
+    return Row(what, "the same, before any", seconds["used"], seconds["fresh"], bar)
 
 
 def working_on(url: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 from tests.postgres.server import PrivateServer
 
@@ -27,6 +29,18 @@ class DurableServer(PrivateServer):
         with psycopg.connect(self.url()) as connection:
             row = connection.execute("SHOW server_version").fetchone()
         return str(row[0]).split()[0] if row else ""
+
+    def vacuums(self, url: str) -> int:
+        """How often the server has vacuumed the jobs by itself."""
+        with psycopg.connect(url) as connection:
+            asked = "SELECT autovacuum_count FROM pg_stat_user_tables WHERE schemaname = 'mam' AND relname = 'job'"
+            row = connection.execute(asked).fetchone()
+        return int(row[0]) if row else 0
+
+    def until_vacuumed(self, url: str, before: int) -> None:
+        """It looks about once a minute."""
+        while self.vacuums(url) == before:
+            time.sleep(1)
 
     @staticmethod
     def _do(url: str, statement: str) -> None:
