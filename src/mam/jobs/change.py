@@ -56,12 +56,11 @@ def line(event: str, moment: Moment, job: Job, **facts: object) -> Line:
 
 def touched(job: Job, moment: Moment, fields: dict[str, Any]) -> Job:
     """The job with some fields changed now."""
-    return Job.of({**job.__dict__, "updated_at": _stamp(job, moment), **fields})
+    return Job.of({**job.__dict__, "updated_at": _stamp(job, moment.second), **fields})
 
 
-def _stamp(job: Job, moment: Moment) -> str:
+def _stamp(job: Job, now: str) -> str:
     """Now; but the clock may have stepped back since the job was created."""
-    now = moment.second
     return now if now > job.created_at else job.created_at
 
 
@@ -79,7 +78,7 @@ def moved(
         fields["ended_at"], fields["last_seq"] = now, job.last_seq + 1
         if job.waiting_for is not None or job.due_at is not None:
             fields["waiting_for"] = fields["due_at"] = None
-    fields["status"], fields["updated_at"] = to, now if now > job.created_at else job.created_at
+    fields["status"], fields["updated_at"] = to, _stamp(job, now)
     after = Job.of({**job.__dict__, **fields})
     lines += (_of_move(job, after, now, by, fields, unfenced),)
     if to.ended:
