@@ -35,7 +35,7 @@ class _FrozenType(type):
     needed: frozenset[str]
 
 
-_made, _set = object.__new__, object.__setattr__
+_made = object.__new__
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -50,7 +50,7 @@ class Frozen(metaclass=_FrozenType):
             raise TypeError(f"{kind.__name__} needs {', '.join(sorted(kind.needed - values.keys()))}")
         if len(fields) != kind.width:
             raise _unknown(kind, fields)
-        _set(self, "__dict__", fields)
+        _hold(self, fields)
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
@@ -65,7 +65,7 @@ class Frozen(metaclass=_FrozenType):
         """A record of exactly these fields, all of them, in the order of the class, which is believed. It keeps the
         dictionary."""
         made = _made(cls)
-        _set(made, "__dict__", fields)
+        _hold(made, fields)
         return made
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,6 +89,10 @@ class Frozen(metaclass=_FrozenType):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.as_dict()))
+
+
+_hold = Frozen.__dict__["__dict__"].__set__
+"""Gives a record its fields, past the `__setattr__` that refuses them."""
 
 
 def _unknown(kind: type[Frozen], fields: dict[str, Any]) -> TypeError:

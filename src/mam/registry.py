@@ -8,7 +8,7 @@ verb is a fresh process.
 from __future__ import annotations
 
 import time
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from mam.errors import AmbiguousId, AttemptNeeded, ClaimLost, Refused, UnknownJob
 from mam.jobs import acts, rules
@@ -18,7 +18,7 @@ from mam.stores.port import Query, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from mam.clock import Moment
@@ -60,8 +60,14 @@ class Registry:
         return only_match(text, found, self.store.address)
 
     def get(self, job: str) -> Job:
-        """The job, from the archive if it has been moved there."""
-        return self._by_id(job, self.stored)
+        """The job, from the archive if it has been moved there. Scripts give whole ids, so the look-up of a prefix is
+        only paid for by those who type one."""
+        if rules.is_job_id(job):
+            try:
+                return self.stored(job)
+            except UnknownJob:
+                pass
+        return self.stored(self.resolve(job))
 
     def events(self, job: str) -> list[Line]:
         """What was told about a job, wherever it is."""
@@ -204,39 +210,32 @@ class Registry:
     def heartbeat(self, job: str, *, attempt: int | None = None, lease_seconds: float | None = None) -> Job:
         if lease_seconds is not None:
             rules.check_seconds("lease", lease_seconds)
-        return self._write(
-            job, attempt, "heartbeat",
-            lambda found, now: acts.heartbeat(found, now, attempt=attempt, lease_seconds=lease_seconds),
-        )  # fmt: skip
+        act = partial(acts.heartbeat, attempt=attempt, lease_seconds=lease_seconds)
+        return self._change(job, "heartbeat", act, unfenced=attempt is None)
 
     def complete(self, job: str, *, attempt: int | None = None, result: str | None = None) -> Job:
         """The work is done, if the artifacts that were expected are there."""
         if result is not None:
             rules.check_text("result", result, rules.TEXT_LIMIT)
-        return self._write(
-            job, attempt, "complete",
-            lambda found, now: acts.complete(
-                found, now, attempt=attempt, result=result, checked=bool(found.expected_artifacts)
-            ),
-            look=_look_at_artifacts,
-        )  # fmt: skip
+        act = partial(acts.complete, attempt=attempt, result=result, look_first=True)
+        return self._change(job, "complete", act, unfenced=attempt is None)
 
     def fail(self, job: str, *, reason: str, attempt: int | None = None, retryable: bool = False) -> Job:
         rules.check_text("reason", reason, rules.REASON_LIMIT)
         if not retryable:
-            return self._write(
-                job, attempt, "fail", lambda found, now: acts.fail(found, now, attempt=attempt, reason=reason)
-            )
+            act = partial(acts.fail, attempt=attempt, reason=reason)
+            return self._change(job, "fail", act, unfenced=attempt is None)
         chance = self.store.clock.chance()
-        return self._write(
-            job, attempt, "fail",
+        return self._change(
+            job, "fail",
             lambda found, now: acts.fail_retryable(
                 found, now, attempt=attempt, reason=reason, delay_seconds=backoff_seconds(found.retries, chance)
             ),
+            unfenced=attempt is None,
         )  # fmt: skip
 
     def release(self, job: str, *, attempt: int | None = None) -> Job:
-        return self._write(job, attempt, "release", lambda found, now: acts.release(found, now, attempt=attempt))
+        return self._change(job, "release", partial(acts.release, attempt=attempt), unfenced=attempt is None)
 
     def publish(
         self,
@@ -248,24 +247,21 @@ class Registry:
         attempt: int | None = None,
     ) -> Job:
         """One event, stored; `started`, `completed` and `error` move the job."""
-        return self._write(
-            job, attempt, "publish",
-            lambda found, now: acts.publish(
-                found, now, event=event, detail=detail, data=data or {}, attempt=attempt
-            ),
-            look=_look_at_artifacts if event == "completed" else None,
+        act = partial(
+            acts.publish, event=event, detail=detail, data=data or {}, attempt=attempt, look_first=True
         )  # fmt: skip
+        return self._change(job, "publish", act, unfenced=attempt is None)
 
     # -- what anyone may say -------------------------------------------------------------------------------------
 
     def cancel(self, job: str, *, attempt: int | None = None, reason: str | None = None) -> Job:
         if reason is not None:
             rules.check_text("reason", reason, rules.REASON_LIMIT)
-        return self._change(job, "cancel", lambda found, now: acts.cancel(found, now, attempt=attempt, reason=reason))
+        return self._change(job, "cancel", partial(acts.cancel, attempt=attempt, reason=reason))
 
     def set_status(self, job: str, status: Status, *, attempt: int | None = None) -> Job:
-        return self._write(
-            job, attempt, "status", lambda found, now: acts.set_status(found, now, to=status, attempt=attempt)
+        return self._change(
+            job, "status", partial(acts.set_status, to=status, attempt=attempt), unfenced=attempt is None
         )
 
     def next_seq(self, job: str) -> int:
@@ -297,71 +293,49 @@ class Registry:
 
     # -- shared --------------------------------------------------------------------------------------------------
 
-    def _write(
-        self, job: str, attempt: int | None, verb: str, act: Act, look: Callable[[Job], None] | None = None
-    ) -> Job:
-        """A holder's write: without an attempt it is unfenced, which a setting refuses."""
-
-        def fenced(found: Job, now: Moment) -> Change:
-            if found.status is RUNNING:
-                raise AttemptNeeded(job=found.job_id)
-            return act(found, now)
-
-        refused = attempt is None and self._require_attempt
-        return self._change(job, verb, fenced if refused else act, look)
-
     def act(self, job_id: str, verb: str, act: Act) -> Job:
         """Any pure act on one job; `verb` names it in the audit log when it is refused."""
         return self._change(job_id, verb, act)
 
-    def _change(self, job: str, verb: str, act: Act, look: Callable[[Job], None] | None = None) -> Job:
-        """One act on one job. `look` is for what takes long, so it happens before the store is locked."""
-
-        def careful(found: Job, now: Moment) -> Change:
-            change = act(found, now)  # first of all: whoever has lost the claim must hear that, and not what to mend
-            if look is not None and change.lines and found.expected_artifacts and not found.supervised:
-                raise _LookFirst(found)
-            return change
-
-        def do(job_id: str) -> Job:
-            try:
-                return self.store.change(job_id, careful)
-            except _LookFirst as stopped:
-                assert look is not None
-                look(stopped.job)
-            except UnknownJob:
-                old = self.stored(job_id)
-                raise Refused(why=f"Job {job_id} is {old.status} and archived; nothing changes it any more.") from None
-            return self.store.change(job_id, act)
-
+    def _change(self, job: str, verb: str, act: Act, *, unfenced: bool = False) -> Job:
+        """One act on one job. A holder's write without an attempt is `unfenced`, which a setting refuses."""
+        if unfenced and self._require_attempt:
+            act = partial(_of_nobodys_job, act)
         try:
-            changed = self._by_id(job, do)
-        except ClaimLost as lost:
-            if self._shadow is not None:
-                self._shadow.refused(self.store, str(lost.facts["job"]), verb, str(lost))
-            raise
+            changed = self.store.change(job if rules.is_job_id(job) else self.resolve(job), act)
+        except (acts.LookFirst, ClaimLost, UnknownJob) as stopped:
+            changed = self._changed_after(stopped, job, verb, act)
         self._tell()
         return changed
 
-    def _by_id(self, job: str, do: Callable[[str], Job]) -> Job:
-        """Scripts give whole ids, so the look-up of a prefix is only paid for by those who type one."""
-        if rules.is_job_id(job):
-            try:
-                return do(job)
-            except UnknownJob:
-                pass
-        return do(self.resolve(job))
+    def _changed_after(self, stopped: Exception, job: str, verb: str, act: Act) -> Job:
+        """What becomes of an act that could not simply be done."""
+        match stopped:
+            case acts.LookFirst(job=found):
+                from mam.artifacts import check_artifacts
+
+                check_artifacts(found)
+                looked = partial(act, look_first=False)  # type: ignore[call-arg] # only what knows that raises this
+                return self._change(found.job_id, verb, looked)
+            case UnknownJob():
+                found = self.get(job)
+                if found.job_id != job:
+                    return self._change(found.job_id, verb, act)
+                raise Refused(why=f"Job {job} is {found.status} and archived; nothing changes it any more.") from None
+            case ClaimLost() if self._shadow is not None:
+                self._shadow.refused(self.store, str(stopped.facts["job"]), verb, str(stopped))
+        raise stopped
 
     def _tell(self) -> None:
         if self._shadow is not None:
             self._shadow.follow(self.store)
 
 
-class _LookFirst(Exception):
-    """Leaves the store's lock to look at the disk; most jobs have nothing to look at and never raise it."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
+def _of_nobodys_job(act: Act, found: Job, now: Moment, **given: Any) -> Change:
+    """The act, unless somebody holds the job whose attempt it does not name."""
+    if found.status is RUNNING:
+        raise AttemptNeeded(job=found.job_id)
+    return act(found, now, **given)
 
 
 @lru_cache(16, typed=True)
@@ -382,12 +356,6 @@ def _checked_session(agent_id: str, generation_id: str) -> tuple[str, str]:
         rules.check_session_id("the id of an agent", agent_id),
         rules.check_session_id("a generation", generation_id),
     )
-
-
-def _look_at_artifacts(job: Job) -> None:
-    from mam.artifacts import check_artifacts
-
-    check_artifacts(job)
 
 
 def only_match(text: str, found: list[str], where: str) -> str:

@@ -62,7 +62,8 @@ def test_what_is_no_absolute_path_stays(detail: str) -> None:
 
 
 def test_the_payload_is_that_of_the_protocol_in_its_order() -> None:
-    payload = event_payload(seq=4, job_id="abc12345", event="progress", moment=NOW, detail="절반", data={"n": 1})
+    said = {"event": "progress", "detail": "절반", "data": {"n": 1}}
+    payload = event_payload(seq=4, job_id="abc12345", timestamp=NOW.second, **said)  # type: ignore[arg-type]
 
     assert list(payload.items()) == [
         ("schema_version", 1),
@@ -73,7 +74,7 @@ def test_the_payload_is_that_of_the_protocol_in_its_order() -> None:
         ("detail", "절반"),
         ("data", {"n": 1}),
     ]
-    assert event_payload(seq=1, job_id="a", event="started", moment=NOW, detail="")["data"] == {}
+    assert event_payload(seq=1, job_id="a", event="started", timestamp=NOW.second, detail="")["data"] == {}
 
 
 def test_there_are_five_events() -> None:

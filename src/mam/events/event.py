@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-from mam.clock import Moment
 from mam.errors import BadInput
 
 TYPE_CHECKING = False
@@ -53,7 +52,7 @@ def check_data(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def event_payload(
-    *, seq: int, job_id: str, event: str, moment: Moment, detail: str, data: dict[str, Any] | None = None
+    *, seq: int, job_id: str, event: str, timestamp: str, detail: str, data: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """The payload, in the order of the protocol's text."""
     return {
@@ -61,7 +60,7 @@ def event_payload(
         "seq": seq,
         "job_id": job_id,
         "event": event,
-        "timestamp": moment.second,
+        "timestamp": timestamp,
         "detail": generalised(detail),
         "data": data or {},
     }

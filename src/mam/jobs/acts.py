@@ -73,45 +73,64 @@ def heartbeat(
     return Change(job=touched(job, moment, {"lease": lease, **signs}), lines=(said,))
 
 
+class LookFirst(Exception):
+    """Whether the artifacts of this job are there has to be looked at before it is completed. That takes long, so it is
+    done without the store's lock; most jobs have nothing to look at."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+
 def complete(
-    job: Job, moment: Moment, *, attempt: int | None, result: str | None, checked: bool, told: Telling | None = None
-) -> Change:
-    """The work is done. On a pending job this is a manual claim and its completion in one act."""
-    if _is_repeat(job, COMPLETED, attempt):
+    job: Job, moment: Moment, *,
+    attempt: int | None, result: str | None, checked: bool | None = None, told: Telling | None = None,
+    look_first: bool = False,
+) -> Change:  # fmt: skip
+    """The work is done. On a pending job this is a manual claim and its completion in one act. Who does not say whether
+    something was `checked` has looked at the artifacts that were expected, or is told to `look_first`."""
+    if _has_ended_it(job, COMPLETED, attempt):
         return unchanged(job)
-    check_fence(job, attempt)
     if job.supervised:
         return say(job, moment, attempt, status=COMPLETED, result=result, told=told)
-    job, lines = _held(job, moment)
-    return _ended(
-        job, COMPLETED, moment, attempt, by="complete", told=told, lines=lines, result=result, checked=checked
-    )
+    lines: tuple[Line, ...] = ()
+    if job.status is PENDING:
+        job, lines = _held(job, moment)
+    change = moved(
+        job, COMPLETED, moment, by="complete", unfenced=attempt is None, told=told, lines=lines, ended_attempt=attempt,
+        result=result, checked=bool(job.expected_artifacts) if checked is None else checked,
+    )  # fmt: skip
+    if look_first and job.expected_artifacts:
+        raise LookFirst(job)  # only now: whoever has lost the claim must hear that, and not what to mend
+    return change
 
 
 def fail(job: Job, moment: Moment, *, attempt: int | None, reason: str, told: Telling | None = None) -> Change:
     """The work failed for good."""
-    if _is_repeat(job, ERROR, attempt):
+    if _has_ended_it(job, ERROR, attempt):
         return unchanged(job)
-    check_fence(job, attempt)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, told=told)
-    return _ended(job, ERROR, moment, attempt, by="fail", told=told, reason=reason)
+    return moved(
+        job, ERROR, moment, by="fail", unfenced=attempt is None, told=told, ended_attempt=attempt, reason=reason
+    )
 
 
 def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str, delay_seconds: float) -> Change:
     """The attempt failed and may be tried again, unless it has been tried often enough."""
-    if _is_repeat(job, ERROR, attempt):
+    if _has_ended_it(job, ERROR, attempt):
         return unchanged(job)
-    check_fence(job, attempt)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, retryable=True)
-    job, lines = _held(job, moment)
+    lines: tuple[Line, ...] = ()
+    if job.status is PENDING:
+        job, lines = _held(job, moment)
+    unfenced = attempt is None
     if job.retries >= job.max_retries:
         tries = "1 retry" if job.retries == 1 else f"{job.retries} retries"
         final = f"{reason} (gave up after {tries})" if job.retries else reason
-        return _ended(job, ERROR, moment, attempt, by="fail", lines=lines, reason=final)
+        return moved(job, ERROR, moment, by="fail", unfenced=unfenced, lines=lines, ended_attempt=attempt, reason=final)
     return moved(
-        job, WAITING, moment, by="fail", unfenced=attempt is None, lines=lines, owner=None, reason=reason,
+        job, WAITING, moment, by="fail", unfenced=unfenced, lines=lines, owner=None, reason=reason,
         retries=job.retries + 1, waiting_for="retry", due_at=iso_milli(moment.wall_ms + round(delay_seconds * 1000)),
     )  # fmt: skip
 
@@ -126,11 +145,10 @@ def release(job: Job, moment: Moment, *, attempt: int | None, reason: str | None
 
 def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None) -> Change:
     """The job is called off, whoever holds it."""
-    if _is_repeat(job, CANCELLED, attempt):
+    if _has_ended_it(job, CANCELLED, attempt):
         return unchanged(job)
-    check_fence(job, attempt)
-    # Calling a job off is its owner's right, not a write that forgot its fence.
-    return _ended(job, CANCELLED, moment, attempt, by="cancel", reason=reason or "cancelled", fence=True)
+    # Calling a job off is its owner's right, not a write that forgot its fence: it is never unfenced.
+    return moved(job, CANCELLED, moment, by="cancel", ended_attempt=attempt, reason=reason or "cancelled")
 
 
 def set_status(job: Job, moment: Moment, *, to: Status, attempt: int | None) -> Change:
@@ -155,15 +173,14 @@ def set_status(job: Job, moment: Moment, *, to: Status, attempt: int | None) -> 
 
 
 def publish(
-    job: Job, moment: Moment, *, event: str, detail: str, data: Mapping[str, Any], attempt: int | None
-) -> Change:
+    job: Job, moment: Moment, *,
+    event: str, detail: str, data: Mapping[str, Any], attempt: int | None, look_first: bool = False,
+) -> Change:  # fmt: skip
     """An event is told: `started`, `completed` and `error` move the job or are refused, the others only renew it."""
     check_event(event)
     told = Telling(detail=detail, data=check_data(dict(data)))
     if event == "completed":
-        return complete(
-            job, moment, attempt=attempt, result=job.result, checked=bool(job.expected_artifacts), told=told
-        )
+        return complete(job, moment, attempt=attempt, result=job.result, told=told, look_first=look_first)
     if event == "error":
         return fail(job, moment, attempt=attempt, reason=detail or "error", told=told)
     check_fence(job, attempt)
@@ -205,9 +222,14 @@ def _what_became_of_it(job: Job, attempt: int) -> str:
     return f"the job is {job.status}"
 
 
-def _is_repeat(job: Job, to: Status, attempt: int | None) -> bool:
-    """Without an attempt the status alone decides; with one, only the write that ended the job may come again."""
-    return job.status is to and (attempt is None or job.ended_attempt == attempt)
+def _has_ended_it(job: Job, to: Status, attempt: int | None) -> bool:
+    """Whether this write has ended the job already, and comes again; who has lost the claim is refused. Without an
+    attempt the status alone decides; with one, only the write that ended the job may come again."""
+    if job.status is to and (attempt is None or job.ended_attempt == attempt):
+        return True
+    if attempt is not None and (job.status is not RUNNING or job.attempt != attempt):
+        check_fence(job, attempt)
+    return False
 
 
 def _claimed(
@@ -225,18 +247,8 @@ def _claimed(
 
 def _held(job: Job, moment: Moment) -> tuple[Job, tuple[Line, ...]]:
     """Ending a job that nobody had claimed is a claim and an end, so that the history has no jump."""
-    if job.status is not PENDING:
-        return job, ()
     change = _claimed(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, unfenced=True)
     return change.job, change.lines
-
-
-def _ended(
-    job: Job, to: Status, moment: Moment, attempt: int | None, *,
-    by: str, told: Telling | None = None, fence: bool = False, lines: tuple[Line, ...] = (), **fields: object,
-) -> Change:  # fmt: skip
-    unfenced = attempt is None and not fence
-    return moved(job, to, moment, by=by, unfenced=unfenced, told=told, lines=lines, ended_attempt=attempt, **fields)
 
 
 def _set_running(job: Job, moment: Moment, attempt: int | None) -> Change:

@@ -56,12 +56,7 @@ def line(event: str, moment: Moment, job: Job, **facts: object) -> Line:
 
 def touched(job: Job, moment: Moment, fields: dict[str, Any]) -> Job:
     """The job with some fields changed now."""
-    return Job.of({**job.__dict__, "updated_at": _stamp(job, moment.second), **fields})
-
-
-def _stamp(job: Job, now: str) -> str:
-    """Now; but the clock may have stepped back since the job was created."""
-    return now if now > job.created_at else job.created_at
+    return Job.of({**job.__dict__, "updated_at": max(moment.second, job.created_at), **fields})
 
 
 def moved(
@@ -72,27 +67,22 @@ def moved(
     what the same act did before."""
     check_move(job.job_id, job.status, to)
     now = moment.second
-    if to is not RUNNING:
-        _let_go(job, fields)
+    if to is not RUNNING:  # nobody holds it any more
+        fields["lease"] = None
+        if job.claimant is not None:
+            fields["claimant"] = None
+        if job.supervised:
+            fields["supervised"] = False
     if to.ended:
         fields["ended_at"], fields["last_seq"] = now, job.last_seq + 1
         if job.waiting_for is not None or job.due_at is not None:
             fields["waiting_for"] = fields["due_at"] = None
-    fields["status"], fields["updated_at"] = to, _stamp(job, now)
+    fields["status"], fields["updated_at"] = to, max(now, job.created_at)  # the clock may have stepped back
     after = Job.of({**job.__dict__, **fields})
     lines += (_of_move(job, after, now, by, fields, unfenced),)
     if to.ended:
-        lines += (_terminal_event(after, moment, told or _NOTHING),)
+        lines += (_terminal_event(after, now, told or _NOTHING),)
     return Change.of({"job": after, "lines": lines, "before": job, "fields": fields})
-
-
-def _let_go(job: Job, fields: dict[str, Any]) -> None:
-    """Nobody holds it any more."""
-    fields["lease"] = None
-    if job.claimant is not None:
-        fields["claimant"] = None
-    if job.supervised:
-        fields["supervised"] = False
 
 
 def _of_move(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], unfenced: bool) -> Line:
@@ -116,13 +106,13 @@ def _of_move(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], un
 def published(change: Change, event: str, detail: str, moment: Moment, data: dict[str, Any] | None = None) -> Change:
     """The job with one more event: number and event are given in the same act, so there are no gaps."""
     told = touched(change.job, moment, {"last_seq": change.job.last_seq + 1})
-    return change.then(told, _event(told, event, detail, moment, data))
+    return change.then(told, _event(told, event, detail, moment.second, data))
 
 
-def _event(job: Job, event: str, detail: str, moment: Moment, data: dict[str, Any] | None) -> Line:
+def _event(job: Job, event: str, detail: str, now: str, data: dict[str, Any] | None) -> Line:
     """The line of the event that the job's last number was given to."""
-    payload = event_payload(seq=job.last_seq, job_id=job.job_id, event=event, moment=moment, detail=detail, data=data)
-    return line("published", moment, job, payload=payload)
+    payload = event_payload(seq=job.last_seq, job_id=job.job_id, event=event, timestamp=now, detail=detail, data=data)
+    return {"timestamp": now, "event": "published", "job_id": job.job_id, "payload": payload}
 
 
 def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
@@ -132,7 +122,7 @@ def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
     return change.then(touched(job, moment, {"last_seq": upto}), said)
 
 
-def _terminal_event(job: Job, moment: Moment, told: Telling) -> Line:
+def _terminal_event(job: Job, now: str, told: Telling) -> Line:
     event = "completed" if job.status is COMPLETED else "error"
     detail = told.detail or job.reason or job.status
-    return _event(job, event, detail, moment, {**told.data, "status": job.status})
+    return _event(job, event, detail, now, {**told.data, "status": job.status})

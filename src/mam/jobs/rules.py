@@ -26,7 +26,7 @@ LAST_MS = 253_402_300_799_999
 
 def is_job_id(text: str) -> bool:
     """`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`, without compiling that at every start."""
-    return _is_of_id_letters(text) and len(text) <= ID_LIMIT
+    return len(text) <= ID_LIMIT and (text.isascii() if text.isalnum() else _is_of_id_letters(text))
 
 
 def is_session_id(text: object) -> bool:

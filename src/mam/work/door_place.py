@@ -75,8 +75,10 @@ def _bases() -> Iterator[str]:
             pass  # it is there, or cannot be; who asks looks at it
         if is_private(directory):
             yield directory
-    for directory in (tempfile.gettempdir(), "/tmp"):  # noqa: S108 - a private directory is made in it
-        yield os.path.realpath(directory)
+    # Not `tempfile.gettempdir()`, which tries a file in each place first: who is killed meanwhile leaves that behind.
+    for directory in (os.environ.get("TMPDIR"), "/tmp"):  # noqa: S108 - a private directory is made in it
+        if directory and os.path.isabs(directory):
+            yield os.path.realpath(directory)
 
 
 def _fits(base: str) -> bool:

@@ -23,7 +23,7 @@ from mam.stores.postgres.rare import FAILED, is_rare, is_watched
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import entry_of, job_of, told
+from mam.stores.sql.rows import job_of, told
 from mam.stores.sql.store import PAGE, SqlStore
 
 TYPE_CHECKING = False
@@ -206,21 +206,17 @@ class PostgresStore(SqlStore):
         return self._end(row, moment, change, act)
 
     def _end(self, row: Row, moment: Moment, change: Change, act: Act) -> Job:
-        after, changed = row.after(change)
-        entry = entry_of(changed, change)
         job_id, since = row.job.job_id, self._acting.last_xact
         if since is None:
             return super().change(job_id, act)
-        values = {
-            "job_id": job_id, "status": change.job.status.value, "record": after.record, "before": row.record,
-            "now": str(moment.wall_ms), **entry,
-        }  # fmt: skip
+        values = {**row.ended(change), "now": str(moment.wall_ms)}
         try:
             if self._acting.at_once("fail job" if change.job.status in FAILED else "end job", values) is not None:
                 self._known.pop(job_id, None)
                 return change.job
         except AnswerLost:
-            act = self._unless_ended(act, change.job, {"xact": since, "job_id": job_id, **entry})
+            entry = {name: values[name] for name in ("job_id", "fields", "lines")}
+            act = self._unless_ended(act, change.job, {"xact": since, **entry})
         # Whoever holds the row now may be the trip whose answer was lost; it is waited for.
         return super().change(job_id, act)
 

@@ -38,26 +38,26 @@ _NEW = {**Job.all_fields, **_USUAL, "unknown": {}}
 class Row:
     """One job as it stands there. `root` is the first of its chain of retries, None for a job that retries none."""
 
-    __slots__ = ("_fields", "job", "prompt", "record", "root")
+    __slots__ = ("fields", "job", "prompt", "record", "root")
 
     def __init__(self, record: str, prompt: str, root: str | None, store: str) -> None:
         """Rows are believed: mam looked at every field before it wrote them. `check` does not believe."""
         self.record = record
         self.prompt = prompt
         self.root = root
-        self._fields = fields = _loaded(record, store)
+        self.fields = fields = loaded(record, store)
         try:
-            whole = {**_NEW, "topic_prefix": _TOPICS + fields["job_id"], **fields, "prompt": prompt}
-            whole["status"] = _STATUSES[fields["status"]]
-            if whole["lease"] is not None:
-                whole["lease"] = Lease(**whole["lease"])
-            if len(whole) == len(_NEW) and whole["schema_version"] == 1 and fields.keys() >= _FIXED:
+            whole = whole_fields(fields, prompt)
+            if whole is not None:
+                whole["status"] = _STATUSES[fields["status"]]
+                if whole["lease"] is not None:
+                    whole["lease"] = Lease(**whole["lease"])
                 self.job = Job.of(whole)
                 return
         except (KeyError, TypeError, ValueError):
             pass
         self.job = job_of(record, prompt, store)
-        self._fields = _unusual(self.job.to_json())
+        self.fields = _unusual(self.job.to_json())
 
     def check(self, store: str) -> None:
         job_of(self.record, self.prompt, store)
@@ -65,31 +65,42 @@ class Row:
     def after(self, change: Change) -> tuple[Row, Json]:
         """The row of the same job after an act, and the fields that it changed."""
         changed = changed_fields(self.job, change)
-        fields = {**self._fields, **changed}
+        fields = {**self.fields, **changed}
         fields.pop("prompt", None)
-        return _kept(change.job, self.root, fields), changed
+        return row_of(change.job, self.root, fields, as_text(fields)), changed
 
-    def has_none_of(self, names: frozenset[str]) -> bool:
-        """Whether all of these fields are as a new record has them."""
-        return self._fields.keys().isdisjoint(names)
+    def ended(self, change: Change) -> dict[str, Any]:
+        """What is bound to the statements by which its job ends, if that stands alone and is still as it is here."""
+        changed = changed_fields(self.job, change)
+        job = change.job
+        return {
+            "job_id": job.job_id,
+            "number": job.number,
+            "status": job.status.value,
+            "record": as_text({**self.fields, **changed}),
+            "before": self.record,
+            "fields": as_text(changed),
+            "lines": as_text(change.lines),
+        }
 
 
-def with_record(before: Row, job: Job, changed: Json, record: str) -> Row:
-    """The row of the same job after an act whose words are known already."""
-    row = Row.__new__(Row)
-    row.job, row.root, row.prompt = job, before.root, before.prompt
-    row._fields, row.record = {**before._fields, **changed}, record
-    return row
+def whole_fields(fields: Json, prompt: str) -> Json | None:
+    """All fields of a job whose text has these, status and lease as they are in the text; None if it has any others."""
+    whole = {**_NEW, "topic_prefix": _TOPICS + fields["job_id"], **fields, "prompt": prompt}
+    is_usual = len(whole) == len(_NEW) and whole["schema_version"] == 1 and fields.keys() >= _FIXED
+    return whole if is_usual else None
 
 
 def new_row(job: Job, root: str | None) -> Row:
-    return _kept(job, root, _unusual(job.to_json()))
+    fields = _unusual(job.to_json())
+    return row_of(job, root, fields, as_text(fields))
 
 
-def _kept(job: Job, root: str | None, fields: Json) -> Row:
+def row_of(job: Job, root: str | None, fields: Json, record: str) -> Row:
+    """Of a job whose text is known already."""
     row = Row.__new__(Row)
     row.job, row.root, row.prompt = job, root, job.prompt
-    row._fields, row.record = fields, as_text(fields)
+    row.fields, row.record = fields, record
     return row
 
 
@@ -144,7 +155,7 @@ def told(fields: Json, change: Change) -> tuple[dict[str, Any], list[dict[str, A
 
 def job_of(record: str, prompt: str, store: str) -> Job:
     """For whoever reads: every field is looked at. What is said of a bad one holds the row, so that it can be found."""
-    fields = _loaded(record, store)
+    fields = loaded(record, store)
     try:
         return parse_job({**fields, "prompt": prompt}, store)
     except BadRecord as bad:
@@ -156,7 +167,7 @@ def _unusual(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value != usual.get(name, _ABSENT)}
 
 
-def _loaded(record: str, store: str) -> Json:
+def loaded(record: str, store: str) -> Json:
     try:
         fields, end = _read(record, 0)
         if end != len(record):

@@ -150,6 +150,13 @@ SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
 WHERE number = :number AND record = :before
   AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
 
+-- name: end known job
+-- The same for an end, which tells something and waits for nothing.
+UPDATE job
+SET status = :status, due_ms = NULL, boot_id = NULL, boot_ms = NULL, told = last_insert_rowid(), record = :record
+WHERE number = :number AND record = :before
+  AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
+
 -- name: take entry back
 -- The last one, of a transaction that nobody has seen yet.
 DELETE FROM journal WHERE number = last_insert_rowid()

@@ -139,15 +139,15 @@ class SqliteStore(SqlStore):
     # -- how it is done here ---------------------------------------------------------------------------------------
 
     def _look(self, request: Request | None, limit: int) -> Look:
+        return self._look_by(self._now(), request, limit)
+
+    def _now(self) -> Moment:
+        """The time, by which leases of an earlier boot are no longer kept."""
         moment = self.clock.now()
         if moment.boot_id != self._boot_id:
             self._rows("other boots", boot_id=moment.boot_id)
             self._boot_id = moment.boot_id
-        if request is not None and request.job_id is None:
-            for record, prompt, root, is_hindered in self._ask("ready", {"label": request.label, **moment.__dict__}):
-                if not is_hindered:
-                    return Look(moment, [], False, Row(record, prompt, root, self.address))
-        return self._look_by(moment, request, limit)
+        return moment
 
     def due_in(self) -> float | None:
         if self.clock.now().boot_id != self._boot_id:
@@ -162,36 +162,55 @@ class SqliteStore(SqlStore):
 
     def _change(self, job_id: str, act: Act) -> Job:
         """Most jobs are as this store left them. Then nothing is read: the row is written if it is still the same."""
-        return self._changed_as_known(job_id, act) or super()._change(job_id, act)
-
-    def _changed_as_known(self, job_id: str, act: Act) -> Job | None:
         row = self._known.get(job_id)
         if row is None or not is_plain(row.job):
-            return None
+            return super()._change(job_id, act)
         try:
             change = act(row.job, self.clock.now())
-        except Exception:
-            return None  # the job may be another by now: only the real one is complained about
+        except Exception:  # the job may be another by now: only the real one is complained about
+            return super()._change(job_id, act)
         if not change.lines or not is_plain(change.job):
-            return None
+            return super()._change(job_id, act)
+        is_done = self._end_known(row, change) if change.job.status.ended else self._update_known(row, change)
+        return change.job if is_done else super()._change(job_id, act)
+
+    def _end_known(self, row: Row, change: Change) -> bool:
+        """Whether it was still as it is known here; if not, nothing has happened."""
+        values = row.ended(change)
+        self._do("insert next entry" if row.job.last_seq else "insert entry", values)
+        if self._do("end known job", values).connection.changes():
+            del self._known[row.job.job_id]
+            return True
+        self._do("take entry back")
+        return False
+
+    def _update_known(self, row: Row, change: Change) -> bool:
         after, changed = row.after(change)
         values = self._completed(changing_values(after), row, changed, change)
         self._write_entry(row, values)
-        self._do("update known job", values)
-        if not self._connection().changes():
-            self._do("take entry back")
-            return None
-        self._remember(after)
-        return change.job
+        if self._do("update known job", values).connection.changes():
+            self._remember(after)
+            return True
+        self._do("take entry back")
+        return False
 
-    def _claim(self, request: Request, look: Look) -> Job | None:
-        row = look.first
-        if row is None or request.agent_id is not None:
-            return super()._claim(request, look)
-        check_same(row, PENDING, request.label, self.address)
-        known = self._burst.again(row, request, look.moment)
+    def _settle_or_claim(self, request: Request) -> tuple[Job | None, bool]:
+        """Most find a job that nothing stands before, by one question."""
+        if request.job_id is None:
+            moment = self._now()
+            for record, prompt, root, is_hindered in self._ask("ready", {"label": request.label, **moment.__dict__}):
+                if not is_hindered:
+                    return self._claim_ready(record, prompt, root, request, moment), False
+        return super()._settle_or_claim(request)
+
+    def _claim_ready(self, record: str, prompt: str, root: str | None, request: Request, moment: Moment) -> Job | None:
+        known = self._burst.again(record, prompt, root, request, moment, self.address)
         if known is None:
-            return self._believing(row, lambda: self._decided(row, request, look.moment))
+            row = Row(record, prompt, root, self.address)
+            if request.agent_id is not None:
+                return self._claim(request, Look(moment, [], False, row))
+            check_same(row, PENDING, request.label, self.address)
+            return self._believing(row, lambda: self._decided(row, request, moment))
         after, values = known
         self._do("insert entry", values)
         self._do("update plain job", values)
