@@ -175,9 +175,11 @@ class Registry:
         """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
         `session` is an agent's id and its generation, which is refused once it was replaced."""
         request = _checked_request(label, owner, lease_seconds, session)
+        if not wait:
+            return self.claim(request)
         ends = time.monotonic() + wait
         while True:
-            cursor = self.store.end() if wait else ""
+            cursor = self.store.end()
             job = self.claim(request)
             if job is not None or (left := ends - time.monotonic()) <= 0:
                 return job
@@ -188,7 +190,8 @@ class Registry:
         nothing, it is asked again, so that none is missed that may be claimed."""
         while True:
             job = self.store.claim(request)
-            self._tell()
+            if self._shadow is not None:
+                self._shadow.follow(self.store)
             if job is not None or self.store.due_in() != 0:
                 return job
 
@@ -305,7 +308,8 @@ class Registry:
             changed = self.store.change(job if rules.is_job_id(job) else self.resolve(job), act)
         except (acts.LookFirst, ClaimLost, UnknownJob) as stopped:
             changed = self._changed_after(stopped, job, verb, act)
-        self._tell()
+        if self._shadow is not None:
+            self._shadow.follow(self.store)
         return changed
 
     def _changed_after(self, stopped: Exception, job: str, verb: str, act: Act) -> Job:

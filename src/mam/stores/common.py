@@ -25,7 +25,11 @@ def changed_fields(before: Job | None, change: Change) -> Json:
     if before is None:
         return job.to_json()
     old, new = before.__dict__, change.fields if change.before is before else job.__dict__
-    changed = {name: value for name, value in new.items() if value != old[name]}
+    changed = {}
+    for name, value in new.items():
+        was = old[name]
+        if was is not value and (was is None or value is None or was != value):
+            changed[name] = value
     if "unknown" in changed:
         del changed["unknown"]
         changed.update((name, value) for name, value in job.unknown.items() if not _has(before.unknown, name, value))

@@ -76,9 +76,9 @@ def _bases() -> Iterator[str]:
         if is_private(directory):
             yield directory
     # Not `tempfile.gettempdir()`, which tries a file in each place first: who is killed meanwhile leaves that behind.
-    for directory in (os.environ.get("TMPDIR"), "/tmp"):  # noqa: S108 - a private directory is made in it
-        if directory and os.path.isabs(directory):
-            yield os.path.realpath(directory)
+    for shared in (os.environ.get("TMPDIR", ""), "/tmp"):  # noqa: S108 - a private directory is made in it
+        if os.path.isabs(shared):
+            yield os.path.realpath(shared)
 
 
 def _fits(base: str) -> bool:
