@@ -95,16 +95,31 @@ MUTANTS = [
     ),
     Mutant(
         name="SQLite writes a job that is not as it was known", file=f"{SQLITE}/queries.sql",
-        old="WHERE number = :number AND record = :before\n", new="WHERE number = :number\n",
+        old=", room = NULL\nWHERE number = :number AND record = :before\n", new=", room = NULL\nWHERE number = :number\n",
         caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
+        name="SQLite ends a job that is not as it was known", file=f"{SQLITE}/queries.sql",
+        old="    room = NULL\nWHERE number = :number AND record = :before\n",
+        new="    room = NULL\nWHERE number = :number\n", caught_by="tests/sqlite/test_known.py",
+    ),
+    Mutant(
+        name="a key that is held is not written down", file=f"{SQLITE}/queries.sql",
+        old=",\n    holds_key = CASE WHEN :status = 'running' THEN exclusive END\n", new="\n",
+        caught_by="tests/conformance/test_sqlite.py",
+    ),
+    Mutant(
+        name="a job is completed and nobody looks at its artifacts", file="src/mam/jobs/acts.py",
+        old="    if look_first and job.expected_artifacts:\n", new="    if False:\n",
+        caught_by="tests/unit/test_registry.py",
+    ),
+    Mutant(
         name="an entry of an act that came to nothing stays", file=f"{SQLITE}/store.py",
-        old='            self._do("take entry back")\n', new="", caught_by="tests/sqlite/test_known.py",
+        old='        self._do("take entry back")\n', new="", caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
         name="a burst of claims speaks for a job that was touched", file=f"{SQLITE}/bursts.py",
-        old=" and row.has_none_of(_TOUCHED)", new="", caught_by="tests/sqlite/test_bursts.py",
+        old=" and fields.keys().isdisjoint(_MARKS)", new="", caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
         name="a burst of claims goes by a clock that somebody set", file=f"{SQLITE}/bursts.py",

@@ -44,6 +44,16 @@ def test_an_end_after_somebody_elses_word_is_told_once_and_behind_it(place: Plac
     assert told(mine) == ["progress", "completed"]
 
 
+def test_a_word_after_somebody_elses_is_told_once_and_behind_it(place: Place) -> None:
+    mine, others = place.open(), place.open()
+    attempt = claimed(mine)
+    others.publish("one", event="permission_required")
+    before = len(entries(mine))
+    job = mine.publish("one", event="progress", attempt=attempt)
+    assert (job.status, job.last_seq, len(entries(mine)) - before) == (RUNNING, 2, 1)
+    assert told(mine) == ["permission_required", "progress"]
+
+
 def test_two_words_and_an_end_of_the_same_store_are_one_chain(place: Place) -> None:
     mine = place.open()
     attempt = claimed(mine)

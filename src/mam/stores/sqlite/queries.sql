@@ -119,9 +119,11 @@ SELECT (SELECT min(line_rank) FROM job INDEXED BY job_line
 
 -- name: insert job
 INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-                 due_ms, boot_id, boot_ms, claimant_agent, parent, told, record)
+                 due_ms, boot_id, boot_ms, claimant_agent, parent, told, record, room, waits_for_key, holds_key)
 VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
-        :due_ms, :boot_id, :boot_ms, :claimant_agent, :parent, CASE WHEN :tells THEN last_insert_rowid() END, :record)
+        :due_ms, :boot_id, :boot_ms, :claimant_agent, :parent, CASE WHEN :tells THEN last_insert_rowid() END, :record,
+        CASE WHEN :status = 'pending' OR :status = 'waiting' THEN zeroblob(320) END,
+        CASE WHEN :status = 'pending' THEN :exclusive END, CASE WHEN :status = 'running' THEN :exclusive END)
 
 -- name: children
 SELECT job_id FROM job INDEXED BY job_parent WHERE parent = :parent ORDER BY number
@@ -132,28 +134,31 @@ INSERT INTO prompt (number, prompt) VALUES (:number, :prompt)
 -- name: update job
 UPDATE job
 SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
+    claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record,
+    room = NULL, waits_for_key = CASE WHEN :status = 'pending' THEN exclusive END,
+    holds_key = CASE WHEN :status = 'running' THEN exclusive END
 WHERE number = :number
 
 -- name: update plain job
 -- One that has no key, comes after nobody and is held by no session. What is left out need not be compared by its indexes.
 UPDATE job
 SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
+    told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record, room = NULL
 WHERE number = :number
 
 -- name: update known job
 -- The same, only if it is still as it was known to be, and its end concerns nobody else.
 UPDATE job
 SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record
+    told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record, room = NULL
 WHERE number = :number AND record = :before
   AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
 
 -- name: end known job
 -- The same for an end, which tells something and waits for nothing.
 UPDATE job
-SET status = :status, due_ms = NULL, boot_id = NULL, boot_ms = NULL, told = last_insert_rowid(), record = :record
+SET status = :status, due_ms = NULL, boot_id = NULL, boot_ms = NULL, told = last_insert_rowid(), record = :record,
+    room = NULL
 WHERE number = :number AND record = :before
   AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
 
@@ -199,7 +204,7 @@ ORDER BY number DESC
 SELECT number FROM (SELECT number FROM job INDEXED BY job_line WHERE line <= 1 LIMIT :limit)
 UNION
 SELECT number FROM (SELECT number FROM job INDEXED BY job_by_exclusive
-                    WHERE exclusive IS NOT NULL AND status = 'pending' LIMIT :limit)
+                    WHERE waits_for_key IS NOT NULL LIMIT :limit)
 UNION
 SELECT number FROM (SELECT number FROM dependency LIMIT :limit)
 UNION
@@ -212,8 +217,28 @@ SELECT (SELECT count(*) FROM job INDEXED BY job_line
         WHERE line = 1 AND line_name = :label
           AND (line_rank < -:priority OR (line_rank = -:priority AND number < :number)))
      + (SELECT count(*) FROM job INDEXED BY job_by_exclusive
-        WHERE exclusive IS NOT NULL AND label = :label AND status = 'pending' AND blocked <> 0
+        WHERE waits_for_key IS NOT NULL AND label = :label AND blocked <> 0
           AND (priority > :priority OR (priority = :priority AND number < :number)))
+
+-- name: holder
+SELECT job_id FROM job WHERE holds_key = :key
+
+-- name: block key
+-- Only the heads are free, one for each label, so this touches few rows however many wait for the key.
+UPDATE job SET blocked = 1 WHERE waits_for_key = :key AND blocked = 0
+
+-- name: free heads
+WITH RECURSIVE labels (label) AS (
+    SELECT min(label) FROM job WHERE waits_for_key = :key AND blocked < 2
+    UNION ALL
+    SELECT (SELECT min(job.label) FROM job WHERE waits_for_key = :key AND blocked < 2 AND job.label > labels.label)
+    FROM labels WHERE labels.label IS NOT NULL
+)
+UPDATE job SET blocked = 0 WHERE number IN (
+    SELECT (SELECT number FROM job WHERE waits_for_key = :key AND blocked < 2 AND job.label = labels.label
+            ORDER BY priority DESC, number LIMIT 1)
+    FROM labels WHERE labels.label IS NOT NULL
+)
 
 -- name: events
 WITH RECURSIVE chain (number, lines, told) AS (

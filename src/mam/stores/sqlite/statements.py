@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     Bound = Callable[[Any], Any]
     """From values by name to values in the order of the statement."""
 
-_QUERIES = {**load_queries(__file__), **load_queries(gate_module, "gate.sql")}
+_QUERIES = {**load_queries(gate_module, "gate.sql"), **load_queries(__file__)}
+"""What this database says in other words than the index of files comes last."""
 
 
 class _Statements(dict[str, "tuple[str, Bound]"]):

@@ -171,28 +171,29 @@ class SqliteStore(SqlStore):
             return super()._change(job_id, act)
         if not change.lines or not is_plain(change.job):
             return super()._change(job_id, act)
-        is_done = self._end_known(row, change) if change.job.status.ended else self._update_known(row, change)
-        return change.job if is_done else super()._change(job_id, act)
+        if self._end_known(row, change) if change.job.status.ended else self._update_known(row, change):
+            return change.job
+        self._do("take entry back")
+        return super()._change(job_id, act)
 
     def _end_known(self, row: Row, change: Change) -> bool:
-        """Whether it was still as it is known here; if not, nothing has happened."""
+        """Whether the job was still as it is known here, and has ended; there is an entry of it in any case."""
         values = row.ended(change)
         self._do("insert next entry" if row.job.last_seq else "insert entry", values)
-        if self._do("end known job", values).connection.changes():
-            del self._known[row.job.job_id]
-            return True
-        self._do("take entry back")
-        return False
+        if not self._do("end known job", values).connection.changes():
+            return False
+        del self._known[row.job.job_id]
+        return True
 
     def _update_known(self, row: Row, change: Change) -> bool:
+        """The same of a job that goes on."""
         after, changed = row.after(change)
         values = self._completed(changing_values(after), row, changed, change)
         self._write_entry(row, values)
-        if self._do("update known job", values).connection.changes():
-            self._remember(after)
-            return True
-        self._do("take entry back")
-        return False
+        if not self._do("update known job", values).connection.changes():
+            return False
+        self._remember(after)
+        return True
 
     def _settle_or_claim(self, request: Request) -> tuple[Job | None, bool]:
         """Most find a job that nothing stands before, by one question."""
