@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import random
 import shutil
 import statistics
 import subprocess
@@ -20,14 +21,17 @@ PROMPT = "x" * 400
 
 
 class Measured:
-    """Durations of several things that took turns."""
+    """Durations of several things that took turns, each time in another order: what has just been done is in the
+    processor's caches for whatever comes next."""
 
     def __init__(self, turns: int, things: Mapping[str, Callable[[], object]]) -> None:
         self._seconds: dict[str, list[float]] = {name: [] for name in things}
+        names, chance = list(things), random.Random(turns)
         for _ in range(turns):
-            for name, thing in things.items():
+            chance.shuffle(names)
+            for name in names:
                 start = time.perf_counter()
-                thing()
+                things[name]()
                 self._seconds[name].append(time.perf_counter() - start)
 
     def median(self, name: str) -> float:
