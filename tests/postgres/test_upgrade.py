@@ -51,10 +51,10 @@ def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: str, ver
 def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str, version: int) -> None:
     with psycopg.connect(old, autocommit=True) as connection:
         # Somebody's own, in the way of the last step of all.
-        connection.execute("CREATE INDEX numbered ON mam.job (number)")
-        mam("init", "--store", old).failed(9, "numbered")
+        connection.execute(f"ALTER TABLE mam.store ADD CONSTRAINT in_the_way CHECK (version = {version})")
+        mam("init", "--store", old).failed(9, "in_the_way")
         assert connection.execute("SELECT version FROM mam.store").fetchall() == [(version,)]
-        connection.execute("DROP INDEX mam.numbered")
+        connection.execute("ALTER TABLE mam.store DROP CONSTRAINT in_the_way")
     assert mam("init", "--store", old).code == 0
     store = SettledStore(old)
     check_everything_is_there(store, version)

@@ -76,7 +76,7 @@ class Row:
         return {
             "job_id": job.job_id,
             "number": job.number,
-            "status": job.status.value,
+            "status": job.status,
             "record": as_text({**self.fields, **changed}),
             "before": self.record,
             "fields": as_text(changed),
