@@ -10,9 +10,7 @@ from tests.postgres.settled import SettledStore
 JOBS = 600
 
 
-def test_a_vacuum_goes_through_the_indexes_however_little_has_changed(
-    url: str, other: SettledStore
-) -> None:
+def test_a_vacuum_goes_through_the_indexes_however_little_has_changed(url: str, other: SettledStore) -> None:
     registry = Registry(other)
     for _ in range(JOBS):
         registry.register(prompt="x" * 1500, agent="shell", label="many")

@@ -20,7 +20,7 @@ from tools.bench.working import numbered, two_templates
 JOBS = 10_000
 """For mam and for each peer, all pending."""
 
-TURNS, EACH = 20, 20
+TURNS, EACH = 40, 20
 WEAR = 100_000
 BARS = {1: "at least 1.5 times", 4: "at least 2 times"}
 
