@@ -20,7 +20,8 @@ from tools.bench.working import numbered, two_templates
 JOBS = 10_000
 """For mam and for each peer, all pending."""
 
-TURNS, EACH = 40, 20
+TURNS, EACH = 20, 20
+TURNS_BESIDE_PEERS = 40
 WEAR = 100_000
 BARS = {1: "at least 1.5 times", 4: "at least 2 times"}
 
@@ -43,7 +44,7 @@ def beside_peers(server: DurableServer, folder: Path) -> Rows:
     peers = installed_peers(folder / "peers", server, JOBS)
     rows: Rows = []
     for size, bar in BARS.items():
-        seconds = take_turns({"mam": ours, **peers}, size, TURNS, EACH)
+        seconds = take_turns({"mam": ours, **peers}, size, TURNS_BESIDE_PEERS, EACH)
         processes = "1 process" if size == 1 else f"{size} processes"
         what = f"PostgreSQL {server.version()}: claim + complete, {processes}"
         rows += [PeerRow(what, peer.shown, seconds["mam"], seconds.get(peer.name), bar) for peer in PEERS]

@@ -227,8 +227,7 @@ def _has_ended_it(job: Job, to: Status, attempt: int | None) -> bool:
     attempt the status alone decides; with one, only the write that ended the job may come again."""
     if job.status is to and (attempt is None or job.ended_attempt == attempt):
         return True
-    if attempt is not None and (job.status is not RUNNING or job.attempt != attempt):
-        check_fence(job, attempt)
+    check_fence(job, attempt)
     return False
 
 
