@@ -322,10 +322,12 @@ class Registry:
                 looked = partial(act, look_first=False)  # type: ignore[call-arg] # only what knows that raises this
                 return self._change(found.job_id, verb, looked)
             case UnknownJob():
-                found = self.get(job)
-                if found.job_id != job:
-                    return self._change(found.job_id, verb, act)
-                raise Refused(why=f"Job {job} is {found.status} and archived; nothing changes it any more.") from None
+                kept = self.store.archived(job) if rules.is_job_id(job) else None
+                if kept is not None:
+                    said = f"Job {job} is {kept.job.status} and archived; nothing changes it any more."
+                    raise Refused(why=said) from None
+                if (job_id := self.resolve(job)) != job:
+                    return self._change(job_id, verb, act)
             case ClaimLost() if self._shadow is not None:
                 self._shadow.refused(self.store, str(stopped.facts["job"]), verb, str(stopped))
         raise stopped

@@ -95,13 +95,13 @@ MUTANTS = [
     ),
     Mutant(
         name="SQLite writes a job that is not as it was known", file=f"{SQLITE}/queries.sql",
-        old=", room = NULL\nWHERE number = :number AND record = :before\n", new=", room = NULL\nWHERE number = :number\n",
+        old=", room = NULL\nWHERE number = :number AND record = :before", new=", room = NULL\nWHERE number = :number",
         caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
         name="SQLite ends a job that is not as it was known", file=f"{SQLITE}/queries.sql",
-        old="    room = NULL\nWHERE number = :number AND record = :before\n",
-        new="    room = NULL\nWHERE number = :number\n", caught_by="tests/sqlite/test_known.py",
+        old="    room = NULL\nWHERE number = :number AND record = :before",
+        new="    room = NULL\nWHERE number = :number", caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
         name="a key that is held is not written down", file=f"{SQLITE}/queries.sql",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import apsw
 import pytest
 
+from mam.errors import Refused
+from mam.jobs.status import PENDING
 from tests.damage import (
     SPOILT,
     VERBS,
@@ -61,3 +63,45 @@ def test_who_finds_a_spoilt_row_set_aside_by_another_goes_on(place: Place, monke
     monkeypatch.setattr(ours.store, "_act", overtaken)
     assert (claimed := ours.pick("a", owner="me")) is not None
     assert claimed.job_id == "second"
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_record_that_lost_its_key_does_not_keep_it_from_others(place: Place, before: int) -> None:
+    """Also in the middle of a burst of claims, whose other jobs have no key."""
+    registry = place.open()
+    for _ in range(before):
+        registry.register(prompt="p", agent="a", priority=1)
+    for job_id in ("one", "two"):
+        registry.register(prompt="p", agent="a", exclusive="key", job_id=job_id)
+    database = apsw.Connection(str(place.path))
+    database.execute("UPDATE job SET record = json_remove(record, '$.exclusive') WHERE job_id = 'one'")
+
+    for _ in range(before + 1):
+        job = registry.pick("a", owner="me")
+        assert job is not None
+        if job.job_id == "one":
+            assert registry.store.holder("key") == "one"
+        registry.complete(job.job_id, attempt=job.attempt)
+    registry.register(prompt="p", agent="a", exclusive="key", job_id="three")
+
+    assert registry.store.holder("key") is None
+    job = registry.pick("a", owner="me")
+    assert job is not None
+    assert job.job_id == "two"
+    held = database.execute("SELECT job_id, waits_for_key, holds_key FROM job WHERE exclusive = 'key' ORDER BY number")
+    assert held.fetchall() == [("one", None, None), ("two", None, "key"), ("three", "key", None)]
+    database.close()
+
+
+def test_an_archived_job_whose_record_names_another_is_refused_all_the_same(place: Place) -> None:
+    registry = place.open()
+    for job_id in ("old", "live"):
+        registry.register(prompt="p", agent="a", job_id=job_id)
+    registry.cancel("old")
+    assert registry.archive(["old"]) == ["old"]
+    database = apsw.Connection(str(place.path))
+    database.execute("UPDATE archive SET record = replace(record, '\"old\"', '\"live\"')")
+    database.close()
+    with pytest.raises(Refused, match="old is cancelled and archived"):
+        registry.cancel("old")
+    assert registry.get("live").status is PENDING

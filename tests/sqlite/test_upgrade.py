@@ -83,9 +83,29 @@ def test_the_database_still_refuses_what_no_job_can_be(old: Path, wrong: str) ->
     with pytest.raises(apsw.ConstraintError):
         database.execute(f"UPDATE job SET {wrong}")
     for status in ("pending", "waiting", "completed", "error", "cancelled"):
-        database.execute("UPDATE job SET status = ?", (status,))
+        database.execute("UPDATE job SET status = ? WHERE exclusive IS NULL", (status,))
     assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     database.close()
+
+
+def test_who_had_it_open_before_and_knows_no_columns_of_keys_is_refused(tmp_path: Path) -> None:
+    """What schema 10 says still runs; but it would leave a key held that nobody holds, or let two run under it."""
+    path = tmp_path / "old.db"
+    old_database(path, 10)
+    old = apsw.Connection(str(path))
+    for number, status in ((901, "running"), (902, "pending")):
+        old.execute(
+            "INSERT INTO job (number, job_id, status, label, agent, priority, blocked, created_at, due_ms, exclusive,"
+            " record) VALUES (?1, 'keyed' || ?1, ?2, 'v1', 'a', 0, 1, '', 1, 'key', '{}')",
+            (number, status),
+        )
+    create_sqlite_store(str(path))
+    for number, status in ((901, "completed"), (902, "running")):
+        with pytest.raises(apsw.ConstraintError, match="exclusive IS NULL OR"):
+            old.execute("UPDATE job SET status = ?, due_ms = 1 WHERE number = ?", (status, number))
+    known = old.execute("SELECT waits_for_key, holds_key FROM job WHERE number > 900 ORDER BY number").fetchall()
+    assert known == [(None, "key"), ("key", None)]
+    old.close()
 
 
 def test_no_update_of_a_job_makes_a_table_for_itself(old: Path) -> None:

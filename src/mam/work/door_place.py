@@ -76,8 +76,8 @@ def _bases() -> Iterator[str]:
         if is_private(directory):
             yield directory
     # Not `tempfile.gettempdir()`, which tries a file in each place first: who is killed meanwhile leaves that behind.
-    for shared in (os.environ.get("TMPDIR", ""), "/tmp"):  # noqa: S108 - a private directory is made in it
-        if os.path.isabs(shared):
+    for shared in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"):  # noqa: S108 - a private directory is made in it
+        if os.path.isabs(shared) and os.access(shared, os.W_OK | os.X_OK):
             yield os.path.realpath(shared)
 
 

@@ -1,4 +1,5 @@
--- What stands between a job and its claim, in SQLite's words; PostgreSQL has its own of the same names.
+-- What stands between a job and its claim, in SQLite's words: those of the index of a files store. The SQLite store says what
+-- concerns exclusive keys in words of its own, and PostgreSQL everything, by the same names.
 -- `root` is the first job of a chain of retries, NULL for a job that retries none.
 
 -- name: holder

@@ -42,11 +42,12 @@ SELECT coalesce(max(number), 0) + 1 FROM job
 
 -- name: ready
 -- The first of a label whose jobs are all for one agent, as most are; and whether that has to be looked at more closely:
--- there are other agents, somebody's time has come, an end has not been told to all yet, something is paused. With no
--- job there is nothing to hurry for, and each of these is asked for by itself.
+-- it has a key, there are other agents, somebody's time has come, an end has not been told to all yet, something is paused.
+-- With no job there is nothing to hurry for, and each of these is asked for by itself.
 -- INDEXED BY: a planner that has seen statistics may walk the whole table instead.
 SELECT record, prompt, root,
-       agent <> (SELECT max(other.line_agent) FROM job AS other INDEXED BY job_line
+       exclusive IS NOT NULL
+       OR agent <> (SELECT max(other.line_agent) FROM job AS other INDEXED BY job_line
                  WHERE other.line = 1 AND other.line_name = :label)
        OR EXISTS (SELECT 1 FROM job INDEXED BY job_line
                   WHERE line = 0 AND line_name = :boot_id AND line_agent = '' AND line_rank <= :boot_ms AND :boot_id <> '')
@@ -151,7 +152,7 @@ WHERE number = :number
 UPDATE job
 SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
     told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record, room = NULL
-WHERE number = :number AND record = :before
+WHERE number = :number AND record = :before AND exclusive IS NULL
   AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
 
 -- name: end known job
@@ -159,7 +160,7 @@ WHERE number = :number AND record = :before
 UPDATE job
 SET status = :status, due_ms = NULL, boot_id = NULL, boot_ms = NULL, told = last_insert_rowid(), record = :record,
     room = NULL
-WHERE number = :number AND record = :before
+WHERE number = :number AND record = :before AND exclusive IS NULL
   AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
 
 -- name: take entry back
