@@ -65,6 +65,8 @@ ENVIRONMENT = {
     "began; `~/.codex` if unset.",
     "PATH": "Where agents, git and tmux are found; places in it that are not absolute are passed over.",
     "TMUX": "Whether `mam agents attach` is typed inside tmux already.",
+    "TMPDIR": "Where temporary files go; also the sockets of a worker's doors, without `XDG_RUNTIME_DIR` and if its "
+    "name is short enough, else `/tmp`.",
     "TMUX_TMPDIR": "Where tmux keeps its sockets.",
     "XDG_CONFIG_HOME": "The user's file is `mam/config.toml` in it; `~/.config` if unset.",
     "XDG_CACHE_HOME": "What was read from that file is kept in `mam/config.json` in it; `~/.cache` if unset.",

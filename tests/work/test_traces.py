@@ -106,7 +106,9 @@ def test_a_running_job_is_found_and_one_that_has_ended_is_not(shop: Shop) -> Non
     work, job_id = shop.folder / "work", shop.job("echo up > up; while [ ! -e go ]; do sleep 0.02; done")
     with shop.at_work():
         await_that((shop.place / "up").exists, "it does not run")
-        [trace] = earlier_traces(shop.get(job_id).replace(attempt=2, run=None), str(work))
+        later = shop.get(job_id).replace(attempt=2, run=None)
+        await_that(lambda: bool(earlier_traces(later, str(work))), "its agent was quicker, and no trace came of it")
+        [trace] = earlier_traces(later, str(work))
         agent = ProcessId.from_json(trace["agent"])
         assert agent is not None
         assert is_alive(agent)
