@@ -190,8 +190,7 @@ class Registry:
         nothing, it is asked again, so that none is missed that may be claimed."""
         while True:
             job = self.store.claim(request)
-            if self._shadow is not None:
-                self._shadow.follow(self.store)
+            self._tell()
             if job is not None or self.store.due_in() != 0:
                 return job
 
@@ -308,8 +307,7 @@ class Registry:
             changed = self.store.change(job if rules.is_job_id(job) else self.resolve(job), act)
         except (acts.LookFirst, ClaimLost, UnknownJob) as stopped:
             changed = self._changed_after(stopped, job, verb, act)
-        if self._shadow is not None:
-            self._shadow.follow(self.store)
+        self._tell()
         return changed
 
     def _changed_after(self, stopped: Exception, job: str, verb: str, act: Act) -> Job:

@@ -119,6 +119,7 @@ SELECT (SELECT min(line_rank) FROM job INDEXED BY job_line
        (SELECT 0 WHERE EXISTS (SELECT 1 FROM unsettled))
 
 -- name: insert job
+-- 320: what a claim and an end add to a record that has nothing unusual in it.
 INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
                  due_ms, boot_id, boot_ms, claimant_agent, parent, told, record, room, waits_for_key, holds_key)
 VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
