@@ -26,6 +26,12 @@ SQLITE = "sqlite://"
 STORE_NAMES = (".mam/jobs", ".hermes/jobs")
 LOGS_NAME = "delegate_job_logs"
 
+_NEEDED: dict[str, tuple[str, tuple[str, ...]]] = {
+    SQLITE_KIND: ("sqlite", ("apsw",)),
+    POSTGRES: ("postgres", ("psycopg", "orjson")),
+}
+"""The extra that a kind of store needs, and what it brings."""
+
 
 class Located(Frozen):
     """A place for jobs: what `--store` would say, why it was chosen, and whether anything is there yet."""
@@ -52,7 +58,7 @@ class Located(Frozen):
         """The address without a password."""
         if self.kind != POSTGRES:
             return self.address
-        _need("psycopg", "postgres")
+        need_for(self)
         from mam.stores.postgres.connection import Server
 
         return Server(self.address).address
@@ -112,13 +118,12 @@ def open_located(located: Located, config: Config) -> Registry:
 
 
 def open_store(located: Located, config: Config) -> Store:
+    need_for(located)
     if located.kind == SQLITE_KIND:
-        _need("apsw", "sqlite")
         from mam.stores.sqlite.store import SqliteStore
 
         return SqliteStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
     if located.kind == POSTGRES:
-        _need("psycopg", "postgres")
         from mam.stores.postgres.store import PostgresStore
 
         return PostgresStore(located.address)
@@ -155,13 +160,12 @@ def keep_out_of_git(located: Located) -> None:
 
 def schema_of(located: Located) -> str:
     """What `mam init` would run, for those who run it themselves."""
+    need_for(located)
     if located.kind == SQLITE_KIND:
-        _need("apsw", "sqlite")
         from mam.stores.sqlite.database import schema_text
 
         return schema_text()
     if located.kind == POSTGRES:
-        _need("psycopg", "postgres")
         from mam.stores.postgres import schema
 
         return schema.schema_text()
@@ -169,13 +173,12 @@ def schema_of(located: Located) -> str:
 
 
 def _made(located: Located) -> bool:
+    need_for(located)
     if located.kind == SQLITE_KIND:
-        _need("apsw", "sqlite")
         from mam.stores.sqlite.store import create_sqlite_store
 
         return create_sqlite_store(located.path)
     if located.kind == POSTGRES:
-        _need("psycopg", "postgres")
         from mam.stores.postgres.store import create_postgres_store
 
         return create_postgres_store(located.address)
@@ -191,15 +194,10 @@ def _made(located: Located) -> bool:
 
 def need_for(located: Located) -> None:
     """Says which extra is missing, if the store needs one that is not installed."""
-    if located.kind == SQLITE_KIND:
-        _need("apsw", "sqlite")
-    elif located.kind == POSTGRES:
-        _need("psycopg", "postgres")
-
-
-def _need(module: str, extra: str) -> None:
+    extra, modules = _NEEDED.get(located.kind, ("", ()))
     try:
-        __import__(module)
+        for module in modules:
+            __import__(module)
     except ImportError:
         from mam.extras import command_for
 

@@ -18,6 +18,7 @@ from mam.jobs.status import PENDING, RUNNING
 from mam.stores.port import Entry
 from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost
 from mam.stores.postgres.connection import Server, text
+from mam.stores.postgres.encoding import quick_text
 from mam.stores.postgres.fresh import FreshClaims, timeout_to_seal
 from mam.stores.postgres.rare import FAILED, is_rare, is_watched
 from mam.stores.postgres.schema import check_version, create_schema
@@ -209,7 +210,7 @@ class PostgresStore(SqlStore):
         job_id, since = row.job.job_id, self._acting.last_xact
         if since is None:
             return super().change(job_id, act)
-        values = {**row.ended(change), "now": str(moment.wall_ms)}
+        values = {**row.ended(change, quick_text), "now": str(moment.wall_ms)}
         try:
             if self._acting.at_once("fail job" if change.job.status in FAILED else "end job", values) is not None:
                 self._known.pop(job_id, None)

@@ -19,6 +19,7 @@ from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mam.jobs.change import Change
@@ -69,7 +70,7 @@ class Row:
         fields.pop("prompt", None)
         return row_of(change.job, self.root, fields, as_text(fields)), changed
 
-    def ended(self, change: Change) -> dict[str, Any]:
+    def ended(self, change: Change, encode: Callable[[object], str] = as_text) -> dict[str, Any]:
         """What is bound to the statements by which its job ends, if that stands alone and is still as it is here."""
         changed = changed_fields(self.job, change)
         job = change.job
@@ -77,10 +78,10 @@ class Row:
             "job_id": job.job_id,
             "number": job.number,
             "status": job.status,
-            "record": as_text({**self.fields, **changed}),
+            "record": encode({**self.fields, **changed}),
             "before": self.record,
-            "fields": as_text(changed),
-            "lines": as_text(change.lines),
+            "fields": encode(changed),
+            "lines": encode(change.lines),
         }
 
 
