@@ -43,6 +43,12 @@ _HOLDING = frozenset(
 """What these answer ends with the id of the transaction, if they hold anything."""
 
 
+def bound_to(query: str, values: dict[str, Any]) -> Sent:
+    """A named query, ready to be sent."""
+    statement = STATEMENTS[query]
+    return statement, statement.bound(values)
+
+
 class AnswerLost(Exception):
     """An act may have happened or not; the process of the server that was told to do it may even be at it still."""
 
@@ -96,10 +102,10 @@ class Acting:
         self._notice_fork()
         with self._threads:  # else another thread's act would be taken for ours
             if not self._in_act:
-                return self._read(STATEMENTS[query], values)
+                return self._read(query, values)
             unsent, self._unsent = self._unsent, []
             self._wrote = self._wrote or bool(unsent)
-            rows = self._trip([*unsent, (STATEMENTS[query], values)], ends=False)
+            rows = self._trip([*unsent, bound_to(query, values)], ends=False)
             if query in _HOLDING and rows:
                 self._xact = rows[-1][-1] or self._xact
                 return [row[:-1] for row in rows]
@@ -107,18 +113,19 @@ class Acting:
 
     def run(self, query: str, values: dict[str, Any]) -> None:
         """What an act writes waits for its next question or its end."""
-        self._unsent.append((STATEMENTS[query], values))
+        self._unsent.append(bound_to(query, values))
         if "lines" in values and self._xact is not None:
             self._written = {"xact": self._xact, "job_id": values["job_id"], "lines": values["lines"]}
 
-    def at_once(self, query: str, values: dict[str, Any]) -> Any | None:
+    def at_once(self, sent: Sent) -> Any | None:
         """A whole act in one trip; the row that it answers. None when it came to nothing; AnswerLost when nobody
         knows."""
-        self._notice_fork()
+        if self._process != os.getpid():
+            self._notice_fork()
         with self._threads:
             self._in_act, self._asked = True, False
             try:
-                rows = self._trip(((STATEMENTS[query], values),), ends=True)
+                rows = self._trip((sent,), ends=True)
             except psycopg.Error:
                 if self._is_lost():
                     raise AnswerLost(0 if self._wire is None else self._wire.process) from None
@@ -189,9 +196,9 @@ class Acting:
         """The server is asked what became of a commit that it did not answer."""
         while True:
             try:
-                status = str(self._trip([(STATEMENTS["outcome"], written)], ends=True)[0][0])
+                status = str(self._trip([bound_to("outcome", written)], ends=True)[0][0])
                 if status == "committed":
-                    return bool(self._trip([(STATEMENTS["is ours"], written)], ends=True)[0][0])
+                    return bool(self._trip([bound_to("is ours", written)], ends=True)[0][0])
             except errors.InvalidParameterValue:
                 return False  # the server crashed and has forgotten that number: it was never on its disk
             except psycopg.OperationalError as again:
@@ -206,11 +213,11 @@ class Acting:
         if self._asked and self._wire is not None and not self._wire.closed:
             self._wire.undo(written=self._wrote)
 
-    def _read(self, statement: Statement, values: dict[str, Any]) -> list[Any]:
+    def _read(self, query: str, values: dict[str, Any]) -> list[Any]:
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                return self._trip([(statement, values)], ends=True)
+                return self._trip([bound_to(query, values)], ends=True)
             except psycopg.Error as error:
                 self._pause_or_give_up(error, ends)
 

@@ -12,6 +12,7 @@ import json
 from mam.jobs.record import NO_BROKER, Job
 from mam.jobs.status import PENDING
 from mam.stores.common import claimed
+from mam.stores.postgres.acting import STATEMENTS
 from mam.stores.sql.rows import changing_values, new_row, told
 from mam.writing import as_text
 
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
     from mam.clock import Moment
     from mam.stores.port import Request
+    from mam.stores.postgres.wire import Bound, Sent
     from mam.stores.sql.rows import Row
 
+_CLAIM = STATEMENTS["claim fresh"]
+_TOKEN = _CLAIM.parameters.index("token")
 USUAL_TIMEOUT: int = Job.field_defaults["timeout_sec"]
 
 _MARK = "?"
@@ -54,7 +58,7 @@ class FreshClaims:
     def __init__(self) -> None:
         self.timeout_sec = USUAL_TIMEOUT
         self._alike: tuple[int, Row] | None = None
-        self._last: tuple[int, int, Request, dict[str, Any]] | None = None
+        self._last: tuple[int, int, Request, Bound] | None = None
         self._left_out = self._next_left_out = 0
 
     def worth_trying(self) -> bool:
@@ -68,18 +72,24 @@ class FreshClaims:
         self._next_left_out = 0 if well else min(2 * self._next_left_out + 1, 63)
         self._left_out = self._next_left_out
 
-    def decided(self, request: Request, moment: Moment) -> dict[str, Any]:
-        """What the server has to write, in pieces around what only it knows."""
+    def decided(self, request: Request, moment: Moment, token: str) -> Sent:
+        """The claim, under a name by which it is known when its answer is lost."""
+        bound = self._bound(request, moment).copy()
+        bound[_TOKEN] = token.encode()
+        return _CLAIM, bound
+
+    def _bound(self, request: Request, moment: Moment) -> Bound:
         if self._last is not None:
-            wall_ms, timeout_sec, asked, values = self._last
+            wall_ms, timeout_sec, asked, bound = self._last
             soon_after = 0 <= moment.wall_ms - wall_ms < _HOLDS_MS
             if soon_after and timeout_sec == self.timeout_sec and asked.__dict__ == request.__dict__:
-                return values
-        values = self._decide(request, moment)
-        self._last = moment.wall_ms, self.timeout_sec, request, values
-        return values
+                return bound
+        bound = _CLAIM.bound(self._decide(request, moment))
+        self._last = moment.wall_ms, self.timeout_sec, request, bound
+        return bound
 
     def _decide(self, request: Request, moment: Moment) -> dict[str, Any]:
+        """What the server has to write, in pieces around what only it knows."""
         before = self._one()
         change = claimed(before.job, request, moment)
         after, changed = before.after(change)
@@ -97,6 +107,7 @@ class FreshClaims:
             "fields": entry["fields"],
             "said_before": f'{said_before}"',
             "said_behind": f'"{said_behind}',
+            "token": None,
         }
 
     def _one(self) -> Row:

@@ -16,7 +16,7 @@ from mam.errors import AlreadyRegistered, MamError, UnknownJob
 from mam.jobs.change import Change
 from mam.jobs.status import PENDING, RUNNING
 from mam.stores.port import Entry
-from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost
+from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost, bound_to
 from mam.stores.postgres.connection import Server, text
 from mam.stores.postgres.encoding import quick_text
 from mam.stores.postgres.fresh import FreshClaims, timeout_to_seal
@@ -211,8 +211,9 @@ class PostgresStore(SqlStore):
         if since is None:
             return super().change(job_id, act)
         values = {**row.ended(change, quick_text), "now": str(moment.wall_ms)}
+        end = bound_to("fail job" if change.job.status in FAILED else "end job", values)
         try:
-            if self._acting.at_once("fail job" if change.job.status in FAILED else "end job", values) is not None:
+            if self._acting.at_once(end) is not None:
                 self._known.pop(job_id, None)
                 return change.job
         except AnswerLost:
@@ -265,7 +266,9 @@ class PostgresStore(SqlStore):
             return None
         token = str(int.from_bytes(os.urandom(7)))
         try:
-            found = self._acting.at_once("claim fresh", {**self._fresh.decided(request, moment), "token": token})
+            found = self._acting.at_once(self._fresh.decided(request, moment, token))
+        except psycopg.DataError:
+            return None  # the longer way says what is wrong with it
         except AnswerLost as lost:
             self._acting.end_conversation(lost.process, moment.wall_ms)
             found = next(iter(self._rows("claimed", xact=since, token=token)), None)

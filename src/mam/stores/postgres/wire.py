@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from mam.stores.postgres.connection import Connection
 
-    Sent = tuple["Statement", dict[str, Any]]
+    Bound = list[bytes | None]
+    Sent = tuple["Statement", Bound]
 
 _WELL = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
 _SYNCED = int(ExecStatus.PIPELINE_SYNC)
@@ -34,7 +35,7 @@ _OPEN = int(ConnStatus.OK)
 class Statement:
     """A named query as the server wants it: `%(name)s` becomes the number of a parameter."""
 
-    __slots__ = ("_chosen", "name", "text")
+    __slots__ = ("_chosen", "name", "parameters", "text")
 
     def __init__(self, name: str, query: str) -> None:
         self.name = name.replace(" ", "_").encode()
@@ -46,17 +47,17 @@ class Statement:
                 parameters.append(parameter)
             first += f"${parameters.index(parameter) + 1}{behind}"
         self.text = first
+        self.parameters = tuple(parameters)
         self._chosen = itemgetter(*parameters) if len(parameters) > 1 else _chosen_from(parameters)
 
-    def bound(self, values: dict[str, Any]) -> Sequence[bytes | None]:
+    def bound(self, values: dict[str, Any]) -> Bound:
         chosen = self._chosen(values)
-        bound: Sequence[bytes | None]
+        bound: Bound
         try:
-            bound = known = list(map(str.encode, chosen))  # in the hot verbs all of them are text
+            bound = list(map(str.encode, chosen))  # in the hot verbs all of them are text
         except TypeError:
             bound = [None if value is None else str(value).encode() for value in chosen]
-            known = [value for value in bound if value is not None]
-        if b"\0" in b"".join(known):
+        if b"\0" in b"".join(filter(None, bound)):
             raise DataError("PostgreSQL text cannot contain NUL")  # it would be cut off there without a word
         return bound
 
@@ -115,15 +116,16 @@ class Wire:
         except Error:
             self.close()
 
-    def _one(self, statement: Statement, values: dict[str, Any]) -> list[Any]:
+    def _one(self, statement: Statement, bound: Bound) -> list[Any]:
         """The same as `_several`, for what the hot verbs send: one statement that is known there, and the end."""
         server = self._server
-        server.send_query_prepared(statement.name, statement.bound(values))
+        server.send_query_prepared(statement.name, bound)
         server.pipeline_sync()
         if server.flush():
             self._flush()
-        if server.is_busy():
-            self._await_answer()
+        while server.is_busy():
+            self._readable.poll()
+            server.consume_input()
         result = server.get_result()
         if result is None or result.status not in _WELL:
             raise self._failure(result)
@@ -133,8 +135,8 @@ class Wire:
 
     def _several(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
         unread: list[bytes | Statement] = []
-        for statement, values in sent:
-            self._send(statement, values, unread)
+        for statement, bound in sent:
+            self._send(statement, bound, unread)
         if ends:
             self._server.pipeline_sync()
         else:
@@ -142,9 +144,9 @@ class Wire:
         self._flush()
         return self._answers(unread)
 
-    def _send(self, statement: Statement, values: dict[str, Any], unread: list[bytes | Statement]) -> None:
+    def _send(self, statement: Statement, bound: Bound, unread: list[bytes | Statement]) -> None:
         """Adds what will be answered: the name of a statement that is prepared, the statement itself for its rows."""
-        name, bound = statement.name, statement.bound(values)
+        name = statement.name
         if name not in self._prepared:
             self._server.send_prepare(name, statement.text.encode())
             self._prepared.add(name)
@@ -228,17 +230,10 @@ class Wire:
             self._server.consume_input()
 
     def _next(self) -> PGresult | None:
-        if self._server.is_busy():
-            self._await_answer()
-        return self._server.get_result()
-
-    def _await_answer(self) -> None:
-        server = self._server
-        while True:
+        while self._server.is_busy():
             self._readable.poll()
-            server.consume_input()
-            if not server.is_busy():
-                return
+            self._server.consume_input()
+        return self._server.get_result()
 
 
 def _said_more() -> OperationalError:
