@@ -11,6 +11,7 @@ from psycopg import errors
 
 from mam.errors import MamError
 from mam.stores.postgres.connection import Server
+from mam.stores.postgres.line import NO, SURELY, moves_line
 from mam.stores.postgres.wire import Statement, Wire
 from mam.stores.sql.queries import load_queries
 
@@ -28,11 +29,21 @@ PATIENCE_SECONDS = 10.0
 
 _PAUSE = 0.1
 _QUERIES = load_queries(__file__)
-_PARTS = {name: _QUERIES[name] for name in ("news", "blocked")}
+_PARTS = {f"{{{name}}}": _QUERIES[name] for name in ("news", "blocked", "clear")}
 """Of queries, where their names stand in braces."""
+_ANYWHERE = {**_PARTS, "{from}": ""}
+_IN_LINE = {**_PARTS, "{from}": _QUERIES["from the line"], "{clear}": _QUERIES["same line"]}
+
+
+def _statement(name: str, query: str, parts: dict[str, str]) -> Statement:
+    for place, part in parts.items():
+        query = query.replace(place, part)
+    return Statement(name, query)
+
+
 STATEMENTS = {
-    name: Statement(name, query.replace("{news}", _PARTS["news"]).replace("{blocked}", _PARTS["blocked"]))
-    for name, query in _QUERIES.items()
+    **{name: _statement(name, query, _ANYWHERE) for name, query in _QUERIES.items()},
+    "claim in line": _statement("claim in line", _QUERIES["claim fresh"], _IN_LINE),
 }
 _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
 """Somebody else was quicker; asked again, the act sees what they did."""
@@ -75,6 +86,8 @@ class Acting:
         """One that is durable: whatever comes later has a higher number."""
         self._written: dict[str, str] | None = None
         """The last entry of the transaction that is open, by which it can be recognised."""
+        self._moves = NO
+        """Whether the transaction moves the line."""
         self._inherited: tuple[Any, ...] = ()
 
     def act(self, do: Callable[..., T], *given: Any) -> T:
@@ -103,6 +116,7 @@ class Acting:
         with self._threads:  # else another thread's act would be taken for ours
             if not self._in_act:
                 return self._read(query, values)
+            self._moves = max(self._moves, moves_line(query, values))
             unsent, self._unsent = self._unsent, []
             self._wrote = self._wrote or bool(unsent)
             rows = self._trip([*unsent, bound_to(query, values)], ends=False)
@@ -113,6 +127,7 @@ class Acting:
 
     def run(self, query: str, values: dict[str, Any]) -> None:
         """What an act writes waits for its next question or its end."""
+        self._moves = max(self._moves, moves_line(query, values))
         self._unsent.append(bound_to(query, values))
         if "lines" in values and self._xact is not None:
             self._written = {"xact": self._xact, "job_id": values["job_id"], "lines": values["lines"]}
@@ -169,15 +184,28 @@ class Acting:
                     raise
                 time.sleep(_PAUSE)
 
+    def line_of(self, label: str) -> Any | None:
+        """Where it begins, if that can be known (mam.stores.postgres.line). In one trip: whoever is stopped meanwhile
+        keeps nobody from registering."""
+        self._notice_fork()
+        with self._threads:
+            try:
+                rows = self._trip([bound_to("nobody registers", {}), bound_to("line", {"label": label})], ends=True)
+            except psycopg.Error:
+                return None
+            return rows[0] if rows else None
+
     # -- one transaction -------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         self._in_act, self._asked, self._wrote = True, False, False
-        self._unsent, self._xact, self._written = [], None, None
+        self._unsent, self._xact, self._written, self._moves = [], None, None, NO
 
     def _committed(self, ends: float) -> bool:
         """Whether the act has happened; False when it has to be done again."""
         unsent, self._unsent = self._unsent, []
+        if self._moves != NO:
+            unsent.append(bound_to("move line", {"surely": self._moves == SURELY}))
         try:
             if unsent or self._asked:
                 self._trip(unsent, ends=True)

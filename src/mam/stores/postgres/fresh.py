@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from mam.clock import Moment
     from mam.stores.port import Request
-    from mam.stores.postgres.wire import Bound, Sent
+    from mam.stores.postgres.line import Beginning
+    from mam.stores.postgres.wire import Sent
     from mam.stores.sql.rows import Row
 
-_CLAIM = STATEMENTS["claim fresh"]
-_TOKEN = _CLAIM.parameters.index("token")
+_ANYWHERE, _IN_LINE = STATEMENTS["claim fresh"], STATEMENTS["claim in line"]
 USUAL_TIMEOUT: int = Job.field_defaults["timeout_sec"]
 
 _MARK = "?"
@@ -58,7 +58,7 @@ class FreshClaims:
     def __init__(self) -> None:
         self.timeout_sec = USUAL_TIMEOUT
         self._alike: tuple[int, Row] | None = None
-        self._last: tuple[int, int, Request, Bound] | None = None
+        self._last: tuple[int, int, Request, Beginning | None, Sent] | None = None
         self._left_out = self._next_left_out = 0
 
     def worth_trying(self) -> bool:
@@ -72,21 +72,23 @@ class FreshClaims:
         self._next_left_out = 0 if well else min(2 * self._next_left_out + 1, 63)
         self._left_out = self._next_left_out
 
-    def decided(self, request: Request, moment: Moment, token: str) -> Sent:
+    def decided(self, request: Request, moment: Moment, token: str, line: Beginning | None) -> Sent:
         """The claim, under a name by which it is known when its answer is lost."""
-        bound = self._bound(request, moment).copy()
-        bound[_TOKEN] = token.encode()
-        return _CLAIM, bound
+        statement, bound = self._bound(request, moment, line)
+        bound = bound.copy()
+        bound[statement.parameters.index("token")] = token.encode()
+        return statement, bound
 
-    def _bound(self, request: Request, moment: Moment) -> Bound:
+    def _bound(self, request: Request, moment: Moment, line: Beginning | None) -> Sent:
         if self._last is not None:
-            wall_ms, timeout_sec, asked, bound = self._last
-            soon_after = 0 <= moment.wall_ms - wall_ms < _HOLDS_MS
+            wall_ms, timeout_sec, asked, known, sent = self._last
+            soon_after = 0 <= moment.wall_ms - wall_ms < _HOLDS_MS and known is line
             if soon_after and timeout_sec == self.timeout_sec and asked.__dict__ == request.__dict__:
-                return bound
-        bound = _CLAIM.bound(self._decide(request, moment))
-        self._last = moment.wall_ms, self.timeout_sec, request, bound
-        return bound
+                return sent
+        statement = _ANYWHERE if line is None else _IN_LINE
+        sent = statement, statement.bound({**self._decide(request, moment), **(line or {})})
+        self._last = moment.wall_ms, self.timeout_sec, request, line, sent
+        return sent
 
     def _decide(self, request: Request, moment: Moment) -> dict[str, Any]:
         """What the server has to write, in pieces around what only it knows."""

@@ -39,7 +39,8 @@ FROM (
 ORDER BY number
 
 -- name: place
--- For a new job: the one registered in its place before; whether its id is taken; its number, and its root.
+-- For a new job: the one registered in its place before; whether its id is taken; its number, and its root. Lock 3 is
+-- shared by those who have a number and are not done yet (`nobody registers`).
 WITH known AS MATERIALIZED (
     SELECT record, prompt FROM rare JOIN job USING (job_id) WHERE key = %(key)s
     UNION ALL
@@ -52,7 +53,8 @@ WITH known AS MATERIALIZED (
 )
 SELECT (SELECT record FROM known), (SELECT prompt FROM known),
        EXISTS (SELECT FROM job WHERE job_id = %(job_id)s) OR EXISTS (SELECT FROM archive WHERE job_id = %(job_id)s),
-       CASE WHEN NOT EXISTS (SELECT FROM known) THEN nextval('job_number') END,
+       CASE WHEN EXISTS (SELECT FROM known) THEN NULL
+            WHEN pg_advisory_xact_lock_shared(7168365, 3) IS NOT NULL THEN nextval('job_number') END,
        coalesce((SELECT root FROM job WHERE job_id = %(retry_of)s),
                 (SELECT root FROM archive WHERE job_id = %(retry_of)s), %(retry_of)s)::text,
        (date_part('epoch', clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text
@@ -117,13 +119,11 @@ WITH taken AS (
         record = '{"job_id":"' || job_id || '","status":"running","created_at":"' || created_at || %(written)s
                  || right(record, -103 - length(job_id))
     WHERE ctid = (SELECT ctid FROM job
-                  WHERE label = %(label)s AND blocked = 0
+                  WHERE label = %(label)s AND blocked = 0 {from}
                   ORDER BY priority DESC, number LIMIT 1
                   FOR NO KEY UPDATE SKIP LOCKED)
       AND created_at <= %(second)s AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
-      AND seal = CASE WHEN NOT EXISTS (SELECT FROM job WHERE due_ms <= %(soon)s AND blocked < 2)
-                       AND NOT EXISTS (SELECT FROM unsettled)
-                       AND NOT EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s))
+      AND seal = CASE WHEN NOT EXISTS (SELECT FROM job WHERE due_ms <= %(soon)s AND blocked < 2) AND {clear}
                  THEN hashtextextended(record || label, %(timeout_sec)s) END
     RETURNING job_id, record, prompt, root
 ), noted AS (
@@ -131,6 +131,36 @@ WITH taken AS (
     SELECT job_id, %(fields)s, %(said_before)s || job_id || %(said_behind)s, %(token)s FROM taken
 )
 SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text FROM taken
+
+-- name: clear
+-- A part of it: no end is still to be told, and nothing is paused here.
+NOT EXISTS (SELECT FROM unsettled) AND NOT EXISTS (SELECT FROM pause WHERE label IN ('', %(label)s))
+
+-- name: from the line
+-- Parts of the same for whoever knows where the line begins (mam.stores.postgres.line): it does not walk over what the
+-- claims before it have left in the index until the server's vacuum comes,
+AND priority = %(priority)s AND number >= %(number)s
+
+-- name: same line
+-- and whatever stands before it has moved the line.
+(SELECT moves FROM store WHERE one = 1) = %(moves)s
+
+-- name: nobody registers
+-- Before `line`, in the same transaction: whoever has a number already could still come in before the first.
+SELECT set_config('mam.nobody_registers', pg_try_advisory_xact_lock(7168365, 3)::text, true)
+
+-- name: line
+-- Where it begins: at the first that is pending, whether somebody has it in hand or not. New jobs come in behind it if
+-- their priority is 0 or less; whatever else becomes pending moves the line. Answers nothing where it cannot be known.
+SELECT moves, priority, number
+FROM store CROSS JOIN LATERAL (
+    SELECT priority, number FROM job WHERE label = %(label)s AND blocked = 0 ORDER BY priority DESC, number LIMIT 1
+) AS first
+WHERE priority >= 0 AND current_setting('mam.nobody_registers') = 'true' AND {clear}
+
+-- name: move line
+-- At the very end of an act, since all who do wait for each other here. An end moves it if somebody is to be told of it.
+UPDATE store SET moves = moves + 1 WHERE %(surely)s::boolean OR EXISTS (SELECT FROM unsettled)
 
 -- name: claimed
 -- Whether such a claim has happened whose answer was lost.
@@ -423,7 +453,7 @@ SELECT pg_advisory_lock_shared(7168365, 1), pg_advisory_lock(7168365, 2), pg_adv
 SELECT agent, label, until, reason, made_at, probe FROM pause ORDER BY agent, label
 
 -- name: pause
-WITH news AS (SELECT pg_notify('mam_news', ''))
+WITH news AS (SELECT pg_notify('mam_news', '')), moved AS (UPDATE store SET moves = moves + 1)
 INSERT INTO pause (agent, label, until, reason, made_at, probe)
 SELECT %(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s, %(probe)s FROM news
 ON CONFLICT (agent, label)

@@ -6,12 +6,11 @@ import json
 import os
 from _thread import get_ident
 from time import monotonic_ns
-from weakref import ref
 
 import psycopg
 from psycopg import errors
 
-from mam.clock import Moment, SystemClock
+from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, MamError, UnknownJob
 from mam.jobs.change import Change
 from mam.jobs.status import PENDING, RUNNING
@@ -20,8 +19,10 @@ from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost, bound_to
 from mam.stores.postgres.connection import Server, text
 from mam.stores.postgres.encoding import quick_text
 from mam.stores.postgres.fresh import FreshClaims, timeout_to_seal
+from mam.stores.postgres.line import Line
 from mam.stores.postgres.rare import FAILED, is_rare, is_watched
 from mam.stores.postgres.schema import check_version, create_schema
+from mam.stores.postgres.server_clock import ServerClock, moment_at
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import job_of, told
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
-    from mam.clock import Clock
+    from mam.clock import Clock, Moment
     from mam.jobs.dependency import Needed
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
@@ -47,25 +48,6 @@ if TYPE_CHECKING:
 def create_postgres_store(url: str, *, filling: bool = False) -> bool:
     """Makes the schema if there is none, or brings an older one up to date; whether it did."""
     return create_schema(Server(url), SystemClock().new_id(), filling=filling)
-
-
-class ServerClock:
-    """PostgreSQL's time for everything that is judged; ids and chance need no judge."""
-
-    def __init__(self, store: PostgresStore) -> None:
-        self._store = ref(store)  # weak: a store that is dropped closes its connection at once
-        self._local = SystemClock()
-
-    def now(self) -> Moment:
-        store = self._store()
-        assert store is not None
-        return Moment(wall_ms=int(store._value("now")))
-
-    def new_id(self) -> str:
-        return self._local.new_id()
-
-    def chance(self) -> float:
-        return self._local.chance()
 
 
 class _Gate(Gate):
@@ -98,6 +80,7 @@ class PostgresStore(SqlStore):
         self._seen: tuple[int, int] | None = None
         """The server's time when it last said so, and what the clock here said then."""
         self._fresh = FreshClaims()
+        self._line = Line()
         self._listeners: dict[tuple[int, int], Connection] = {}
         """One for each process and thread that waits: news that one has read would be lost to the other."""
         try:
@@ -237,7 +220,7 @@ class PostgresStore(SqlStore):
         if self._seen is None or not self._by_server:
             return None
         server_ms, here_ms = self._seen
-        return _moment_at(server_ms + monotonic_ns() // 1_000_000 - here_ms)
+        return moment_at(server_ms + monotonic_ns() // 1_000_000 - here_ms)
 
     # -- how it is done here ---------------------------------------------------------------------------------------
 
@@ -265,8 +248,9 @@ class PostgresStore(SqlStore):
         if moment is None or since is None or request.agent_id is not None or not self._fresh.worth_trying():
             return None
         token = str(int.from_bytes(os.urandom(7)))
+        line = self._line.beginning(request.label, self._acting.line_of)
         try:
-            found = self._acting.at_once(self._fresh.decided(request, moment, token))
+            found = self._acting.at_once(self._fresh.decided(request, moment, token, line))
         except psycopg.DataError:
             return None  # the longer way says what is wrong with it
         except AnswerLost as lost:
@@ -274,6 +258,7 @@ class PostgresStore(SqlStore):
             found = next(iter(self._rows("claimed", xact=since, token=token)), None)
         self._fresh.tried(well=found is not None)
         if found is None:
+            self._line.forget()
             return None
         record, prompt, root, now, self._acting.last_xact = found
         self._seen = (now, monotonic_ns() // 1_000_000)
@@ -370,7 +355,7 @@ class PostgresStore(SqlStore):
 
     def _moment_of(self, now: int) -> Moment:
         self._seen = (now, monotonic_ns() // 1_000_000)
-        return _moment_at(now) if self._by_server else self.clock.now()
+        return moment_at(now) if self._by_server else self.clock.now()
 
     def _act(self, do: Callable[..., T], *given: Any) -> T:
         return self._acting.act(do, *given)
@@ -389,7 +374,3 @@ def _is_news(before: Job | None, job: Job) -> bool:
         return False
     freed = before is not None and before.status is RUNNING and job.exclusive is not None
     return job.status.ended or job.status is PENDING or freed
-
-
-def _moment_at(wall_ms: int) -> Moment:
-    return Moment.of({"wall_ms": wall_ms, "boot_ms": 0, "boot_id": ""})

@@ -1,0 +1,55 @@
+"""Where the line of a label begins, for a burst of claims.
+
+What claims have taken stays in their index until the server's vacuum comes, about once a minute, and every later claim
+walks over it. So a store that makes many looks now and then where the first pending job is, and claims from there on.
+`moves` of the store says whether that is still true: whatever becomes pending, but for new jobs of priority 0 or less,
+adds to it in the same transaction, and so does what stands before all claims (`moves_line`, `pause`). Those new jobs
+come in behind the first, since no registration was under way when the store looked. What somebody makes pending without
+adding to it waits until the next look.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Beginning = dict[str, int]
+    """`moves`, `priority` and `number`, as `claim in line` is given them."""
+
+LOOK_AFTER = 128
+"""So many claims pass between two looks, and before the first: whoever makes few walks over little."""
+
+
+NO, PERHAPS, SURELY = 0, 1, 2
+_FREEING = frozenset(("free heads", "take back"))
+
+
+def moves_line(query: str, values: dict[str, Any]) -> int:
+    """Whether what a query writes moves the line. Of an end that depends on whether anybody comes after the job."""
+    if query in _FREEING or (values.get("status") == "pending" and values.get("priority", 1) > 0):
+        return SURELY
+    return PERHAPS if query == "ended" else NO
+
+
+class Line:
+    def __init__(self) -> None:
+        self._known: tuple[str, Beginning | None] = ("", None)
+        """Together: threads that ask for different labels share this."""
+        self._claims = 0
+
+    def beginning(self, label: str, look: Callable[[str], Any | None]) -> Beginning | None:
+        """None while it is unknown, and where it cannot be known."""
+        known, found = self._known
+        if known != label:
+            self._claims, found = 0, None
+        elif self._claims >= LOOK_AFTER:
+            self._claims, row = 0, look(label)
+            found = None if row is None else dict(zip(("moves", "priority", "number"), row, strict=True))
+        self._claims += 1
+        self._known = (label, found)
+        return found
+
+    def forget(self) -> None:
+        self._known = ("", None)
