@@ -33,13 +33,13 @@ REQUEST = Request(label=LABEL, owner="burst")
 
 
 class EagerLine(Line):
-    """Looks before its first claim, and never again while it is believed."""
+    """Looks before its first claim, however little has been left behind, and never again while it is believed."""
 
-    def beginning(self, label: str, look: Callable[[str], Any | None]) -> Beginning | None:
+    def beginning(self, label: str, look: Callable[[str, int], Any | None]) -> Beginning | None:
         if self._known[0] != label:
             self._known = (label, None)
             self._claims = lines.LOOK_AFTER
-            return super().beginning(label, look)
+            return super().beginning(label, lambda label, _left_behind: look(label, 0))
         return self._known[1]
 
 
@@ -271,13 +271,31 @@ def test_what_others_claimed_is_not_walked_over(store: EagerStore, url: str) -> 
         assert pages(f"AND priority = 0 AND number >= {known['number']}") < pages("")
 
 
+def test_little_that_was_left_behind_is_walked_over(store: EagerStore, url: str) -> None:
+    register(store)
+    assert store._acting.line_of(LABEL, 0) is not None
+    assert store._acting.line_of(LABEL, 10) is None
+    for _ in range(5):
+        Registry(store).publish(register(store, label="elsewhere").job_id, event="progress")
+        assert Registry(store).pick("elsewhere", owner="me") is not None
+    store.close()  # the server counts what a conversation wrote when it is over
+    again = EagerStore(url)
+    with psycopg.connect(url) as connection:
+        asked = "SELECT pg_stat_get_dead_tuples('mam.job'::regclass) >= 10"
+        while connection.execute(asked).fetchone() != (True,):
+            connection.rollback()
+    assert again._acting.line_of(LABEL, 10) is not None
+    again.close()
+
+
 # -- when it looks -----------------------------------------------------------------------------------------------------
 
 
 def test_it_looks_after_so_many_claims_of_one_label() -> None:
     line, looks = Line(), []
 
-    def look(label: str) -> tuple[int, int, int]:
+    def look(label: str, left_behind: int) -> tuple[int, int, int]:
+        assert left_behind == lines.LEFT_BEHIND
         looks.append(label)
         return (7, 0, 40 + len(looks))
 
@@ -294,13 +312,13 @@ def test_it_looks_after_so_many_claims_of_one_label() -> None:
 def test_what_was_forgotten_or_cannot_be_known_is_unknown() -> None:
     line = Line()
     for _ in range(lines.LOOK_AFTER):
-        line.beginning("a", lambda _label: None)
-    assert line.beginning("a", lambda _label: None) is None
+        line.beginning("a", lambda *_: None)
+    assert line.beginning("a", lambda *_: None) is None
     for _ in range(lines.LOOK_AFTER):
-        known = line.beginning("a", lambda _label: (1, 2, 3))
+        known = line.beginning("a", lambda *_: (1, 2, 3))
     assert known is not None
     line.forget()
-    assert line.beginning("a", lambda _label: (1, 2, 3)) is None
+    assert line.beginning("a", lambda *_: (1, 2, 3)) is None
 
 
 def test_both_ways_to_claim_are_one_but_for_where_they_begin() -> None:

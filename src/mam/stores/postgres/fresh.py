@@ -101,7 +101,7 @@ class FreshClaims:
         return {
             "label": request.label,
             "timeout_sec": str(self.timeout_sec),
-            "now": str(moment.wall_ms),
+            "now": str(moment.wall_ms / 1000),
             "soon": str(moment.wall_ms + _BELIEVED_MS),
             "second": change.job.updated_at,
             "written": f'","updated_at":"{change.job.updated_at}",{as_text(written)[1:-1]}',

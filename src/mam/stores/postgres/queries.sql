@@ -122,7 +122,7 @@ WITH taken AS (
                   WHERE label = %(label)s AND blocked = 0 {from}
                   ORDER BY priority DESC, number LIMIT 1
                   FOR NO KEY UPDATE SKIP LOCKED)
-      AND created_at <= %(second)s AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+      AND created_at <= %(second)s AND abs(date_part('epoch', clock_timestamp()) - %(now)s) < 1
       AND seal = CASE WHEN NOT EXISTS (SELECT FROM job WHERE due_ms <= %(soon)s AND blocked < 2) AND {clear}
                  THEN hashtextextended(record || label, %(timeout_sec)s) END
     RETURNING job_id, record, prompt, root
@@ -130,7 +130,7 @@ WITH taken AS (
     INSERT INTO journal (job_id, fields, lines, token)
     SELECT job_id, %(fields)s, %(said_before)s || job_id || %(said_behind)s, %(token)s FROM taken
 )
-SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text FROM taken
+SELECT record, prompt, root, date_part('epoch', clock_timestamp()), pg_current_xact_id() FROM taken
 
 -- name: clear
 -- A part of it: no end is still to be told, and nothing is paused here.
@@ -151,12 +151,14 @@ SELECT set_config('mam.nobody_registers', pg_try_advisory_xact_lock(7168365, 3):
 
 -- name: line
 -- Where it begins: at the first that is pending, whether somebody has it in hand or not. New jobs come in behind it if
--- their priority is 0 or less; whatever else becomes pending moves the line. Answers nothing where it cannot be known.
+-- their priority is 0 or less; whatever else becomes pending moves the line. Answers nothing where it cannot be known,
+-- and where so little was left behind that it is quicker to walk: more conditions are asked of each entry on a page.
 SELECT moves, priority, number
 FROM store CROSS JOIN LATERAL (
     SELECT priority, number FROM job WHERE label = %(label)s AND blocked = 0 ORDER BY priority DESC, number LIMIT 1
 ) AS first
-WHERE priority >= 0 AND current_setting('mam.nobody_registers') = 'true' AND {clear}
+WHERE pg_stat_get_dead_tuples('job'::regclass) >= %(left_behind)s
+  AND priority >= 0 AND current_setting('mam.nobody_registers') = 'true' AND {clear}
 
 -- name: move line
 -- At the very end of an act, since all who do wait for each other here. An end moves it if somebody is to be told of it.
@@ -164,7 +166,7 @@ UPDATE store SET moves = moves + 1 WHERE %(surely)s::boolean OR EXISTS (SELECT F
 
 -- name: claimed
 -- Whether such a claim has happened whose answer was lost.
-SELECT record, prompt, root, (date_part('epoch', clock_timestamp()) * 1000)::bigint, xact::text
+SELECT record, prompt, root, date_part('epoch', clock_timestamp()), xact
 FROM journal JOIN job USING (job_id) WHERE xact >= %(xact)s::xid8 AND token = %(token)s
 
 -- name: end conversation
@@ -345,7 +347,7 @@ WITH updated AS (
     UPDATE job
     SET status = %(status)s, due_ms = NULL, record = %(record)s, ended_xact = pg_current_xact_id()
     WHERE job_id = %(job_id)s AND record = %(before)s AND NOT awaited
-      AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+      AND abs(date_part('epoch', clock_timestamp()) - %(now)s) < 1
     RETURNING job_id
 )
 INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated WHERE {news}
@@ -356,7 +358,7 @@ WITH updated AS (
     UPDATE job
     SET status = %(status)s, due_ms = NULL, record = %(record)s, ended_xact = pg_current_xact_id()
     WHERE job_id = %(job_id)s AND record = %(before)s AND NOT awaited
-      AND abs((date_part('epoch', clock_timestamp()) * 1000)::bigint - %(now)s) < 1000
+      AND abs(date_part('epoch', clock_timestamp()) - %(now)s) < 1
     RETURNING job_id, number, label, priority
 ), kept AS (
     INSERT INTO rare (job_id, number, label, priority, status)

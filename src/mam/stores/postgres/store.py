@@ -193,7 +193,7 @@ class PostgresStore(SqlStore):
         job_id, since = row.job.job_id, self._acting.last_xact
         if since is None:
             return super().change(job_id, act)
-        values = {**row.ended(change, quick_text), "now": str(moment.wall_ms)}
+        values = {**row.ended(change, quick_text), "now": str(moment.wall_ms / 1000)}
         end = bound_to("fail job" if change.job.status in FAILED else "end job", values)
         try:
             if self._acting.at_once(end) is not None:
@@ -261,7 +261,7 @@ class PostgresStore(SqlStore):
             self._line.forget()
             return None
         record, prompt, root, now, self._acting.last_xact = found
-        self._seen = (now, monotonic_ns() // 1_000_000)
+        self._seen = (int(now * 1000), monotonic_ns() // 1_000_000)
         row = self._row(record, prompt, root)
         if row.job.status is not RUNNING or row.job.attempt != 1:
             return None  # while the answer was lost, somebody has taken it away again
