@@ -11,7 +11,7 @@ from mam.frozen import Frozen
 
 FAULTS, WORK = "tests/faults", "/".join(("tests", "work"))
 CUTS = f"{FAULTS}/test_power_cuts.py::test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave"
-FILES, SQLITE = "src/mam/stores/files", "src/mam/stores/sqlite"
+FILES, SQLITE, POSTGRES = "src/mam/stores/files", "src/mam/stores/sqlite", "src/mam/stores/postgres"
 
 
 class Mutant(Frozen):
@@ -127,7 +127,7 @@ MUTANTS = [
         caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
-        name="PostgreSQL's row is not held while it is decided", file="src/mam/stores/postgres/queries.sql",
+        name="PostgreSQL's row is not held while it is decided", file=f"{POSTGRES}/queries.sql",
         old="    FOR UPDATE\n) AS held\n\n-- name: jobs to change", new=") AS held\n\n-- name: jobs to change",
         caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_postgresql_is_as_one_after_the_other",
     ),
@@ -254,5 +254,21 @@ MUTANTS = [
         name="an inbox whose ledger is lost takes its files again", file="src/mam/inbox/repairing.py",
         old='(job.inbox or {}).get("root") != settings.root or', new="True or",
         caught_by=f"{FAULTS}/test_kept_files.py::test_the_ledger_of_an_inbox",
+    ),
+    Mutant(
+        name="what becomes pending does not move the line", file=f"{POSTGRES}/line.py",
+        old='query in _FREEING or (values.get("status") == "pending" and values.get("priority", 1) > 0)', new="query in _FREEING",
+        caught_by="tests/postgres/test_line.py::test_what_comes_to_the_front_is_next",
+    ),
+    Mutant(
+        name="the line is looked at while somebody registers", file=f"{POSTGRES}/queries.sql",
+        old="WHEN pg_advisory_xact_lock_shared(7168365, 3) IS NOT NULL THEN nextval('job_number') END",
+        new="ELSE nextval('job_number') END",
+        caught_by="tests/postgres/test_line.py::test_it_is_not_known_while_somebody_registers",
+    ),
+    Mutant(
+        name="a pause does not move the line", file=f"{POSTGRES}/queries.sql",
+        old=", moved AS (UPDATE store SET moves = moves + 1)", new="",
+        caught_by="tests/postgres/test_line.py::test_a_pause_holds_at_once",
     ),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import statistics
 import subprocess
 import time
@@ -50,14 +51,16 @@ def _answer(process: subprocess.Popen[str]) -> str:
 
 
 def take_turns(commands: Mapping[str, Sequence[str]], size: int, turns: int, each: int) -> dict[str, float]:
-    """The median time of a job for each kind of process."""
+    """The median time of a job for each kind of process; each turn in another order, as `Measured` does it."""
     crews = {name: Crew(command, size) for name, command in commands.items()}
     seconds: dict[str, list[float]] = {name: [] for name in crews}
     for crew in crews.values():
         crew.work(each)  # to warm up
+    names, chance = list(crews), random.Random(turns)
     for _ in range(turns):
-        for name, crew in crews.items():
-            seconds[name].append(crew.work(each))
+        chance.shuffle(names)
+        for name in names:
+            seconds[name].append(crews[name].work(each))
     for crew in crews.values():
         crew.dismiss()
     return {name: statistics.median(times) for name, times in seconds.items()}
