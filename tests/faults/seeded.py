@@ -257,7 +257,7 @@ MUTANTS = [
     ),
     Mutant(
         name="what becomes pending does not move the line", file=f"{POSTGRES}/line.py",
-        old='query in _FREEING or (values.get("status") == "pending" and values.get("priority", 1) > 0)', new="query in _FREEING",
+        old='SURELY if values["news"] and values["status"] == PENDING else NO', new="NO",
         caught_by="tests/postgres/test_line.py::test_what_comes_to_the_front_is_next",
     ),
     Mutant(

@@ -164,6 +164,39 @@ def test_what_comes_to_the_front_is_next(
     assert after.job_id == waiting[2].job_id
 
 
+def test_only_what_may_come_before_others_moves_the_line(store: EagerStore, url: str) -> None:
+    """All who move it wait for each other, so nobody does without need."""
+    registry = Registry(store)
+    with psycopg.connect(url, autocommit=True) as connection:
+
+        def moved(do: Callable[[], object]) -> int:
+            (before,) = connection.execute("SELECT moves FROM mam.store").fetchone() or (0,)
+            do()
+            (after,) = connection.execute("SELECT moves FROM mam.store").fetchone() or (0,)
+            return int(after - before)
+
+        assert moved(lambda: register(store, job_id="plain")) == 0
+        assert moved(lambda: register(store, job_id="urgent", priority=1)) == 1
+        assert moved(lambda: registry.publish("plain", event="progress")) == 0
+        assert moved(lambda: claim(store)) == 0
+        assert moved(lambda: registry.heartbeat("urgent", attempt=1)) == 0
+        assert moved(lambda: registry.release("urgent", attempt=1)) == 1
+        assert moved(lambda: registry.cancel("urgent")) == 0
+        assert moved(lambda: register(store, job_id="after", after=["plain"])) == 0
+        assert moved(lambda: claim(store)) == 0
+        assert moved(lambda: registry.complete("plain", attempt=1)) == 1
+        assert moved(lambda: store.sweep()) == 1
+
+
+def test_a_look_that_takes_long_is_given_up(store: EagerStore, url: str) -> None:
+    """Whoever registers waits for it."""
+    register(store)
+    with psycopg.connect(url) as connection:
+        connection.execute("LOCK TABLE mam.pause IN ACCESS EXCLUSIVE MODE")
+        assert store._acting.line_of(LABEL, 0) is None
+    assert store._acting.line_of(LABEL, 0) is not None
+
+
 def test_a_pause_holds_at_once(store: EagerStore, other: SettledStore) -> None:
     for _ in range(3):
         register(store)

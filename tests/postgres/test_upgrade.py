@@ -7,7 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from mam.errors import StoreUnavailable
 from mam.stores.postgres import schema as schemas
+from mam.stores.postgres.store import create_postgres_store
 from tests.cli.command import Mam
 from tests.postgres.settled import SettledStore
 from tests.upgrades import check_everything_is_there, check_work_goes_on, data_of
@@ -59,3 +61,24 @@ def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str, version
     store = SettledStore(old)
     check_everything_is_there(store, version)
     store.close()
+
+
+def test_one_that_is_being_filled_stays_so(old: str, version: int) -> None:
+    with psycopg.connect(old, autocommit=True) as connection:
+        connection.execute("UPDATE mam.store SET version = -version")
+        create_postgres_store(old, filling=True)
+        assert connection.execute("SELECT version FROM mam.store").fetchall() == [(-len(schemas.SCHEMAS),)]
+    with pytest.raises(StoreUnavailable, match="partly filled"):
+        SettledStore(old)
+
+
+def test_who_has_an_older_one_open_is_refused_from_then_on(database: str) -> None:
+    """Programs of schema 12 and before knew these by other names: what they write would not move the line."""
+    create_postgres_store(database)
+    for written in (
+        "INSERT INTO journal (job_id, fields, lines) VALUES ('x', '{}', '[]')",
+        "INSERT INTO pause (agent, label, until, reason, made_at, probe) VALUES ('', '', NULL, NULL, 'now', NULL)",
+    ):
+        with psycopg.connect(database, options="-c search_path=mam") as connection:
+            with pytest.raises(psycopg.errors.UndefinedColumn):
+                connection.execute(written.encode())

@@ -117,7 +117,7 @@ def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count
         asked = "SELECT column_name FROM information_schema.columns WHERE table_schema = 'mam' AND table_name = %s"
         columns = [str(row[0]) for row in connection.execute(asked, (table,)) if row[0] not in given]
         chosen = {name: f"old.{name}" for name in columns}
-        for name in {"record", "fields", "lines", "event"} & set(columns):
+        for name in {"record", "fields", "said", "event"} & set(columns):
             renamed = f"replace(old.{name}, '{template.job_id}', fresh.job_id)"
             chosen[name] = numbered(renamed, template.number)
         for name in {"job_id", "number"} & set(columns):

@@ -10,6 +10,8 @@ adding to it waits until the next look.
 
 from __future__ import annotations
 
+from mam.jobs.status import PENDING
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,13 +27,16 @@ LEFT_BEHIND = 10_000
 
 NO, PERHAPS, SURELY = 0, 1, 2
 _FREEING = frozenset(("free heads", "take back"))
+_UPDATES = frozenset(("update job", "update job and tell"))
 
 
 def moves_line(query: str, values: dict[str, Any]) -> int:
     """Whether what a query writes moves the line. Of an end that depends on whether anybody comes after the job."""
-    if query in _FREEING or (values.get("status") == "pending" and values.get("priority", 1) > 0):
-        return SURELY
-    return PERHAPS if query == "ended" else NO
+    if query in _UPDATES:
+        return SURELY if values["news"] and values["status"] == PENDING else NO
+    if query == "insert job":
+        return SURELY if values["priority"] > 0 and values["status"] == PENDING else NO
+    return SURELY if query in _FREEING else PERHAPS if query == "ended" else NO
 
 
 class Line:

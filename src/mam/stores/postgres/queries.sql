@@ -127,7 +127,7 @@ WITH taken AS (
                  THEN hashtextextended(record || label, %(timeout_sec)s) END
     RETURNING job_id, record, prompt, root
 ), noted AS (
-    INSERT INTO journal (job_id, fields, lines, token)
+    INSERT INTO journal (job_id, fields, said, token)
     SELECT job_id, %(fields)s, %(said_before)s || job_id || %(said_behind)s, %(token)s FROM taken
 )
 SELECT record, prompt, root, date_part('epoch', clock_timestamp()), pg_current_xact_id() FROM taken
@@ -146,8 +146,10 @@ AND priority = %(priority)s AND number >= %(number)s
 (SELECT moves FROM store WHERE one = 1) = %(moves)s
 
 -- name: nobody registers
--- Before `line`, in the same transaction: whoever has a number already could still come in before the first.
-SELECT set_config('mam.nobody_registers', pg_try_advisory_xact_lock(7168365, 3)::text, true)
+-- Before `line`, in the same transaction: whoever has a number already could still come in before the first. Others who
+-- register wait meanwhile, so a look that takes long is given up.
+SELECT set_config('mam.nobody_registers', pg_try_advisory_xact_lock(7168365, 3)::text, true),
+       set_config('statement_timeout', '50ms', true)
 
 -- name: line
 -- Where it begins: at the first that is pending, whether somebody has it in hand or not. New jobs come in behind it if
@@ -299,7 +301,7 @@ WITH made AS (
 ), placed AS (
     INSERT INTO numbered (number, job_id) VALUES (%(number)s, %(job_id)s)
 )
-INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
+INSERT INTO journal (job_id, fields, said) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: update job
@@ -309,7 +311,7 @@ WITH updated AS (
         record = %(record)s
     WHERE job_id = %(job_id)s
 )
-INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
+INSERT INTO journal (job_id, fields, said) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: update job and tell
@@ -321,7 +323,7 @@ WITH updated AS (
 ), told AS (
     INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
 )
-INSERT INTO journal (job_id, fields, lines) VALUES (%(job_id)s, %(fields)s, %(lines)s)
+INSERT INTO journal (job_id, fields, said) VALUES (%(job_id)s, %(fields)s, %(lines)s)
 RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: insert rare
@@ -350,7 +352,7 @@ WITH updated AS (
       AND abs(date_part('epoch', clock_timestamp()) - %(now)s) < 1
     RETURNING job_id
 )
-INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated WHERE {news}
+INSERT INTO journal (job_id, fields, said) SELECT job_id, %(fields)s, %(lines)s FROM updated WHERE {news}
 
 -- name: fail job
 -- The same for one that failed or was called off, which is rare.
@@ -365,12 +367,12 @@ WITH updated AS (
     SELECT job_id, number, label, priority, %(status)s FROM updated
     ON CONFLICT (job_id) DO UPDATE SET status = excluded.status
 )
-INSERT INTO journal (job_id, fields, lines) SELECT job_id, %(fields)s, %(lines)s FROM updated WHERE {news}
+INSERT INTO journal (job_id, fields, said) SELECT job_id, %(fields)s, %(lines)s FROM updated WHERE {news}
 
 -- name: has ended
 -- A job ends once, so that whoever finds this entry has found the one that it wrote.
 SELECT count(*) FROM journal
-WHERE xact >= %(xact)s::xid8 AND job_id = %(job_id)s AND fields = %(fields)s AND lines = %(lines)s
+WHERE xact >= %(xact)s::xid8 AND job_id = %(job_id)s AND fields = %(fields)s AND said = %(lines)s
 
 -- name: insert event
 INSERT INTO event (job_id, seq, event) VALUES (%(job_id)s, %(seq)s, %(event)s)
@@ -381,7 +383,7 @@ SELECT pg_xact_status(%(xact)s::xid8)
 
 -- name: is ours
 -- A crash may have given the same number to another transaction, so the row itself is the proof.
-SELECT count(*) FROM journal WHERE xact = %(xact)s::xid8 AND job_id = %(job_id)s AND lines = %(lines)s
+SELECT count(*) FROM journal WHERE xact = %(xact)s::xid8 AND job_id = %(job_id)s AND said = %(lines)s
 
 -- name: ids with prefix
 SELECT job_id FROM job WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
@@ -442,7 +444,7 @@ SELECT event FROM told WHERE job_id = %(job_id)s ORDER BY seq
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text
 
 -- name: entries
-SELECT xact::text, number, job_id, fields, lines FROM journal
+SELECT xact::text, number, job_id, fields, said FROM journal
 WHERE (xact, number) > (%(xact)s::xid8, %(number)s) AND xact < %(end)s::xid8
 ORDER BY journal.xact, journal.number LIMIT %(limit)s
 
@@ -452,14 +454,14 @@ ORDER BY journal.xact, journal.number LIMIT %(limit)s
 SELECT pg_advisory_lock_shared(7168365, 1), pg_advisory_lock(7168365, 2), pg_advisory_unlock(7168365, 2)
 
 -- name: pauses
-SELECT agent, label, until, reason, made_at, probe FROM pause ORDER BY agent, label
+SELECT agent, label, until, reason, since, probe FROM pause ORDER BY agent, label
 
 -- name: pause
 WITH news AS (SELECT pg_notify('mam_news', '')), moved AS (UPDATE store SET moves = moves + 1)
-INSERT INTO pause (agent, label, until, reason, made_at, probe)
+INSERT INTO pause (agent, label, until, reason, since, probe)
 SELECT %(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s, %(probe)s FROM news
 ON CONFLICT (agent, label)
-DO UPDATE SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at,
+DO UPDATE SET until = excluded.until, reason = excluded.reason, since = excluded.since,
     probe = excluded.probe
 
 -- name: resume
@@ -602,7 +604,7 @@ WITH held AS MATERIALIZED (
 ), removed AS (
     DELETE FROM job USING held WHERE job.job_id = held.job_id
 )
-INSERT INTO journal (job_id, fields, lines)
+INSERT INTO journal (job_id, fields, said)
 SELECT job_id, NULL, %(lines)s::json ->> job_id FROM held
 
 -- name: forget job

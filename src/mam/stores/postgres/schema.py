@@ -41,8 +41,8 @@ def create_schema(server: Server, journal_id: str, *, filling: bool = False) -> 
                 if version == 0:
                     connection.execute("INSERT INTO store VALUES (1, %s, %s)", (len(SCHEMAS), journal_id))
                     return True
-                if abs(version) < len(SCHEMAS):
-                    connection.execute("UPDATE store SET version = %s", (len(SCHEMAS),))
+                if abs(version) < len(SCHEMAS):  # one that is being filled stays so
+                    connection.execute("UPDATE store SET version = sign(version) * %s", (len(SCHEMAS),))
                 return _renumbered(connection) or abs(version) < len(SCHEMAS)
         except psycopg.Error as error:
             raise server.unavailable(error) from None

@@ -179,13 +179,15 @@ class PostgresStore(SqlStore):
         """Most jobs end as this store left them. That takes one trip and not two: the act is decided before it, and the
         server does it only if the job is still the same. In all other cases the act is done as any other."""
         row, moment = self._known.get(job_id), self._guessed_moment()
-        if row is None or moment is None or row.job.exclusive or row.job.claimant or row.root:
+        if row is None or moment is None or row.job.status is not RUNNING:
+            return super().change(job_id, act)
+        if row.job.exclusive or row.job.claimant or row.root:
             return super().change(job_id, act)
         try:
             change = act(row.job, moment)
         except Exception:
             return super().change(job_id, act)  # the job may be another by now: only the real one is complained about
-        if not change.job.status.ended or row.job.status.ended:
+        if not change.job.status.ended:
             return super().change(job_id, act)
         return self._end(row, moment, change, act)
 
@@ -244,11 +246,14 @@ class PostgresStore(SqlStore):
 
     def _claim_fresh(self, request: Request) -> Job | None:
         """One that nobody has touched yet, in one trip; None when it has to be looked at before."""
-        moment, since = self._guessed_moment(), self._acting.last_xact
-        if moment is None or since is None or request.agent_id is not None or not self._fresh.worth_trying():
+        since = self._acting.last_xact
+        if since is None or request.agent_id is not None or not self._fresh.worth_trying():
+            return None
+        line = self._line.beginning(request.label, self._acting.line_of)
+        moment = self._guessed_moment()
+        if moment is None:
             return None
         token = str(int.from_bytes(os.urandom(7)))
-        line = self._line.beginning(request.label, self._acting.line_of)
         try:
             found = self._acting.at_once(self._fresh.decided(request, moment, token, line))
         except psycopg.DataError:

@@ -55,6 +55,22 @@ class Claims(StoreCase):
 
         assert [picked(registry), picked(registry)] == [first, second]
 
+    @pytest.mark.parametrize("how", ["spoken of", "handed back"])
+    def test_one_that_ended_while_it_was_pending_is_in_nobodys_way(
+        self, registry: Registry, store: Store, how: str
+    ) -> None:
+        gone, left = registered(registry, 2)
+        if how == "spoken of":
+            registry.publish(gone, event="progress")
+        else:
+            assert picked(registry) == gone
+            registry.release(gone, attempt=1)
+        registry.cancel(gone)
+
+        assert store.ahead_of(registry.get(left)) == 0
+        assert [picked(registry), picked(registry)] == [left, None]
+        assert store.problems() == []
+
     @pytest.mark.parametrize(
         "other",
         ["tmux:claude-a", "tmux:claud", "tmux:Claude", "tmux:claude ", "tmux", "%", "tmux:claud_", "tmux:claude\u200b"],
