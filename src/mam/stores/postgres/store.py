@@ -17,12 +17,12 @@ from mam.jobs.status import PENDING, RUNNING
 from mam.stores.port import Entry
 from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost, bound_to
 from mam.stores.postgres.connection import Server, text
-from mam.stores.postgres.encoding import quick_text
 from mam.stores.postgres.fresh import FreshClaims, timeout_to_seal
 from mam.stores.postgres.line import Line
 from mam.stores.postgres.rare import FAILED, is_rare, is_watched
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.server_clock import ServerClock, moment_at
+from mam.stores.sql.encoding import quick_text
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import job_of, told

@@ -58,6 +58,10 @@ def _in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 
 
+QUICK_AFTER = 20
+"""Whoever has ended so many jobs is no command that somebody typed: a quicker encoder is worth its import then."""
+
+
 def create_sqlite_store(path: str) -> bool:
     """Makes the database if there is none, or brings an older one up to date; whether it did."""
     return create_database(os.path.realpath(path), SystemClock().new_id())
@@ -79,6 +83,8 @@ class SqliteStore(SqlStore):
         self._cursor: apsw.Cursor | None = open_database(self._path, lock_wait_seconds).cursor()
         """One for all: to make a cursor takes longer than most statements do."""
         self._burst = Burst()
+        self._encode: Callable[[object], str] = as_text
+        self._ends = 0
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: news that one has read would be lost to the other."""
         _opened.add(self)
@@ -178,7 +184,10 @@ class SqliteStore(SqlStore):
 
     def _end_known(self, row: Row, change: Change) -> bool:
         """Whether the job was still as it is known here, and has ended; there is an entry of it in any case."""
-        values = row.ended(change)
+        self._ends += 1
+        if self._ends == QUICK_AFTER:
+            self._encode = _quick_encoder()
+        values = row.ended(change, self._encode)
         self._do("insert next entry" if row.job.last_seq else "insert entry", values)
         if not self._do("end known job", values).connection.changes():
             return False
@@ -354,3 +363,11 @@ class SqliteStore(SqlStore):
         if isinstance(error, apsw.IOError):
             self._distrust()
         return unavailable(self._path, error, self._wait_seconds)
+
+
+def _quick_encoder() -> Callable[[object], str]:
+    try:
+        from mam.stores.sql.encoding import quick_text
+    except ImportError:  # what it needs is not installed; it is only quicker
+        return as_text
+    return quick_text

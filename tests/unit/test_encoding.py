@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.jobs.status import Status
-from mam.stores.postgres.encoding import quick_text
+from mam.stores.sql.encoding import quick_text
 from mam.writing import as_text
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(Status)

@@ -1,5 +1,6 @@
-"""JSON for the ends of jobs, by orjson, which takes a quarter of the time for a record. Beside psycopg its import is
-nothing; the other stores would feel it at every start."""
+"""JSON for the ends of jobs, by orjson, which takes a quarter of the time for a record. Its import is nothing beside
+psycopg's, and much beside a command on SQLite: there only a process that has ended many jobs loads this.
+"""
 
 from __future__ import annotations
 
