@@ -33,13 +33,13 @@ REQUEST = Request(label=LABEL, owner="burst")
 
 
 class EagerLine(Line):
-    """Looks before its first claim, however little has been left behind, and never again while it is believed."""
+    """Looks before its first claim, and never again while it is believed."""
 
-    def beginning(self, label: str, look: Callable[[str, int], Any | None]) -> Beginning | None:
+    def beginning(self, label: str, look: Callable[[str], Any | None]) -> Beginning | None:
         if self._known[0] != label:
             self._known = (label, None)
             self._claims = lines.LOOK_AFTER
-            return super().beginning(label, lambda label, _left_behind: look(label, 0))
+            return super().beginning(label, look)
         return self._known[1]
 
 
@@ -193,8 +193,8 @@ def test_a_look_that_takes_long_is_given_up(store: EagerStore, url: str) -> None
     register(store)
     with psycopg.connect(url) as connection:
         connection.execute("LOCK TABLE mam.pause IN ACCESS EXCLUSIVE MODE")
-        assert store._acting.line_of(LABEL, 0) is None
-    assert store._acting.line_of(LABEL, 0) is not None
+        assert store._acting.line_of(LABEL) is None
+    assert store._acting.line_of(LABEL) is not None
 
 
 def test_a_pause_holds_at_once(store: EagerStore, other: SettledStore) -> None:
@@ -304,31 +304,13 @@ def test_what_others_claimed_is_not_walked_over(store: EagerStore, url: str) -> 
         assert pages(f"AND priority = 0 AND number >= {known['number']}") < pages("")
 
 
-def test_little_that_was_left_behind_is_walked_over(store: EagerStore, url: str) -> None:
-    register(store)
-    assert store._acting.line_of(LABEL, 0) is not None
-    assert store._acting.line_of(LABEL, 10) is None
-    for _ in range(5):
-        Registry(store).publish(register(store, label="elsewhere").job_id, event="progress")
-        assert Registry(store).pick("elsewhere", owner="me") is not None
-    store.close()  # the server counts what a conversation wrote when it is over
-    again = EagerStore(url)
-    with psycopg.connect(url) as connection:
-        asked = "SELECT pg_stat_get_dead_tuples('mam.job'::regclass) >= 10"
-        while connection.execute(asked).fetchone() != (True,):
-            connection.rollback()
-    assert again._acting.line_of(LABEL, 10) is not None
-    again.close()
-
-
 # -- when it looks -----------------------------------------------------------------------------------------------------
 
 
 def test_it_looks_after_so_many_claims_of_one_label() -> None:
     line, looks = Line(), []
 
-    def look(label: str, left_behind: int) -> tuple[int, int, int]:
-        assert left_behind == lines.LEFT_BEHIND
+    def look(label: str) -> tuple[int, int, int]:
         looks.append(label)
         return (7, 0, 40 + len(looks))
 

@@ -184,13 +184,13 @@ class Acting:
                     raise
                 time.sleep(_PAUSE)
 
-    def line_of(self, label: str, left_behind: int) -> Any | None:
+    def line_of(self, label: str) -> Any | None:
         """Where it begins, if that can be known (mam.stores.postgres.line). In one trip: whoever is stopped meanwhile
         keeps nobody from registering."""
         self._notice_fork()
         with self._threads:
             try:
-                look = bound_to("line", {"label": label, "left_behind": left_behind})
+                look = bound_to("line", {"label": label})
                 rows = self._trip([bound_to("nobody registers", {}), look], ends=True)
             except psycopg.Error:
                 return None

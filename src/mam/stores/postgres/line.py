@@ -1,11 +1,11 @@
 """Where the line of a label begins, for a burst of claims.
 
 What claims have taken stays in their index until the server's vacuum comes, about once a minute, and every later claim
-walks over it. So where much was left, a store looks now and then where the first pending job is, and claims from there.
-`moves` of the store says whether that is still true: whatever becomes pending, but for new jobs of priority 0 or less,
-adds to it in the same transaction, and so does what stands before all claims (`moves_line`, `pause`). Those new jobs
-come in behind the first, since no registration was under way when the store looked. What somebody makes pending without
-adding to it waits until the next look.
+walks over it. So whoever claims much looks now and then where the first pending job is, and claims from there. `moves`
+of the store says whether that is still true: whatever becomes pending, but for new jobs of priority 0 or less, adds to
+it in the same transaction, and so does what stands before all claims (`moves_line`, `pause`); so one look stands for
+two. Those new jobs come in behind the first, since no registration was under way when the store looked. What somebody
+makes pending without adding to it waits until the next look.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 LOOK_AFTER = 128
 """So many claims pass between two looks, and before the first."""
-LEFT_BEHIND = 10_000
-"""So many rows must have been left since the last vacuum, two by each job, or it is quicker to walk over them."""
 
 NO, PERHAPS, SURELY = 0, 1, 2
 _FREEING = frozenset(("free heads", "take back"))
@@ -45,13 +43,13 @@ class Line:
         """Together: threads that ask for different labels share this."""
         self._claims = 0
 
-    def beginning(self, label: str, look: Callable[[str, int], Any | None]) -> Beginning | None:
+    def beginning(self, label: str, look: Callable[[str], Any | None]) -> Beginning | None:
         """None while it is unknown, and where it cannot be known."""
         known, found = self._known
         if known != label:
             self._claims, found = 0, None
         elif self._claims >= LOOK_AFTER:
-            self._claims, row = 0, look(label, LEFT_BEHIND)
+            self._claims, row = 0, look(label)
             found = None if row is None else dict(zip(("moves", "priority", "number"), row, strict=True))
         self._claims += 1
         self._known = (label, found)

@@ -153,14 +153,12 @@ SELECT set_config('mam.nobody_registers', pg_try_advisory_xact_lock(7168365, 3):
 
 -- name: line
 -- Where it begins: at the first that is pending, whether somebody has it in hand or not. New jobs come in behind it if
--- their priority is 0 or less; whatever else becomes pending moves the line. Answers nothing where it cannot be known,
--- and where so little was left behind that it is quicker to walk: more conditions are asked of each entry on a page.
+-- their priority is 0 or less; whatever else becomes pending moves the line. Answers nothing where it cannot be known.
 SELECT moves, priority, number
 FROM store CROSS JOIN LATERAL (
     SELECT priority, number FROM job WHERE label = %(label)s AND blocked = 0 ORDER BY priority DESC, number LIMIT 1
 ) AS first
-WHERE pg_stat_get_dead_tuples('job'::regclass) >= %(left_behind)s
-  AND priority >= 0 AND current_setting('mam.nobody_registers') = 'true' AND {clear}
+WHERE priority >= 0 AND current_setting('mam.nobody_registers') = 'true' AND {clear}
 
 -- name: move line
 -- At the very end of an act, since all who do wait for each other here. An end moves it if somebody is to be told of it.
