@@ -184,8 +184,8 @@ def test_what_somebody_else_ended_is_refused(store: DisturbedStore, other: Distu
 
 def test_the_servers_clock_counts_and_not_the_guess(store: DisturbedStore, other: DisturbedStore) -> None:
     job = held(Registry(store))
-    assert store._seen is not None
-    store._seen = (store._seen[0] - 3_600_000, store._seen[1])
+    assert store._ahead_ms is not None
+    store._ahead_ms -= 3_600_000
     ended = Registry(store).complete(job.job_id, attempt=1)
     assert ended.ended_at is not None
     assert ended.ended_at >= str(job.claimed_at)

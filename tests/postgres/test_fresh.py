@@ -81,10 +81,10 @@ def test_it_takes_one_trip_and_is_decided_as_any_other(
     assert job is not None
     assert sent == ONE_TRIP
     assert job.lease is not None
-    assert store._fresh._last is not None
+    assert store._fresh._said is not None
     moment = store._guessed_moment()
     assert moment is not None
-    decided_at = moment.replace(wall_ms=store._fresh._last[0])
+    decided_at = moment.replace(wall_ms=store._fresh._said.wall_ms)
     assert job == claimed(pending, request_, decided_at).job
     assert other.get(job.job_id) == job
     check_journal(other)
@@ -138,8 +138,8 @@ def test_what_somebody_has_written_by_hand_is_looked_at(store: DisturbedStore, u
 
 def test_the_servers_clock_counts_and_not_the_guess(store: DisturbedStore, other: PostgresStore) -> None:
     job = register(store)
-    assert store._seen is not None
-    store._seen = (store._seen[0] - 3_600_000, store._seen[1])
+    assert store._ahead_ms is not None
+    store._ahead_ms -= 3_600_000
     found, sent = trips(store, REQUESTS["pick"])
     assert sent != ONE_TRIP
     assert found is not None

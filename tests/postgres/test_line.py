@@ -35,11 +35,10 @@ REQUEST = Request(label=LABEL, owner="burst")
 class EagerLine(Line):
     """Looks before its first claim, and never again while it is believed."""
 
-    def beginning(self, label: str, look: Callable[[str], Any | None]) -> Beginning | None:
+    def beginning(self, label: str, claims: int, look: Callable[[str], Any | None]) -> Beginning | None:
         if self._known[0] != label:
             self._known = (label, None)
-            self._claims = lines.LOOK_AFTER
-            return super().beginning(label, look)
+            return super().beginning(label, lines.LOOK_AFTER, look)
         return self._known[1]
 
 
@@ -47,6 +46,10 @@ class EagerStore(DisturbedStore):
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         super().__init__(url, clock)
         self._line = EagerLine()
+
+    def forget_the_line(self) -> None:
+        self._line.forget()
+        self._fresh._said = None
 
 
 @pytest.fixture
@@ -151,7 +154,7 @@ def test_what_comes_to_the_front_is_next(
     register(store, label="nowhere")  # whoever has done nothing yet asks before it claims
     held = claim_in_line(store)
     assert held.job_id == waiting[0].job_id
-    store._line.forget()  # and looks once more, so that this one is before the line
+    store.forget_the_line()  # and looks once more, so that this one is before the line
     assert claim_in_line(store).job_id == waiting[1].job_id
 
     before = way(other, held)
@@ -285,7 +288,7 @@ def test_what_others_claimed_is_not_walked_over(store: EagerStore, url: str) -> 
         register(store)
     for _ in range(600):
         claim(store)
-    store._line.forget()
+    store.forget_the_line()
     claim_in_line(store)
     known = store._line._known[1]
     assert known is not None
@@ -314,26 +317,24 @@ def test_it_looks_after_so_many_claims_of_one_label() -> None:
         looks.append(label)
         return (7, 0, 40 + len(looks))
 
-    known = [line.beginning("a", look) for _ in range(2 * lines.LOOK_AFTER + 1)]
+    known = [line.beginning("a", 1, look) for _ in range(2 * lines.LOOK_AFTER + 1)]
     assert known[: lines.LOOK_AFTER] == [None] * lines.LOOK_AFTER
     assert known[lines.LOOK_AFTER] == known[2 * lines.LOOK_AFTER - 1] == {"moves": 7, "priority": 0, "number": 41}
     assert known[-1] == {"moves": 7, "priority": 0, "number": 42}
     assert looks == ["a", "a"]
-    assert line.beginning("b", look) is None
-    assert line.beginning("a", look) is None
+    assert line.beginning("b", lines.LOOK_AFTER, look) is None
+    assert line.beginning("a", 1, look) is None
     assert looks == ["a", "a"]
+    assert line.beginning("a", lines.LOOK_AFTER, look) is not None
 
 
 def test_what_was_forgotten_or_cannot_be_known_is_unknown() -> None:
     line = Line()
-    for _ in range(lines.LOOK_AFTER):
-        line.beginning("a", lambda *_: None)
-    assert line.beginning("a", lambda *_: None) is None
-    for _ in range(lines.LOOK_AFTER):
-        known = line.beginning("a", lambda *_: (1, 2, 3))
-    assert known is not None
+    line.beginning("a", 0, lambda _: None)
+    assert line.beginning("a", lines.LOOK_AFTER, lambda _: None) is None
+    assert line.beginning("a", lines.LOOK_AFTER, lambda _: (1, 2, 3)) is not None
     line.forget()
-    assert line.beginning("a", lambda *_: (1, 2, 3)) is None
+    assert line.beginning("a", lines.LOOK_AFTER, lambda _: (1, 2, 3)) is None
 
 
 def test_both_ways_to_claim_are_one_but_for_where_they_begin() -> None:

@@ -8,6 +8,7 @@ a job: its record is to the letter as it was registered. That takes one trip ins
 from __future__ import annotations
 
 import json
+from os import urandom
 
 from mam.jobs.record import NO_BROKER, Job
 from mam.jobs.status import PENDING
@@ -35,8 +36,8 @@ _HEAD = '{{"job_id":"{0}","status":"pending","created_at":"{1}","updated_at":"{1
 _SECOND = len("2026-11-16T00:00:00Z")
 _BELIEVED_MS = 1000
 """How far the server's time may be from the one that a claim was decided at (`claim fresh`)."""
-_HOLDS_MS = _BELIEVED_MS // 20
-"""For how long a decision is used for the next claim as well."""
+_HOLDS_NS = _BELIEVED_MS * 1_000_000 // 20
+"""For how long a decision is used for the next claims as well."""
 _WRITTEN = ("attempt", "owner", "lease", "claimant", "claimed_at", "heard_at", "reason", "supervised", "said")
 """What a claim writes that a new job has none of."""
 
@@ -52,14 +53,50 @@ def timeout_to_seal(values: dict[str, Any]) -> int | None:
     return None if any(name in fields for name in _WRITTEN) else fields.get("timeout_sec", USUAL_TIMEOUT)
 
 
+class _Said:
+    """A claim as it was decided and bound, and for how long the same may be said of other jobs."""
+
+    __slots__ = ("bound", "request", "statement", "times", "token_at", "until_ns", "wall_ms")
+
+    def __init__(self, request: Request, sent: Sent, wall_ms: int, now_ns: int) -> None:
+        self.request, self.wall_ms = request, wall_ms
+        self.statement, bound = sent
+        self.bound = [*bound]
+        self.token_at = self.statement.parameters.index("token")
+        self.until_ns = now_ns + _HOLDS_NS
+        self.times = 0
+
+
 class FreshClaims:
     """How the next claim would be decided, if its job is fresh and has the time limit of the last."""
 
     def __init__(self) -> None:
-        self.timeout_sec = USUAL_TIMEOUT
+        self._timeout_sec = USUAL_TIMEOUT
         self._alike: tuple[int, Row] | None = None
-        self._last: tuple[int, int, Request, Beginning | None, Sent] | None = None
+        self._said: _Said | None = None
         self._left_out = self._next_left_out = 0
+
+    def expect(self, timeout_sec: int) -> None:
+        """Of the next job."""
+        if timeout_sec != self._timeout_sec:
+            self._timeout_sec, self._said = timeout_sec, None
+
+    def again(self, request: Request, now_ns: int) -> Sent | None:
+        """What was said last, if it holds for this request as well."""
+        said = self._said
+        if said is None or now_ns >= said.until_ns or (request is not said.request and request != said.request):
+            return None
+        said.times += 1
+        bound = said.bound.copy()
+        # Another name each time, by which it is known when its answer is lost.
+        bound[said.token_at] = b"%d" % int.from_bytes(urandom(7))
+        return said.statement, bound
+
+    def decided(self, request: Request, moment: Moment, now_ns: int, line: Beginning | None) -> Sent | None:
+        statement = _ANYWHERE if line is None else _IN_LINE
+        bound = statement.bound({**self._decide(request, moment), **(line or {})})
+        self._said = _Said(request, (statement, bound), moment.wall_ms, now_ns)
+        return self.again(request, now_ns)
 
     def worth_trying(self) -> bool:
         """Where jobs turn out not to be fresh, less and less claims try: a trip for nothing is not free."""
@@ -69,26 +106,14 @@ class FreshClaims:
         return True
 
     def tried(self, *, well: bool) -> None:
+        if not well:
+            self._said = None
         self._next_left_out = 0 if well else min(2 * self._next_left_out + 1, 63)
         self._left_out = self._next_left_out
 
-    def decided(self, request: Request, moment: Moment, token: str, line: Beginning | None) -> Sent:
-        """The claim, under a name by which it is known when its answer is lost."""
-        statement, bound = self._bound(request, moment, line)
-        bound = bound.copy()
-        bound[statement.parameters.index("token")] = token.encode()
-        return statement, bound
-
-    def _bound(self, request: Request, moment: Moment, line: Beginning | None) -> Sent:
-        if self._last is not None:
-            wall_ms, timeout_sec, asked, known, sent = self._last
-            soon_after = 0 <= moment.wall_ms - wall_ms < _HOLDS_MS and known is line
-            if soon_after and timeout_sec == self.timeout_sec and asked.__dict__ == request.__dict__:
-                return sent
-        statement = _ANYWHERE if line is None else _IN_LINE
-        sent = statement, statement.bound({**self._decide(request, moment), **(line or {})})
-        self._last = moment.wall_ms, self.timeout_sec, request, line, sent
-        return sent
+    def times_said(self) -> int:
+        """How many claims the last decision was for."""
+        return 0 if self._said is None else self._said.times
 
     def _decide(self, request: Request, moment: Moment) -> dict[str, Any]:
         """What the server has to write, in pieces around what only it knows."""
@@ -100,7 +125,7 @@ class FreshClaims:
         written = {name: changed[name] for name in _WRITTEN if name in changed}
         return {
             "label": request.label,
-            "timeout_sec": str(self.timeout_sec),
+            "timeout_sec": str(self._timeout_sec),
             "now": str(moment.wall_ms / 1000),
             "soon": str(moment.wall_ms + _BELIEVED_MS),
             "second": change.job.updated_at,
@@ -113,8 +138,8 @@ class FreshClaims:
         }
 
     def _one(self) -> Row:
-        if self._alike is None or self._alike[0] != self.timeout_sec:
-            self._alike = self.timeout_sec, new_row(_fresh_job(self.timeout_sec), None)
+        if self._alike is None or self._alike[0] != self._timeout_sec:
+            self._alike = self._timeout_sec, new_row(_fresh_job(self._timeout_sec), None)
         return self._alike[1]
 
 

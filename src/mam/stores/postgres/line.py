@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     """`moves`, `priority` and `number`, as `claim in line` is given them."""
 
 LOOK_AFTER = 128
-"""So many claims pass between two looks, and before the first."""
+"""At least so many claims pass between two looks, and before the first."""
 
 NO, PERHAPS, SURELY = 0, 1, 2
 _FREEING = frozenset(("free heads", "take back"))
@@ -43,15 +43,16 @@ class Line:
         """Together: threads that ask for different labels share this."""
         self._claims = 0
 
-    def beginning(self, label: str, look: Callable[[str], Any | None]) -> Beginning | None:
-        """None while it is unknown, and where it cannot be known."""
+    def beginning(self, label: str, claims: int, look: Callable[[str], Any | None]) -> Beginning | None:
+        """None while it is unknown, and where it cannot be known; `claims` were made since it was last asked for."""
         known, found = self._known
         if known != label:
             self._claims, found = 0, None
-        elif self._claims >= LOOK_AFTER:
+        else:
+            self._claims += claims
+        if self._claims >= LOOK_AFTER:
             self._claims, row = 0, look(label)
             found = None if row is None else dict(zip(("moves", "priority", "number"), row, strict=True))
-        self._claims += 1
         self._known = (label, found)
         return found
 

@@ -12,21 +12,19 @@ from psycopg import errors
 
 from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, MamError, UnknownJob
-from mam.jobs.change import Change
 from mam.jobs.status import PENDING, RUNNING
 from mam.stores.port import Entry
-from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost, bound_to
+from mam.stores.postgres.acting import STATEMENTS, Acting
 from mam.stores.postgres.connection import Server, text
-from mam.stores.postgres.fresh import FreshClaims, timeout_to_seal
-from mam.stores.postgres.line import Line
-from mam.stores.postgres.rare import FAILED, is_rare, is_watched
+from mam.stores.postgres.fresh import timeout_to_seal
+from mam.stores.postgres.one_trip import OneTripStore
+from mam.stores.postgres.rare import is_rare, is_watched
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.server_clock import ServerClock, moment_at
-from mam.stores.sql.encoding import quick_text
 from mam.stores.sql.gate import Gate
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import job_of, told
-from mam.stores.sql.store import PAGE, SqlStore
+from mam.stores.sql.store import PAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +32,11 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
+    from mam.jobs.change import Change
     from mam.jobs.dependency import Needed
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Act, Request
+    from mam.stores.port import Request
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
     from mam.stores.sql.sessions import Sessions
@@ -63,7 +62,7 @@ class _Gate(Gate):
         self._tell("free heads", key=key)
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(OneTripStore):
     """A registry for many hosts. Threads share one connection; a fork opens its own."""
 
     acting: type[Acting] = Acting
@@ -74,13 +73,7 @@ class PostgresStore(SqlStore):
         self.address = server.address
         self._channel = server.channel
         self.clock = clock or ServerClock(self)
-        self._by_server = clock is None
-        self._acting = self.acting(server)
-        super().__init__()
-        self._seen: tuple[int, int] | None = None
-        """The server's time when it last said so, and what the clock here said then."""
-        self._fresh = FreshClaims()
-        self._line = Line()
+        super().__init__(self.acting(server), by_server=clock is None)
         self._listeners: dict[tuple[int, int], Connection] = {}
         """One for each process and thread that waits: news that one has read would be lost to the other."""
         try:
@@ -173,57 +166,6 @@ class PostgresStore(SqlStore):
     def is_relay_lock_free(self, name: str, space: int) -> bool:
         return bool(self._value("relay lock is free", name=name, space=space))
 
-    # -- ending what this store has claimed ----------------------------------------------------------------------------
-
-    def change(self, job_id: str, act: Act) -> Job:
-        """Most jobs end as this store left them. That takes one trip and not two: the act is decided before it, and the
-        server does it only if the job is still the same. In all other cases the act is done as any other."""
-        row, moment = self._known.get(job_id), self._guessed_moment()
-        if row is None or moment is None or row.job.status is not RUNNING:
-            return super().change(job_id, act)
-        if row.job.exclusive or row.job.claimant or row.root:
-            return super().change(job_id, act)
-        try:
-            change = act(row.job, moment)
-        except Exception:
-            return super().change(job_id, act)  # the job may be another by now: only the real one is complained about
-        if not change.job.status.ended:
-            return super().change(job_id, act)
-        return self._end(row, moment, change, act)
-
-    def _end(self, row: Row, moment: Moment, change: Change, act: Act) -> Job:
-        job_id, since = row.job.job_id, self._acting.last_xact
-        if since is None:
-            return super().change(job_id, act)
-        values = {**row.ended(change, quick_text), "now": str(moment.wall_ms / 1000)}
-        end = bound_to("fail job" if change.job.status in FAILED else "end job", values)
-        try:
-            if self._acting.at_once(end) is not None:
-                self._known.pop(job_id, None)
-                return change.job
-        except AnswerLost:
-            entry = {name: values[name] for name in ("job_id", "fields", "lines")}
-            act = self._unless_ended(act, change.job, {"xact": since, **entry})
-        # Whoever holds the row now may be the trip whose answer was lost; it is waited for.
-        return super().change(job_id, act)
-
-    def _unless_ended(self, act: Act, ended: Job, entry: dict[str, Any]) -> Act:
-        """The same act, for a job that may have ended by it already."""
-
-        def again(found: Job, now: Moment) -> Change:
-            if found.status.ended and self._value("has ended", **entry):
-                return Change(job=ended)
-            return act(found, now)
-
-        return again
-
-    def _guessed_moment(self) -> Moment | None:
-        """The server's time as it must be by now; the server looks whether it is."""
-        if self._seen is None or not self._by_server:
-            return None
-        server_ms, here_ms = self._seen
-        return moment_at(server_ms + monotonic_ns() // 1_000_000 - here_ms)
-
     # -- how it is done here ---------------------------------------------------------------------------------------
 
     @property
@@ -239,46 +181,17 @@ class PostgresStore(SqlStore):
     def _claim_first(self, request: Request) -> Job | None:
         """Most claims find a job and nothing that stands before it; then nothing else is asked."""
         if self._by_server and request.job_id is None:
-            job = self._claim_fresh(request) or self._act(self._claim_ready, request)
+            job = self._act(self._claim_ready, request)
             if job is not None:
                 return job
         return super()._claim_first(request)
-
-    def _claim_fresh(self, request: Request) -> Job | None:
-        """One that nobody has touched yet, in one trip; None when it has to be looked at before."""
-        since = self._acting.last_xact
-        if since is None or request.agent_id is not None or not self._fresh.worth_trying():
-            return None
-        line = self._line.beginning(request.label, self._acting.line_of)
-        moment = self._guessed_moment()
-        if moment is None:
-            return None
-        token = str(int.from_bytes(os.urandom(7)))
-        try:
-            found = self._acting.at_once(self._fresh.decided(request, moment, token, line))
-        except psycopg.DataError:
-            return None  # the longer way says what is wrong with it
-        except AnswerLost as lost:
-            self._acting.end_conversation(lost.process, moment.wall_ms)
-            found = next(iter(self._rows("claimed", xact=since, token=token)), None)
-        self._fresh.tried(well=found is not None)
-        if found is None:
-            self._line.forget()
-            return None
-        record, prompt, root, now, self._acting.last_xact = found
-        self._seen = (int(now * 1000), monotonic_ns() // 1_000_000)
-        row = self._row(record, prompt, root)
-        if row.job.status is not RUNNING or row.job.attempt != 1:
-            return None  # while the answer was lost, somebody has taken it away again
-        self._remember(row)
-        return row.job
 
     def _claim_ready(self, request: Request) -> Job | None:
         rows = self._rows("ready", label=request.label)
         if not rows or rows[0][4]:
             return None
         row = self._row(*rows[0][:3])
-        self._fresh.timeout_sec = row.job.timeout_sec
+        self._fresh.expect(row.job.timeout_sec)
         return self._claim(request, Look(self._moment_of(rows[0][3]), [], False, row))
 
     def _look(self, request: Request | None, limit: int) -> Look:
@@ -359,7 +272,7 @@ class PostgresStore(SqlStore):
         return self.clock.now()
 
     def _moment_of(self, now: int) -> Moment:
-        self._seen = (now, monotonic_ns() // 1_000_000)
+        self._ahead_ms = now - monotonic_ns() // 1_000_000
         return moment_at(now) if self._by_server else self.clock.now()
 
     def _act(self, do: Callable[..., T], *given: Any) -> T:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mam.stores.postgres.connection import Connection
 
-    Bound = list[bytes | None]
+    Bound = Sequence[bytes | None]
     Sent = tuple["Statement", Bound]
 
 _WELL = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
@@ -35,7 +35,7 @@ _OPEN = int(ConnStatus.OK)
 class Statement:
     """A named query as the server wants it: `%(name)s` becomes the number of a parameter."""
 
-    __slots__ = ("_chosen", "name", "parameters", "text")
+    __slots__ = ("chosen", "name", "parameters", "text")
 
     def __init__(self, name: str, query: str) -> None:
         self.name = name.replace(" ", "_").encode()
@@ -48,11 +48,12 @@ class Statement:
             first += f"${parameters.index(parameter) + 1}{behind}"
         self.text = first
         self.parameters = tuple(parameters)
-        self._chosen = itemgetter(*parameters) if len(parameters) > 1 else _chosen_from(parameters)
+        self.chosen = itemgetter(*parameters) if len(parameters) > 1 else _chosen_from(parameters)
+        """Of values by name, those of the parameters in their order."""
 
     def bound(self, values: dict[str, Any]) -> Bound:
-        chosen = self._chosen(values)
-        bound: Bound
+        chosen = self.chosen(values)
+        bound: list[bytes | None]
         try:
             bound = list(map(str.encode, chosen))  # in the hot verbs all of them are text
         except TypeError:
@@ -93,18 +94,22 @@ class Wire:
     def trip(self, sent: Sequence[Sent], *, ends: bool) -> list[Any]:
         """Sends statements and waits for the answers; the rows of the last that has any to give. With `ends`, all that
         was sent since the last end is done and durable when this returns; when the server refuses, none of it is."""
+        answered = False
         try:
             alone = ends and len(sent) == 1 and sent[0][0].name in self._prepared
             rows = self._one(*sent[0]) if alone else self._several(sent, ends=ends)
+            answered = True
+            if ends:
+                end = None if self._server.is_busy() else self._server.get_result()
+                if end is None or end.status != _SYNCED:
+                    self._end(end)
         except Error:
-            if not self.closed:
+            if not answered and not self.closed:
                 self._skip(synced=ends)
             raise
         except BaseException:
             self.close()  # somebody has interrupted it in the middle of something
             raise
-        if ends:
-            self._end()
         return rows
 
     def undo(self, *, written: bool) -> None:
@@ -181,13 +186,10 @@ class Wire:
         columns.set_pgresult(result, set_loaders=False)
         return columns.load_rows(0, result.ntuples, tuple)
 
-    def _end(self) -> None:
-        server = self._server
+    def _end(self, met: PGresult | None) -> None:
+        """Where it did not simply come behind the answers."""
         try:
-            result = self._next() if server.is_busy() else server.get_result()
-            if result is not None and result.status == _SYNCED:
-                return
-            failed = self._to_sync_point(result)
+            failed = self._to_sync_point(met if met is not None else self._next())
         except BaseException:
             self.close()  # nobody knows where it stands
             raise

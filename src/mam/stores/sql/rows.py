@@ -20,10 +20,12 @@ from mam.writing import as_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from mam.jobs.change import Change
     from mam.jobs.record import Json
+
+    T = TypeVar("T")
 
 _read = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # the scanner in C, where there is one
 """What `json.loads` comes to, without its search for space around a text that mam wrote itself."""
@@ -51,8 +53,9 @@ class Row:
             whole = whole_fields(fields, prompt)
             if whole is not None:
                 whole["status"] = _STATUSES[fields["status"]]
-                if whole["lease"] is not None:
-                    whole["lease"] = Lease(**whole["lease"])
+                lease = whole["lease"]
+                if lease is not None:
+                    whole["lease"] = Lease.of(lease) if lease.keys() == Lease.all_fields.keys() else Lease(**lease)
                 self.job = Job.of(whole)
                 return
         except (KeyError, TypeError, ValueError):
@@ -70,19 +73,10 @@ class Row:
         fields.pop("prompt", None)
         return row_of(change.job, self.root, fields, as_text(fields)), changed
 
-    def ended(self, change: Change, encode: Callable[[object], str] = as_text) -> dict[str, Any]:
-        """What is bound to the statements by which its job ends, if that stands alone and is still as it is here."""
+    def ended(self, change: Change, encode: Callable[[object], T]) -> tuple[T, T, T]:
+        """In JSON, what an end that stands alone writes: the record, and fields and lines of its entry."""
         changed = changed_fields(self.job, change)
-        job = change.job
-        return {
-            "job_id": job.job_id,
-            "number": job.number,
-            "status": job.status,
-            "record": encode({**self.fields, **changed}),
-            "before": self.record,
-            "fields": encode(changed),
-            "lines": encode(change.lines),
-        }
+        return encode({**self.fields, **changed}), encode(changed), encode(change.lines)
 
 
 def whole_fields(fields: Json, prompt: str) -> Json | None:

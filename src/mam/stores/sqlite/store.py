@@ -187,7 +187,11 @@ class SqliteStore(SqlStore):
         self._ends += 1
         if self._ends == QUICK_AFTER:
             self._encode = _quick_encoder()
-        values = row.ended(change, self._encode)
+        record, fields, lines = row.ended(change, self._encode)
+        values = {
+            "job_id": row.job.job_id, "number": row.job.number, "status": change.job.status,
+            "before": row.record, "record": record, "fields": fields, "lines": lines,
+        }  # fmt: skip
         self._do("insert next entry" if row.job.last_seq else "insert entry", values)
         if not self._do("end known job", values).connection.changes():
             return False
