@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from mam.registry import Registry
-from mam.stores.sql.encoding import quick_text
-from mam.stores.sqlite.store import QUICK_AFTER, SqliteStore, create_sqlite_store
+from mam.stores.sql.encoding import ended_texts
+from mam.stores.sqlite.store import QUICK_AFTER, SqliteStore, _ended_texts, create_sqlite_store
 from mam.testing.conformance.base import check_journal
-from mam.writing import as_text
 
 LOADED = """
 import sys
@@ -45,9 +44,9 @@ def end(store: SqliteStore, count: int) -> None:
 def test_it_is_used_once_many_jobs_have_ended(place: str) -> None:
     store = SqliteStore(place)
     end(store, QUICK_AFTER - 1)
-    assert store._encode is as_text
+    assert store._texts_of_end is _ended_texts
     end(store, 2)
-    assert store._encode is quick_text
+    assert store._texts_of_end is ended_texts
 
 
 def test_without_it_everything_goes_on(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +54,7 @@ def test_without_it_everything_goes_on(place: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "orjson", None)
     store = SqliteStore(place)
     end(store, QUICK_AFTER + 1)
-    assert store._encode is as_text
+    assert store._texts_of_end is _ended_texts
 
 
 def test_who_ends_few_does_not_load_it(place: str) -> None:

@@ -1,21 +1,40 @@
-"""Whoever encodes a change, the same JSON comes of it."""
+"""Whoever encodes the end of a job, the same JSON comes of it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.jobs.status import Status
-from mam.stores.sql.encoding import quick_text
+from mam.stores.sql.encoding import ended_bytes, ended_texts
 from mam.writing import as_text
+
+T = TypeVar("T")
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(Status)
 VALUES = st.recursive(
     PLAIN, lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text(), inner), max_leaves=20
 )
+
+
+class Ending:
+    """A row whose end writes just this."""
+
+    def ended(self, value: Any, encode: Callable[[object], T]) -> tuple[T, T, T]:
+        return encode(value), encode([value]), encode({"lines": value})
+
+
+def quick_text(value: Any) -> str:
+    end: Any = Ending()
+    texts = ended_texts(end, value)
+    assert tuple(text.encode() for text in texts) == ended_bytes(end, value)
+    assert json.loads(texts[2]) == {"lines": json.loads(texts[0])}
+    return texts[0]
 
 
 @given(VALUES)
@@ -29,7 +48,12 @@ def test_a_number_comes_back_as_it_was(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [1 << 64, -(1 << 80), "\ud800", {1: "a number for a name"}, json.loads("[" * 300 + "]" * 300)], ids=ascii
+    "value", [1 << 64, -(1 << 80), {1: "a number for a name"}, json.loads("[" * 300 + "]" * 300)], ids=ascii
 )
 def test_what_the_quick_way_does_not_write_is_written_all_the_same(value: object) -> None:
     assert quick_text([value]) == as_text([value])
+
+
+def test_half_a_surrogate_pair_is_escaped() -> None:
+    """It cannot be UTF-8, which is all that a database takes."""
+    assert quick_text("\ud800") == r'"\ud800"'

@@ -8,7 +8,6 @@ from __future__ import annotations
 from time import monotonic_ns
 
 import psycopg
-from orjson import dumps
 
 from mam.clock import Moment
 from mam.errors import BadRecord
@@ -18,9 +17,9 @@ from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost
 from mam.stores.postgres.fresh import FreshClaims
 from mam.stores.postgres.line import Line
 from mam.stores.postgres.rare import FAILED
+from mam.stores.sql.encoding import ended_bytes
 from mam.stores.sql.rows import Row
 from mam.stores.sql.store import SqlStore
-from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,10 +123,7 @@ class OneTripStore(SqlStore):
         job, since = change.job, self._acting.last_xact
         if since is None:
             return super().change(job.job_id, act)
-        try:
-            record, fields, lines = row.ended(change, dumps)
-        except TypeError:  # such as a whole number of more than 64 bits, which orjson does not write
-            record, fields, lines = row.ended(change, to_bytes)
+        record, fields, lines = ended_bytes(row, change)
         values = {
             "job_id": job.job_id.encode(), "status": job.status.encode(), "before": row.record.encode(),
             "record": record, "fields": fields, "lines": lines, "now": b"%.3f" % (moment.wall_ms / 1000),

@@ -83,7 +83,7 @@ class SqliteStore(SqlStore):
         self._cursor: apsw.Cursor | None = open_database(self._path, lock_wait_seconds).cursor()
         """One for all: to make a cursor takes longer than most statements do."""
         self._burst = Burst()
-        self._encode: Callable[[object], str] = as_text
+        self._texts_of_end: Callable[[Row, Change], tuple[str, str, str]] = _ended_texts
         self._ends = 0
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: news that one has read would be lost to the other."""
@@ -186,8 +186,8 @@ class SqliteStore(SqlStore):
         """Whether the job was still as it is known here, and has ended; there is an entry of it in any case."""
         self._ends += 1
         if self._ends == QUICK_AFTER:
-            self._encode = _quick_encoder()
-        record, fields, lines = row.ended(change, self._encode)
+            self._texts_of_end = _quick_encoder()
+        record, fields, lines = self._texts_of_end(row, change)
         values = {
             "job_id": row.job.job_id, "number": row.job.number, "status": change.job.status,
             "before": row.record, "record": record, "fields": fields, "lines": lines,
@@ -369,9 +369,13 @@ class SqliteStore(SqlStore):
         return unavailable(self._path, error, self._wait_seconds)
 
 
-def _quick_encoder() -> Callable[[object], str]:
+def _ended_texts(row: Row, change: Change) -> tuple[str, str, str]:
+    return row.ended(change, as_text)
+
+
+def _quick_encoder() -> Callable[[Row, Change], tuple[str, str, str]]:
     try:
-        from mam.stores.sql.encoding import quick_text
+        from mam.stores.sql.encoding import ended_texts
     except ImportError:  # what it needs is not installed; it is only quicker
-        return as_text
-    return quick_text
+        return _ended_texts
+    return ended_texts
