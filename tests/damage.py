@@ -31,6 +31,8 @@ SPOILT = {
     '"lease":{"expires_at":"soon","seconds":1,"boot_id":"","boot_ms":0}}',
     "a lease of other fields": '{"job_id":"bad","status":"running","created_at":"2026-01-01T00:00:00Z",'
     '"updated_at":"2026-01-01T00:00:00Z","agent":"a","agent_session":"a","number":1,"attempt":1,"lease":{"until":1}}',
+    "a lease that is a number": '{"job_id":"bad","status":"running","created_at":"2026-01-01T00:00:00Z",'
+    '"updated_at":"2026-01-01T00:00:00Z","agent":"a","agent_session":"a","number":1,"attempt":1,"lease":5}',
     "too deep": "[" * 100_000,
 }
 

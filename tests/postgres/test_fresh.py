@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable
-from typing import Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from mam.errors import Refused
 from mam.jobs.record import Job
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.common import claimed
 from mam.stores.port import Query, Request
+from mam.stores.postgres.fresh import FreshClaims
+from mam.stores.postgres.server_clock import moment_at
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from mam.stores.postgres.wire import Statement, Wire
 from mam.testing.conformance.base import check_journal
 from tests.postgres.crashes import (
     AFTER,
@@ -26,6 +33,10 @@ from tests.postgres.crashes import (
     lose_the_answer,
 )
 from tests.postgres.server import PrivateServer
+
+if TYPE_CHECKING:
+    from mam.clock import Moment
+    from mam.jobs.change import Change
 
 LABEL = "fresh"
 FAULTS: dict[str, Callable[[str, DisturbedStore], None]] = {
@@ -81,10 +92,7 @@ def test_it_takes_one_trip_and_is_decided_as_any_other(
     assert job is not None
     assert sent == ONE_TRIP
     assert job.lease is not None
-    assert store._fresh._said is not None
-    moment = store._guessed_moment()
-    assert moment is not None
-    decided_at = moment.replace(wall_ms=store._fresh._said.wall_ms)
+    decided_at = moment_at(job.lease.wall_ms - round(job.lease.seconds * 1000))
     assert job == claimed(pending, request_, decided_at).job
     assert other.get(job.job_id) == job
     check_journal(other)
@@ -217,13 +225,143 @@ def test_one_that_was_taken_away_before_it_was_found_again_is_not_ours(
     check_journal(other)
 
 
-def test_a_server_that_does_not_know_yet_is_told_before_it_is_asked(store: DisturbedStore, url: str) -> None:
+def test_a_server_that_does_not_know_yet_is_told_before_it_is_asked(url: str) -> None:
     """Its process lives on, as behind a network that swallows packets, until it is ended."""
     lost = PostgresStore(url)
     process = lost._acting._wire.process if lost._acting._wire else 0
-    moment = store.clock.now()
-    store._acting.end_conversation(process, moment.wall_ms)
+    asking = PostgresStore(url)
+    asking._acting.end_conversation(process)
     with psycopg.connect(url) as connection:
         assert not connection.execute("SELECT FROM pg_stat_activity WHERE pid = %s", (process,)).fetchall()
-    store._acting.end_conversation(process, moment.wall_ms)
+    asking._acting.end_conversation(process)
     lost.close()
+    asking.close()
+
+
+def test_a_younger_process_has_only_got_the_number(store: DisturbedStore, url: str) -> None:
+    younger = DisturbedStore(url)
+    process = younger.backend()
+    assert process is not None
+    store._acting.end_conversation(process)
+    assert younger.get(register(younger).job_id) is not None
+    assert younger.backend() == process
+    younger.close()
+
+
+SLOW = """
+CREATE TABLE mam.slow (); INSERT INTO mam.slow DEFAULT VALUES;
+CREATE FUNCTION mam.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.token IS NOT NULL AND EXISTS (SELECT FROM mam.slow) THEN PERFORM pg_advisory_xact_lock(42); END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER wait BEFORE INSERT ON mam.journal FOR EACH ROW EXECUTE FUNCTION mam.wait()
+"""
+"""The next claim in one trip takes as long as somebody holds lock 42."""
+
+
+@pytest.mark.parametrize("name", ["", "&application_name=other"])
+@pytest.mark.parametrize("is_closed_before", [False, True])
+def test_a_claim_that_the_server_is_still_at_is_ended_and_made_again(
+    url: str, name: str, is_closed_before: bool
+) -> None:
+    """The answer is lost while the server works, also on a connection that this very claim has opened."""
+    store = DisturbedStore(url + name)
+    first, _second = register(store), register(store)
+    if is_closed_before:
+        store.hang_up()
+    with psycopg.connect(url, autocommit=True) as holding:
+        holding.execute(SLOW)
+        holding.execute("SELECT pg_advisory_lock(42)")
+        cutting = Thread(target=cut_once_it_waits, args=(url, store))
+        cutting.start()
+        job = Registry(store).claim(REQUESTS["pick"])
+        cutting.join()
+        holding.execute("SELECT pg_advisory_unlock(42)")
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        assert not holding.execute(waiting).fetchall()
+    assert job is not None
+    assert job.job_id == first.job_id
+    assert running(store) == [job]
+    check_journal(store)
+    store.close()
+
+
+def cut_once_it_waits(url: str, store: DisturbedStore) -> None:
+    """As a network does it: the client hears that its connection is gone, and the server hears nothing."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        while not connection.execute("SELECT FROM pg_stat_activity WHERE wait_event = 'advisory'").fetchall():
+            pass
+        connection.execute("DELETE FROM mam.slow")
+    wire = store._acting._wire
+    assert wire is not None
+    with socket.socket(fileno=os.dup(wire._server.socket)) as cut:
+        cut.shutdown(socket.SHUT_RD)
+
+
+def test_one_that_was_spoilt_before_it_was_found_again_is_set_aside(store: DisturbedStore, url: str) -> None:
+    first, second = register(store), register(store)
+
+    def lose_and_spoil(statement: str, when: str) -> None:
+        if (statement, when) == ("COMMIT", AFTER):
+            store.disturb = None
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("UPDATE mam.job SET record = '{' WHERE job_id = %s", (first.job_id,))
+            lose_the_answer(store)
+
+    store.disturb = lose_and_spoil
+    job = Registry(store).claim(REQUESTS["pick"])
+    assert job is not None
+    assert job.job_id == second.job_id
+    assert [first.job_id in problem.file for problem in store.problems()] == [True]
+
+
+def test_another_thread_that_expects_another_time_limit_changes_no_lease(
+    store: DisturbedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seconds in (3600, 3600, 60, 60):
+        register(store, timeout_sec=seconds)
+    for _ in range(2):
+        assert Registry(store).claim(REQUESTS["pick"]) is not None
+    one = FreshClaims._one
+
+    def interrupted(self: FreshClaims, timeout_sec: int) -> Any:
+        monkeypatch.setattr(FreshClaims, "_one", one)
+        row = self._one(timeout_sec)
+        self.expect(60)
+        return row
+
+    monkeypatch.setattr(FreshClaims, "_one", interrupted)
+    store._fresh._said = None
+    for _ in range(2):
+        job = Registry(store).claim(REQUESTS["pick"])
+        assert job is not None
+        assert job.lease is not None
+        assert job.lease.seconds == job.timeout_sec == 60
+
+
+@pytest.mark.parametrize("way", ["a refusal", "an act that is undone"])
+def test_interrupted_on_the_way_to_where_the_server_listens_again(
+    store: DisturbedStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Nobody knows then what the next answer would be to, so the connection is given up."""
+    first, _second = register(store), register(store)
+
+    def interrupted(_wire: Wire, _result: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    def act(_job: Job, _now: Moment) -> Change:
+        raise Refused(why="no")
+
+    ways: dict[str, Callable[[], object]] = {
+        "a refusal": lambda: store._acting._trip([(Statement("bad", "SELECT 1 / 0"), [])], ends=True),
+        "an act that is undone": lambda: store.change(first.job_id, act),
+    }
+    monkeypatch.setattr(Wire, "_to_sync_point", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ways[way]()
+    assert store.backend() is None
+    job = Registry(store).claim(REQUESTS["pick"])
+    assert job is not None
+    assert job.job_id == first.job_id
+    assert running(other) == [job]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,3 +99,21 @@ def test_any_other_word_is_not_an_event(name: str) -> None:
 def test_data_that_json_cannot_say_is_refused(value: object) -> None:
     with pytest.raises(BadInput, match="JSON"):
         check_data({"value": value})
+
+
+BAD_TEXTS: list[dict[str, Any]] = [{"a": "\0"}, {"\0": 1}, {"a": [{"b": ["c\0d"]}]}, {"a": "\ud800"}, {"\udcff": 1}]
+
+
+@pytest.mark.parametrize("data", BAD_TEXTS, ids=ascii)
+def test_text_that_not_every_store_takes_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=r"NUL|UTF-8"):
+        check_data(data)
+
+
+@pytest.mark.parametrize("text", [r"\u0000", r"\\u0000", "\x01", "ä😀\u2028"], ids=ascii)
+def test_text_that_only_looks_like_it_is_taken(text: str) -> None:
+    assert check_data({"a": [text, {text: 1}]}) == {"a": [text, {text: 1}]}
+
+
+def test_half_a_surrogate_pair_does_not_get_into_a_detail() -> None:
+    assert generalised("a\udcffb") == "a b"

@@ -32,8 +32,10 @@ _KEY = (
     r"(?:sk-|gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|AIza|eyJ)[A-Za-z0-9_.=-]{12,}"
     r"|(?<=earer )[A-Za-z0-9_.~+/=-]{12,}"
 )
-_encode = json.JSONEncoder(allow_nan=False).encode
-_CONTROL = r"[\x00-\x1f\x7f-\x9f]+"
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
+_NUL = r"\u0000"
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]+"
+"""Halves of surrogate pairs are among them: they are what Python makes of bytes that are no UTF-8."""
 
 
 def check_event(name: str) -> str:
@@ -43,12 +45,21 @@ def check_event(name: str) -> str:
 
 
 def check_data(data: dict[str, Any]) -> dict[str, Any]:
-    """What can be said in JSON, which knows no NaN."""
+    """What can be said in JSON, which knows no NaN, in text that every store takes."""
     try:
-        _encode(data)
+        text = _encode(data)
+        text.encode()  # half a surrogate pair is no UTF-8
     except (TypeError, ValueError, RecursionError):
-        raise BadInput(why="the data of an event must be a JSON object, without NaN or Infinity") from None
+        raise BadInput(why="the data of an event must be a JSON object in UTF-8, without NaN or Infinity") from None
+    if _NUL in text and _holds_nul(json.loads(text)):
+        raise BadInput(why="the data of an event contains a NUL character")
     return data
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_nul, (*value, *value.values())))
+    return "\0" in value if isinstance(value, str) else isinstance(value, list) and any(map(_holds_nul, value))
 
 
 def event_payload(

@@ -149,10 +149,10 @@ class Acting:
                 self._in_act = False
             return rows[0] if rows else None
 
-    def end_conversation(self, process: int, before: int) -> None:
+    def end_conversation(self, process: int) -> None:
         """Returns when a process of the server whose answer was lost can do nothing more."""
         ends = time.monotonic() + PATIENCE_SECONDS
-        while self.rows("end conversation", {"process": process, "before": before}):
+        while self.rows("end conversation", {"process": process}):
             self._pause_or_give_up(psycopg.OperationalError("a lost connection does not end"), ends)
 
     def _is_lost(self) -> bool:

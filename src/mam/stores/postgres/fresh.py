@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from mam.clock import Moment
     from mam.stores.port import Request
     from mam.stores.postgres.line import Beginning
-    from mam.stores.postgres.wire import Sent
+    from mam.stores.postgres.wire import Bound, Sent, Statement
     from mam.stores.sql.rows import Row
+
+    Named = tuple[Sent, bytes]
+    """What is to be sent, and the token in it."""
 
 _ANYWHERE, _IN_LINE = STATEMENTS["claim fresh"], STATEMENTS["claim in line"]
 USUAL_TIMEOUT: int = Job.field_defaults["timeout_sec"]
@@ -54,17 +57,20 @@ def timeout_to_seal(values: dict[str, Any]) -> int | None:
 
 
 class _Said:
-    """A claim as it was decided and bound, and for how long the same may be said of other jobs."""
+    """A claim as it was decided and bound, and until when the same may be said of other jobs."""
 
-    __slots__ = ("bound", "request", "statement", "times", "token_at", "until_ns", "wall_ms")
+    __slots__ = ("bound", "request", "statement", "token_at", "until_ns")
 
-    def __init__(self, request: Request, sent: Sent, wall_ms: int, now_ns: int) -> None:
-        self.request, self.wall_ms = request, wall_ms
-        self.statement, bound = sent
-        self.bound = [*bound]
-        self.token_at = self.statement.parameters.index("token")
+    def __init__(self, request: Request, statement: Statement, bound: Bound, now_ns: int) -> None:
+        self.request, self.statement, self.bound = request, statement, [*bound]
+        self.token_at = statement.parameters.index("token")
         self.until_ns = now_ns + _HOLDS_NS
-        self.times = 0
+
+    def named(self) -> Named:
+        """Under another name each time, by which it is known when its answer is lost."""
+        bound, token = self.bound.copy(), b"%d" % int.from_bytes(urandom(7))
+        bound[self.token_at] = token
+        return (self.statement, bound), token
 
 
 class FreshClaims:
@@ -74,6 +80,7 @@ class FreshClaims:
         self._timeout_sec = USUAL_TIMEOUT
         self._alike: tuple[int, Row] | None = None
         self._said: _Said | None = None
+        self._times = 0
         self._left_out = self._next_left_out = 0
 
     def expect(self, timeout_sec: int) -> None:
@@ -81,22 +88,25 @@ class FreshClaims:
         if timeout_sec != self._timeout_sec:
             self._timeout_sec, self._said = timeout_sec, None
 
-    def again(self, request: Request, now_ns: int) -> Sent | None:
+    def again(self, request: Request, now_ns: int) -> Named | None:
         """What was said last, if it holds for this request as well."""
         said = self._said
         if said is None or now_ns >= said.until_ns or (request is not said.request and request != said.request):
             return None
-        said.times += 1
-        bound = said.bound.copy()
-        # Another name each time, by which it is known when its answer is lost.
-        bound[said.token_at] = b"%d" % int.from_bytes(urandom(7))
-        return said.statement, bound
+        self._times += 1
+        return said.named()
 
-    def decided(self, request: Request, moment: Moment, now_ns: int, line: Beginning | None) -> Sent | None:
+    def decided(self, request: Request, moment: Moment, now_ns: int, line: Beginning | None) -> Named:
         statement = _ANYWHERE if line is None else _IN_LINE
         bound = statement.bound({**self._decide(request, moment), **(line or {})})
-        self._said = _Said(request, (statement, bound), moment.wall_ms, now_ns)
-        return self.again(request, now_ns)
+        self._times += 1
+        self._said = said = _Said(request, statement, bound, now_ns)
+        return said.named()
+
+    def times_said(self) -> int:
+        """How many claims were made since this was last asked."""
+        times, self._times = self._times, 0
+        return times
 
     def worth_trying(self) -> bool:
         """Where jobs turn out not to be fresh, less and less claims try: a trip for nothing is not free."""
@@ -111,13 +121,10 @@ class FreshClaims:
         self._next_left_out = 0 if well else min(2 * self._next_left_out + 1, 63)
         self._left_out = self._next_left_out
 
-    def times_said(self) -> int:
-        """How many claims the last decision was for."""
-        return 0 if self._said is None else self._said.times
-
     def _decide(self, request: Request, moment: Moment) -> dict[str, Any]:
         """What the server has to write, in pieces around what only it knows."""
-        before = self._one()
+        timeout_sec = self._timeout_sec  # once: another thread may expect another
+        before = self._one(timeout_sec)
         change = claimed(before.job, request, moment)
         after, changed = before.after(change)
         entry, _events = told(changed, change)
@@ -125,7 +132,7 @@ class FreshClaims:
         written = {name: changed[name] for name in _WRITTEN if name in changed}
         return {
             "label": request.label,
-            "timeout_sec": str(self._timeout_sec),
+            "timeout_sec": str(timeout_sec),
             "now": str(moment.wall_ms / 1000),
             "soon": str(moment.wall_ms + _BELIEVED_MS),
             "second": change.job.updated_at,
@@ -137,10 +144,11 @@ class FreshClaims:
             "token": None,
         }
 
-    def _one(self) -> Row:
-        if self._alike is None or self._alike[0] != self._timeout_sec:
-            self._alike = self._timeout_sec, new_row(_fresh_job(self._timeout_sec), None)
-        return self._alike[1]
+    def _one(self, timeout_sec: int) -> Row:
+        alike = self._alike
+        if alike is None or alike[0] != timeout_sec:
+            self._alike = alike = timeout_sec, new_row(_fresh_job(timeout_sec), None)
+        return alike[1]
 
 
 def _fresh_job(timeout_sec: int) -> Job:

@@ -3,9 +3,9 @@
 What claims have taken stays in their index until the server's vacuum comes, about once a minute, and every later claim
 walks over it. So whoever claims much looks now and then where the first pending job is, and claims from there. `moves`
 of the store says whether that is still true: whatever becomes pending, but for new jobs of priority 0 or less, adds to
-it in the same transaction, and so does what stands before all claims (`moves_line`, `pause`); so one look stands for
-two. Those new jobs come in behind the first, since no registration was under way when the store looked. What somebody
-makes pending without adding to it waits until the next look.
+it in the same transaction, and so does what stands before all claims (`moves_line`, `pause`): while it is the same, no
+end is still to be told and nothing is paused. Those new jobs come in behind the first, since no registration was under
+way when the store looked. What somebody makes pending without adding to it waits until the next look.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     """`moves`, `priority` and `number`, as `claim in line` is given them."""
 
 LOOK_AFTER = 128
-"""At least so many claims pass between two looks, and before the first."""
+"""So many claims pass between two looks, and before the first; a few more, since a decision is for several."""
 
 NO, PERHAPS, SURELY = 0, 1, 2
 _FREEING = frozenset(("free heads", "take back"))

@@ -9,14 +9,13 @@ from time import monotonic_ns
 
 import psycopg
 
-from mam.clock import Moment
-from mam.errors import BadRecord
 from mam.jobs.change import Change
 from mam.jobs.status import RUNNING
 from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost
 from mam.stores.postgres.fresh import FreshClaims
 from mam.stores.postgres.line import Line
 from mam.stores.postgres.rare import FAILED
+from mam.stores.postgres.server_clock import moment_at
 from mam.stores.sql.encoding import ended_bytes
 from mam.stores.sql.rows import Row
 from mam.stores.sql.store import SqlStore
@@ -25,9 +24,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.clock import Moment
     from mam.jobs.record import Job
     from mam.stores.port import Act, Request
-    from mam.stores.postgres.wire import Sent
+    from mam.stores.postgres.fresh import Named
 
 _END, _FAIL = STATEMENTS["end job"], STATEMENTS["fail job"]
 
@@ -49,28 +49,29 @@ class OneTripStore(SqlStore):
         """The server's time as it must be by now; the server looks whether it is."""
         if self._ahead_ms is None or not self._by_server:
             return None
-        return Moment.of({"wall_ms": monotonic_ns() // 1_000_000 + self._ahead_ms, "boot_ms": 0, "boot_id": ""})
+        return moment_at(monotonic_ns() // 1_000_000 + self._ahead_ms)
 
     # -- a job that nobody has touched yet --------------------------------------------------------------------------
 
     def claim(self, request: Request) -> Job | None:
-        try:
-            job = self._claim_fresh(request)
-        except BadRecord:
-            job = None  # somebody has spoilt it since; the longer way finds out about that
+        job = self._past_damage(self._claim_fresh, request)
         return super().claim(request) if job is None else job
 
     def _claim_fresh(self, request: Request) -> Job | None:
         """None when it has to be looked at before."""
-        since, begun = self._acting.last_xact, monotonic_ns()
-        known = self._fresh.again(request, begun)
-        sent = known or self._decided(request)
-        if since is None or sent is None:
+        since = self._acting.last_xact
+        if since is None:
             return None
+        known = self._fresh.again(request, monotonic_ns())
+        claim = known or self._decided(request)
+        if claim is None:
+            return None
+        sent, token = claim
         try:
             found = self._acting.at_once(sent)
         except AnswerLost as lost:
-            found = self._found_again(sent, since, lost.process, begun)
+            self._acting.end_conversation(lost.process)
+            found = next(iter(self._rows("claimed", xact=since, token=token.decode())), None)
         if known is None or found is None:
             self._fresh.tried(well=found is not None)
         if found is None:
@@ -84,7 +85,7 @@ class OneTripStore(SqlStore):
         self._remember(row)
         return row.job
 
-    def _decided(self, request: Request) -> Sent | None:
+    def _decided(self, request: Request) -> Named | None:
         """Such a claim; None where it is not to be tried."""
         if request.agent_id is not None or request.job_id is not None or not self._fresh.worth_trying():
             return None
@@ -94,13 +95,6 @@ class OneTripStore(SqlStore):
             return None if moment is None else self._fresh.decided(request, moment, monotonic_ns(), line)
         except psycopg.DataError:
             return None  # the longer way says what is wrong with it
-
-    def _found_again(self, sent: Sent, since: str, process: int, begun: int) -> Any | None:
-        """What such a claim got whose answer was lost, once the server's process that was told can do no more."""
-        statement, bound = sent
-        token = bound[statement.parameters.index("token")] or b""
-        self._acting.end_conversation(process, begun // 1_000_000 + (self._ahead_ms or 0))
-        return next(iter(self._rows("claimed", xact=since, token=token.decode())), None)
 
     # -- ending what this store has claimed -------------------------------------------------------------------------
 
@@ -130,6 +124,7 @@ class OneTripStore(SqlStore):
         }  # fmt: skip
         end = _FAIL if job.status in FAILED else _END
         try:
+            # As they are: an id and a status have no NUL, and JSON escapes it.
             if self._acting.at_once((end, end.chosen(values))) is not None:
                 self._known.pop(job.job_id, None)
                 return job

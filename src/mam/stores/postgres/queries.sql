@@ -170,10 +170,11 @@ SELECT record, prompt, root, date_part('epoch', clock_timestamp()), xact
 FROM journal JOIN job USING (job_id) WHERE xact >= %(xact)s::xid8 AND token = %(token)s
 
 -- name: end conversation
--- A process of the server that does not know yet that its connection is lost may still do what it was told.
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE pid = %(process)s AND application_name = 'mam' AND usename = current_user
-  AND backend_start < to_timestamp(%(before)s / 1000.0)
+-- A process of the server that does not know yet that its connection is lost may still do what it was told. It is older
+-- than the one that is asked here; a younger one has only got its number.
+SELECT pg_terminate_backend(lost.pid) FROM pg_stat_activity AS lost JOIN pg_stat_activity AS mine ON mine.pid = pg_backend_pid()
+WHERE lost.pid = %(process)s AND lost.application_name = mine.application_name AND lost.usename = mine.usename
+  AND lost.backend_start < mine.backend_start
 
 -- name: look
 -- All that a claim has to know, by the server's clock: the time; what is due by it; whether those that come after a job

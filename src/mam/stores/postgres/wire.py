@@ -100,7 +100,7 @@ class Wire:
             rows = self._one(*sent[0]) if alone else self._several(sent, ends=ends)
             answered = True
             if ends:
-                end = None if self._server.is_busy() else self._server.get_result()
+                end = self._next() if self._server.is_busy() else self._server.get_result()
                 if end is None or end.status != _SYNCED:
                     self._end(end)
         except Error:
@@ -117,9 +117,10 @@ class Wire:
         try:
             if written:
                 self._server.send_query_params(b"ROLLBACK", None)
-            self._skip(synced=False)
         except Error:
             self.close()
+        else:
+            self._skip(synced=False)
 
     def _one(self, statement: Statement, bound: Bound) -> list[Any]:
         """The same as `_several`, for what the hot verbs send: one statement that is known there, and the end."""
@@ -187,9 +188,9 @@ class Wire:
         return columns.load_rows(0, result.ntuples, tuple)
 
     def _end(self, met: PGresult | None) -> None:
-        """Where it did not simply come behind the answers."""
+        """Where something else came behind the answers."""
         try:
-            failed = self._to_sync_point(met if met is not None else self._next())
+            failed = self._to_sync_point(met)
         except BaseException:
             self.close()  # nobody knows where it stands
             raise
@@ -203,8 +204,10 @@ class Wire:
                 self._server.pipeline_sync()
                 self._flush()
             self._to_sync_point(self._next())
-        except Error:
-            self.close()
+        except BaseException as error:
+            self.close()  # nobody knows where it stands
+            if not isinstance(error, Error):
+                raise
 
     def _to_sync_point(self, result: PGresult | None) -> PGresult | None:
         """The failure that was met on the way, if any."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def ended_bytes(row: Row, change: Change) -> tuple[bytes, bytes, bytes]:
-    """`Row.ended`, the same JSON as by `to_bytes`. What orjson does not write, such as a number of over 64 bits, is for
-    that to write. NaN would become null here, but whoever tells an event has looked that there is none."""
+    """`Row.ended`, the same JSON as by `to_bytes`, which writes what orjson refuses: numbers of more than 64 bits. NaN
+    would become null here, but whoever tells an event has looked that there is none."""
     try:
         return row.ended(change, dumps)
     except TypeError:

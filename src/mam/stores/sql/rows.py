@@ -53,9 +53,8 @@ class Row:
             whole = whole_fields(fields, prompt)
             if whole is not None:
                 whole["status"] = _STATUSES[fields["status"]]
-                lease = whole["lease"]
-                if lease is not None:
-                    whole["lease"] = Lease.of(lease) if lease.keys() == Lease.all_fields.keys() else Lease(**lease)
+                if whole["lease"] is not None:
+                    whole["lease"] = Lease(**whole["lease"])
                 self.job = Job.of(whole)
                 return
         except (KeyError, TypeError, ValueError):

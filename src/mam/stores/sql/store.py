@@ -339,7 +339,7 @@ class SqlStore(SqlArchive, SqlDamage):
         if not job.status.ended and len(row.prompt) + len(row.record) <= KNOWN_SIZE:
             known[job.job_id] = row
             if len(known) > KNOWN_ROWS:
-                del known[next(iter(known))]
+                known.pop(list(known)[0], None)  # noqa: RUF015 - in one step, since threads may share it
 
     def _needed(self, draft: Job) -> Needed:
         """Those that a new job comes after, as they are until this transaction ends."""
