@@ -43,7 +43,7 @@ _DAMAGE = (1, 8, 11, 26)
 """SQLITE_ERROR (a table is missing), SQLITE_READONLY (its header says so, though the store can be written: the lock was
 taken), SQLITE_CORRUPT, SQLITE_NOTADB."""
 
-VERSION = 5
+VERSION = 6
 NO_STAMP = (-1, -1, -1)
 """Of a file that has to be looked at, or of something that is no record file."""
 

@@ -29,7 +29,8 @@ CREATE TABLE job (
 CREATE INDEX by_number ON job (number);
 CREATE INDEX claim ON job (label, priority DESC, number) WHERE status = 'pending' AND blocked = 0;
 CREATE INDEX claim_by_agent ON job (label, agent, priority DESC, number) WHERE status = 'pending' AND blocked = 0;
-CREATE INDEX by_key ON job (exclusive, label, priority DESC, number) WHERE exclusive IS NOT NULL AND status = 'pending';
+CREATE INDEX by_key ON job (exclusive, label, agent, priority DESC, number)
+    WHERE exclusive IS NOT NULL AND status = 'pending';
 CREATE INDEX held ON job (exclusive) WHERE exclusive IS NOT NULL AND status = 'running';
 CREATE INDEX chain ON job (root, number) WHERE root IS NOT NULL;
 CREATE INDEX due_by_wall ON job (due_ms) WHERE due_ms IS NOT NULL AND bad = 0;

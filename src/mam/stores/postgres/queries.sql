@@ -327,9 +327,10 @@ RETURNING CASE WHEN %(news)s::boolean THEN {news} END
 
 -- name: insert rare
 -- Of a job that has what few have (`is_rare`).
-INSERT INTO rare (job_id, number, key, retry_of, root, parent, exclusive, label, priority, status, claimant_agent)
-VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(root)s, %(parent)s, %(exclusive)s, %(label)s, %(priority)s,
-        %(status)s, %(claimant_agent)s)
+INSERT INTO rare
+    (job_id, number, key, retry_of, root, parent, exclusive, label, agent, priority, status, claimant_agent)
+VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(root)s, %(parent)s, %(exclusive)s, %(label)s, %(agent)s,
+        %(priority)s, %(status)s, %(claimant_agent)s)
 
 -- name: keep rare
 INSERT INTO rare (job_id, number, label, priority, status, claimant_agent)
@@ -511,27 +512,27 @@ SELECT name, secret FROM secret WHERE job_id = %(job_id)s
 SELECT job_id FROM rare WHERE exclusive = %(key)s AND status = 'running' LIMIT 1
 
 -- name: block key
--- Only the heads are free, one for each label, so this touches few rows however many wait for the key.
+-- Only the heads are free, one for each agent of a label, so this touches few rows however many wait for the key.
 UPDATE job SET blocked = 1
 WHERE blocked = 0 AND job_id IN (SELECT job_id FROM rare WHERE exclusive = %(key)s AND status = 'pending')
   AND EXISTS (SELECT FROM rare AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
 
 -- name: free heads
-WITH RECURSIVE labels (label) AS (
-    SELECT min(label) FROM rare
-    WHERE exclusive = %(key)s AND status = 'pending' AND NOT set_aside
-      AND NOT EXISTS (SELECT FROM rare AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
+WITH RECURSIVE head (job_id, label, agent) AS (
+    (SELECT job_id, label, agent FROM rare
+     WHERE exclusive = %(key)s AND status = 'pending' AND NOT set_aside
+       AND NOT EXISTS (SELECT FROM rare AS holder WHERE holder.exclusive = %(key)s AND holder.status = 'running')
+     ORDER BY label, agent, priority DESC, number LIMIT 1)
     UNION ALL
-    SELECT (SELECT min(rare.label) FROM rare
-            WHERE exclusive = %(key)s AND status = 'pending' AND NOT set_aside AND rare.label > labels.label)
-    FROM labels WHERE labels.label IS NOT NULL
+    SELECT next.job_id, next.label, next.agent
+    FROM head CROSS JOIN LATERAL (
+        SELECT job_id, label, agent FROM rare
+        WHERE exclusive = %(key)s AND status = 'pending' AND NOT set_aside
+          AND (rare.label, rare.agent) > (head.label, head.agent)
+        ORDER BY label, agent, priority DESC, number LIMIT 1
+    ) AS next
 )
-UPDATE job SET blocked = 0 WHERE blocked <> 0 AND job_id IN (
-    SELECT (SELECT job_id FROM rare
-            WHERE exclusive = %(key)s AND status = 'pending' AND NOT set_aside AND rare.label = labels.label
-            ORDER BY priority DESC, number LIMIT 1)
-    FROM labels WHERE labels.label IS NOT NULL
-)
+UPDATE job SET blocked = 0 WHERE blocked <> 0 AND job_id IN (SELECT job_id FROM head)
 
 -- name: newest
 SELECT job_id FROM rare

@@ -1,8 +1,9 @@
 """What stands between a job and its claim: an exclusive key in use, and jobs that have to end first.
 
-A claim only sees jobs that are pending and not blocked. Of those that share an exclusive key, the first of each label
-is free while nobody runs under the key, and none is while somebody does; so a thousand jobs behind one key cost a claim
-for others nothing. The end of a job only notes that those who come after it are to be looked at; sweeps do that later.
+A claim only sees jobs that are pending and not blocked. Of those that share an exclusive key, the first of each agent
+of a label is free while nobody runs under the key (another's agent may be paused), and none is while somebody does; so
+a thousand jobs behind one key cost a claim for others nothing. The end of a job only notes that those who come after it
+are to be looked at; sweeps do that later.
 """
 
 from __future__ import annotations

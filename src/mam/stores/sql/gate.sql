@@ -6,23 +6,22 @@
 SELECT job_id FROM job WHERE exclusive = :key AND status = 'running' LIMIT 1
 
 -- name: block key
--- Only the heads are free, one for each label, so this touches few rows however many wait for the key.
+-- Only the heads are free, one for each agent of a label, so this touches few rows however many wait for the key.
 UPDATE job SET blocked = 1 WHERE exclusive = :key AND status = 'pending' AND blocked = 0
 
 -- name: free heads
-WITH RECURSIVE labels (label) AS (
-    SELECT min(label) FROM job WHERE exclusive = :key AND status = 'pending' AND blocked < 2
+WITH RECURSIVE head (job_id, label, agent) AS (
+    SELECT * FROM (SELECT job_id, label, agent FROM job
+                   WHERE exclusive = :key AND status = 'pending' AND blocked < 2
+                   ORDER BY label, agent, priority DESC, number LIMIT 1)
     UNION ALL
-    SELECT (SELECT min(job.label) FROM job
-            WHERE exclusive = :key AND status = 'pending' AND blocked < 2 AND job.label > labels.label)
-    FROM labels WHERE labels.label IS NOT NULL
+    SELECT job.job_id, job.label, job.agent
+    FROM head JOIN job ON job.job_id = (SELECT job_id FROM job
+                                        WHERE exclusive = :key AND status = 'pending' AND blocked < 2
+                                          AND (label, agent) > (head.label, head.agent)
+                                        ORDER BY label, agent, priority DESC, number LIMIT 1)
 )
-UPDATE job SET blocked = 0 WHERE job_id IN (
-    SELECT (SELECT job_id FROM job
-            WHERE exclusive = :key AND status = 'pending' AND blocked < 2 AND job.label = labels.label
-            ORDER BY priority DESC, number LIMIT 1)
-    FROM labels WHERE labels.label IS NOT NULL
-)
+UPDATE job SET blocked = 0 WHERE job_id IN (SELECT job_id FROM head)
 
 -- name: newest
 SELECT job_id FROM job

@@ -20,7 +20,7 @@ APPLICATION = 0x6D616D31
 
 SCHEMAS = (
     "schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql", "schema_0005.sql", "schema_0006.sql",
-    "schema_0007.sql", "schema_0008.sql", "schema_0009.sql", "schema_0010.sql", "schema_0011.sql",
+    "schema_0007.sql", "schema_0008.sql", "schema_0009.sql", "schema_0010.sql", "schema_0011.sql", "schema_0012.sql",
 )  # fmt: skip
 """In order; the database's user_version is how many of them it has."""
 

@@ -226,21 +226,20 @@ SELECT (SELECT count(*) FROM job INDEXED BY job_line
 SELECT job_id FROM job WHERE holds_key = :key
 
 -- name: block key
--- Only the heads are free, one for each label, so this touches few rows however many wait for the key.
+-- Only the heads are free, one for each agent of a label, so this touches few rows however many wait for the key.
 UPDATE job SET blocked = 1 WHERE waits_for_key = :key AND blocked = 0
 
 -- name: free heads
-WITH RECURSIVE labels (label) AS (
-    SELECT min(label) FROM job WHERE waits_for_key = :key AND blocked < 2
+WITH RECURSIVE head (number, label, agent) AS (
+    SELECT * FROM (SELECT number, label, agent FROM job WHERE waits_for_key = :key AND blocked < 2
+                   ORDER BY label, agent, priority DESC, number LIMIT 1)
     UNION ALL
-    SELECT (SELECT min(job.label) FROM job WHERE waits_for_key = :key AND blocked < 2 AND job.label > labels.label)
-    FROM labels WHERE labels.label IS NOT NULL
+    SELECT job.number, job.label, job.agent
+    FROM head JOIN job ON job.number = (SELECT number FROM job WHERE waits_for_key = :key AND blocked < 2
+                                          AND (label, agent) > (head.label, head.agent)
+                                        ORDER BY label, agent, priority DESC, number LIMIT 1)
 )
-UPDATE job SET blocked = 0 WHERE number IN (
-    SELECT (SELECT number FROM job WHERE waits_for_key = :key AND blocked < 2 AND job.label = labels.label
-            ORDER BY priority DESC, number LIMIT 1)
-    FROM labels WHERE labels.label IS NOT NULL
-)
+UPDATE job SET blocked = 0 WHERE number IN (SELECT number FROM head)
 
 -- name: events
 WITH RECURSIVE chain (number, lines, told) AS (

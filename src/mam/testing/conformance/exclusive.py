@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import Refused
+from mam.jobs.pause import Pause
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
@@ -54,6 +55,29 @@ class Exclusive(StoreCase):
         assert picked(registry) == (first if way in ("release", "lost") else second)
         assert picked(registry) is None
         check_journal(store)
+
+    def test_one_whose_agent_is_paused_keeps_back_none_of_another_agent(self, registry: Registry, store: Store) -> None:
+        held, behind = registered(registry, 2, exclusive="gpu", agent="codex")
+        first, second = registered(registry, 2, exclusive="gpu", agent="opencode")
+        registry.pause(Pause(agent="codex"))
+
+        assert [picked(registry) for _ in range(2)] == [first, None]
+        registry.complete(first)
+        assert picked(registry) == second
+        registry.release(second)
+        registry.resume("codex", None)
+        assert [picked(registry) for _ in range(2)] == [held, None]
+        registry.complete(held)
+        assert picked(registry) == behind
+        check_journal(store)
+
+    def test_of_several_agents_of_a_key_the_first_job_is_first(self, registry: Registry) -> None:
+        (last,) = registered(registry, exclusive="gpu", agent="a", priority=-1)
+        (first,) = registered(registry, exclusive="gpu", agent="b", priority=1)
+        (second,) = registered(registry, exclusive="gpu", agent="a")
+        for job in (first, second, last):
+            assert [picked(registry) for _ in range(2)] == [job, None]
+            registry.complete(job)
 
     def test_a_key_counts_across_labels(self, registry: Registry) -> None:
         (mine,) = registered(registry, exclusive="gpu")
