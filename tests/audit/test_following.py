@@ -119,9 +119,12 @@ def test_a_local_line_cannot_pass_for_a_copied_one(registry: Registry, logs_dir:
 
 
 def test_text_that_is_not_utf8_does_not_stop_the_log(registry: Registry, logs_dir: Path) -> None:
+    """What came over the wire is kept as it was."""
     job = registry.register(prompt="p", agent="a").job
-    registry.publish(job.job_id, event="progress", detail="half", data={"odd": "\ud800"})
-    assert lines_of(logs_dir, job.job_id)[-1]["payload"]["data"] == {"odd": "\ud800"}
+    AuditLog(str(logs_dir)).append_local(job.job_id, {"event": "received", "payload": "\ud800"})
+    assert lines_of(logs_dir, job.job_id)[-1]["payload"] == "\ud800"
+    registry.cancel(job.job_id)
+    assert read_status(str(logs_dir), job.job_id) == "cancelled"
 
 
 def test_two_stores_share_a_log(logs_dir: Path) -> None:

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mam.audit.cursor import Position
+    from mam.audit.fetching import Step
     from mam.jobs.change import Line
     from mam.stores.port import Entry
 
@@ -43,11 +45,17 @@ def copy(root: int, batch: Batch, complain: Callable[[OSError], None]) -> None:
                 for entry in entries:
                     writer.copy_or_leave(entry, gap, again=True)
         at = cursor.at
-        for step in batch.steps:
-            if step.at.number > at.number:
-                writer.copy_or_leave(step.entry, cursor.at.place, again=cursor.reads_again)
-                at = step.at
+        for step in _left(batch.steps, at):
+            writer.copy_or_leave(step.entry, cursor.at.place, again=cursor.reads_again)
+            at = step.at
         cursor.save(at, caught_up=batch.reaches_end)
+
+
+def _left(steps: list[Step], at: Position) -> list[Step]:
+    """Those behind the place where the copy stands: in the journal's order, which is not that of the numbers where
+    several sessions are given theirs before they commit."""
+    done = next((place for place, step in enumerate(steps, start=1) if step.at.is_same(at)), 0)
+    return steps[done:]
 
 
 class _Writer:
@@ -81,16 +89,16 @@ class _Writer:
                 folder.write_meta_once(fields)
             if entry.lines[0]["event"] == "migrated" and folder.began_elsewhere(self._journal_id):
                 lines = lines[:1]  # the rest of it was told when it happened, in the registry it came from
-            last = folder.last_mirrored(self._journal_id)
+            last, highest = folder.mirrored(self._journal_id)
             appended = False
             for index, line in lines:
                 named = {**line, "entry": entry_name(self._journal_id, entry.number, index)}
-                may_be_there = again or (entry.number, index) <= last
+                may_be_there = again or (entry.number, index) <= highest
                 if not (may_be_there and self._is_there(folder, entry.job_id, named)):
                     self._append(folder, entry.job_id, named)
                     appended = True
             # An entry that was here already may lack its status; one with newer lines behind it must not bring it back.
-            if appended or entry.number >= last[0] or self._cursor.journal_was_replaced:
+            if appended or entry.number == last[0] or self._cursor.journal_was_replaced:
                 _write_status(folder, entry)
 
     def _is_there(self, folder: Folder, job_id: str, line: Line) -> bool:

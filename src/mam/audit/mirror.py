@@ -41,11 +41,13 @@ class AuditLog:
         """Copy all of it, for those who are about to read. `copied` hears of so many entries more, now and then."""
 
         def do() -> None:
-            began_anew = False
+            began_anew, stood = False, None
             while (batch := self._copy_some(store)).needs_writing:
                 if batch.replaced and began_anew:
                     raise RuntimeError("the journal does not say the same twice")
-                began_anew = began_anew or batch.replaced
+                if batch.seen == stood and not batch.replaced:
+                    raise RuntimeError("the copy does not move on")
+                began_anew, stood = began_anew or batch.replaced, batch.seen if batch.steps else None
                 copied(len(batch.steps))
 
         self._best_effort(do, store)

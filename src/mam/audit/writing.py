@@ -15,7 +15,11 @@ from mam.writing import field_by_line, to_log_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
+
+    Mirrored = tuple[int, int]
+    """Of a line: its entry, and which line of it."""
 
 _TAIL = 4096
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -51,8 +55,9 @@ class Folder:
             self._open_events()
         write_all(self._events, to_log_bytes(line) + b"\n")
 
-    def last_mirrored(self, journal_id: str) -> tuple[int, int]:
-        """(entry, line in it) of the newest line here that came from this journal; BEFORE_ALL without one.
+    def mirrored(self, journal_id: str) -> tuple[Mirrored, Mirrored]:
+        """The newest line here that came from this journal, and the one with the highest number among the last few of
+        them; BEFORE_ALL without one.
 
         Looks back from the end, since lines of the wire and of other journals may follow it.
         """
@@ -60,11 +65,11 @@ class Folder:
         span = _TAIL
         while size:
             start = max(0, size - span)
-            found = _last_from(journal_id, os.pread(self._events, size - start, start))
-            if found is not None or start == 0:
-                return found or BEFORE_ALL
+            found = list(_from_journal(journal_id, os.pread(self._events, size - start, start)))
+            if found or start == 0:
+                return (found[0], max(found)) if found else (BEFORE_ALL, BEFORE_ALL)
             span *= 8
-        return BEFORE_ALL
+        return BEFORE_ALL, BEFORE_ALL
 
     def fingerprints(self, journal_id: str) -> set[int]:
         """Of all lines here that came from this journal, wherever they stand."""
@@ -134,18 +139,28 @@ def entry_name(journal_id: str, number: int, index: int) -> str:
     return f"{journal_id}:{number}.{index}" if index else f"{journal_id}:{number}"
 
 
-def _last_from(journal_id: str, tail: bytes) -> tuple[int, int] | None:
-    """The newest line of this journal in the tail of a history; the first line of the tail may lack its beginning."""
+def _from_journal(journal_id: str, tail: bytes) -> Iterator[Mirrored]:
+    """Lines of this journal in the tail of a history, the newest first, and behind it only those whose numbers are
+    higher: elsewhere numbers rise, and one is enough. The first line of the tail may lack its beginning."""
     prefix = f"{journal_id}:"
     marker = f'"entry": "{prefix}'.encode()
+    highest = BEFORE_ALL
     at = tail.rfind(marker)
     while at >= 0:
         begin = tail.rfind(b"\n", 0, at) + 1
-        # Parsed and not only searched: an event's data may hold the same words further inside.
-        line = parse_line(tail[begin : tail.find(b"\n", at)])
-        name = str(line.get("entry", "")) if line is not None else ""
-        number, _, index = name.removeprefix(prefix).partition(".")
-        if name.startswith(prefix) and number.isdecimal() and (not index or index.isdecimal()):
-            return int(number), int(index or 0)
+        if _mirrored(tail[at + len(marker) : tail.find(b'"', at + len(marker))].decode(errors="replace")) > highest:
+            # Parsed and not only searched: an event's data may hold the same words further inside.
+            line = parse_line(tail[begin : tail.find(b"\n", at)])
+            name = str(line.get("entry", "")) if line is not None else ""
+            found = _mirrored(name.removeprefix(prefix)) if name.startswith(prefix) else BEFORE_ALL
+            if found > highest:
+                highest = found
+                yield found
         at = tail.rfind(marker, 0, begin)
-    return None
+
+
+def _mirrored(name: str) -> Mirrored:
+    """What `entry_name` has put behind the journal's name."""
+    number, _, index = name.partition(".")
+    is_one = number.isdecimal() and (not index or index.isdecimal())
+    return (int(number), int(index or 0)) if is_one else BEFORE_ALL

@@ -99,7 +99,8 @@ def _again(logs_dir: str, store: Store, last_entry: int | None) -> int:
     if stood is None or batch.replaced or batch.mended or not batch.reaches_end:
         return 0
     steps = [step for step in batch.steps if last_entry is None or step.at.number <= last_entry]
-    return len(steps) if all(step.at.number <= stood.number for step in steps) else 0
+    done = next((place for place, step in enumerate(batch.steps, start=1) if step.at.is_same(stood)), 0)
+    return len(steps) if len(steps) <= done else 0
 
 
 def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
