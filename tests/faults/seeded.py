@@ -271,4 +271,26 @@ MUTANTS = [
         old=", moved AS (UPDATE store SET moves = moves + 1)", new="",
         caught_by="tests/postgres/test_line.py::test_a_pause_holds_at_once",
     ),
+    Mutant(
+        name="a claim whose answer was lost goes on behind one's back", file=f"{POSTGRES}/queries.sql",
+        old="  AND lost.backend_start < mine.backend_start", new="  AND false",
+        caught_by="tests/postgres/test_fresh.py::test_a_claim_that_the_server_is_still_at_is_ended_and_made_again",
+    ),
+    Mutant(
+        name="an interrupted connection is used again", file=f"{POSTGRES}/wire.py",
+        old="        except BaseException as error:\n            self.close()  # nobody knows where it stands\n"
+        "            if not isinstance(error, Error):\n                raise\n",
+        new="        except Error:\n            self.close()\n",
+        caught_by="tests/postgres/test_fresh.py::test_interrupted_on_the_way_to_where_the_server_listens_again",
+    ),
+    Mutant(
+        name="the audit log goes by the numbers of entries", file="src/mam/audit/copying.py",
+        old="    return steps[done:]\n", new="    return [step for step in steps if step.at.number > at.number]\n",
+        caught_by="tests/audit/test_order.py",
+    ),
+    Mutant(
+        name="a paused agent keeps back the others of its key", file=f"{SQLITE}/queries.sql",
+        old="AND (label, agent) > (head.label, head.agent)", new="AND label > head.label",
+        caught_by="tests/conformance/test_sqlite.py",
+    ),
 ]  # fmt: skip
