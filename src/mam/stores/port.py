@@ -61,6 +61,7 @@ class Entry(Frozen):
     cursor: str
     """Where the journal goes on after this entry; opaque, ordered only by the store that gave it."""
     number: int
+    """Its name in the journal, and no order: a server gives numbers out ahead, before anything is committed."""
     job_id: str
     fields: dict[str, Any] | None
     """The fields that changed, with their new values; None when the job is gone."""
