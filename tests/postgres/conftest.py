@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import psycopg
 import pytest
 
 from mam.stores.postgres import acting
@@ -28,6 +30,12 @@ def other(url: str) -> Iterator[SettledStore]:
     store = SettledStore(url)
     yield store
     store.close()
+
+
+@pytest.fixture
+def admin(database: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from mam.errors import MamError
+from mam.errors import MamError, StoreUnavailable
+from mam.stores.postgres import connection
 from mam.stores.postgres.connection import Server
 
 SECRET = "Tr0ub4dor"
@@ -83,6 +90,9 @@ def test_a_network_that_swallows_packets_is_noticed() -> None:
         f"postgresql://me:{SECRET} x@db.example.org/jobs",
         f"postgresql://me:x/{SECRET}@db.example.org/jobs",
         f"postgresql://me:x@{SECRET}@db.example.org/jobs",
+        f"postgresql://me:x/y?{SECRET}=1@db.example.org/jobs",
+        f"postgresql://db.example.org/jobs?password=x&{SECRET}=1",
+        f"postgresql://db.example.org/jobs?{SECRET}",
     ],
 )
 def test_no_password_is_shown_however_badly_it_was_written(url: str) -> None:
@@ -109,8 +119,83 @@ def test_an_address_that_cannot_be_read_is_told_in_one_line() -> None:
         "postgresql://me@/jobs?host=/run/pg",
         "postgresql://m%40e@h/jobs",
         "postgresql://me@h/jobs?sslrootcert=/c",
+        "postgresql://mam@127.0.0.1:1,127.0.0.1:54399/newer",
+        "postgresql://me@a,b:5433,c/jobs",
+        "postgresql://me@a,b/jobs",
+        "postgresql://me@a,b/jobs?port=5433",
+        "postgresql://me@[::1]:5433,[::1]/jobs",
+        "postgresql://me@/jobs?host=/run/a,/run/b&port=5433,5434",
+        "postgresql://me@%2Frun%2Fpg:5433,b:5434/jobs",
+        "postgresql://me@:5433/jobs?host=/run/pg",
+        "postgresql://me@/jobs?hostaddr=127.0.0.1,127.0.0.2&port=5433,5434",
     ],
 )
 def test_the_address_that_is_shown_can_be_given_to_store(url: str) -> None:
     """`mam init` prints it, and scripts use what it prints."""
     assert settings(Server(url).address) == settings(url)
+
+
+def test_several_hosts_are_shown_each_with_its_port() -> None:
+    url = "postgresql://mam@127.0.0.1:1,127.0.0.1:54399/newer"
+    assert Server(url).address == url
+
+
+@pytest.mark.parametrize("url", ["postgresql://h/jobs?bogus=1", "postgresql://h/jobs?sslmode=require&bogus=1&port=2"])
+def test_a_parameter_that_nobody_knows_is_named(url: str) -> None:
+    with pytest.raises(MamError, match="there is no parameter 'bogus'"):
+        Server(url)
+
+
+# -- a host that shall prove who it is and cannot ----------------------------------------------------------------------
+
+
+@contextmanager
+def listening(answer: bytes) -> Iterator[str]:
+    """The address of a server that gives this answer to whoever asks for TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as ear:
+
+        def serve() -> None:
+            with ear.accept()[0] as caller:
+                caller.recv(8)
+                caller.sendall(answer)
+                caller.recv(1)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"postgresql://me@127.0.0.1:{ear.getsockname()[1]}/jobs"
+        thread.join()
+
+
+def refused_by(url: str) -> str:
+    with pytest.raises(StoreUnavailable) as caught:
+        Server(url).connect()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+WHY = "a host that is not local is only talked to over TLS with its certificate checked"
+
+
+def test_without_tls_it_is_said_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_is_local", lambda _host: False)
+    with listening(b"N") as url:
+        said = refused_by(url)
+    for words in ("does not support SSL", WHY, "sslmode=disable"):
+        assert words in said
+
+
+def test_without_a_certificate_to_check_by_it_is_said_why_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(connection, "_is_local", lambda _host: False)
+    with listening(b"S") as url:
+        missing = refused_by(f"{url}?sslrootcert={tmp_path}/root.crt")
+    for words in ("root certificate file", "does not exist", WHY, "sslrootcert=FILE", "sslmode=require"):
+        assert words in missing
+
+
+def test_who_asked_for_tls_is_not_told_that_mam_did() -> None:
+    with listening(b"N") as url:
+        said = refused_by(f"{url}?sslmode=require")
+    assert "sslmode=disable" in said
+    assert WHY not in said

@@ -61,7 +61,7 @@ def test_a_dump_in_a_younger_server(server: PrivateServer, younger: PrivateServe
     store.close()
     load_dump(origin, target)
 
-    with pytest.raises(StoreUnavailable, match=r"dump of another server.*`mam init`"):
+    with pytest.raises(StoreUnavailable, match=r"dump of another server.*`mam init --store "):
         SettledStore(target)
     place = Ward(tmp_path, tmp_path)
     found = place.examined(MAM_STORE=target).of("store", "wrong")

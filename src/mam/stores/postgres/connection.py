@@ -1,23 +1,24 @@
-"""Connecting: where to, as whom, how safely, and what the server's refusals mean."""
+"""Connecting: where to, as whom, and how safely."""
 
 from __future__ import annotations
 
 import os
 from ipaddress import ip_address
-from urllib.parse import quote, urlencode
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
-from mam.errors import BadInput, StoreMissing, StoreUnavailable
+from mam.stores.postgres.address import read_address, shown_address
+from mam.stores.postgres.whose import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.errors import StoreMissing, StoreUnavailable
+
     Connection = psycopg.Connection[Any]
 
-SCHEMA = "mam"
 CONNECT_SECONDS = 10
 STATEMENT_MS = 60_000
 
@@ -32,41 +33,33 @@ class Server:
     """One database of one server, as the user named it."""
 
     def __init__(self, url: str) -> None:
-        try:
-            self._given = conninfo_to_dict(url)
-        except psycopg.ProgrammingError:
-            raise _not_an_address() from None  # what the library says may repeat a password
-        if any("@" in str(self._given.get(part) or "") for part in ("host", "dbname")):
-            raise _not_an_address()
-        self.address = _address(self._given)
+        self._given = read_address(url)
+        self.address = shown_address(self._given)
         self.channel = f"{SCHEMA}_news"
+        self.role = "this role"
+        """As messages name it: who one is may be said by the environment or a file of services, so the server tells."""
+
+    @property
+    def asks_for_proof(self) -> bool:
+        """Whether nobody but mam wants TLS."""
+        return "sslmode" not in self._given and not all(_is_local(host) for host in self._hosts())
 
     def connect(self) -> Connection:
         try:
-            return psycopg.connect(self._conninfo(), autocommit=True)
+            connection = psycopg.connect(self._conninfo(), autocommit=True)
         except psycopg.Error as error:
             raise self.unavailable(error) from None
+        self.role = f"role {connection.info.user}"
+        return connection
 
     def unavailable(self, error: psycopg.Error) -> StoreUnavailable | StoreMissing:
-        """What the server says, in one line and without a password."""
-        if isinstance(error, (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName)):
-            return StoreMissing(store=self.address)
-        problems: list[tuple[type[psycopg.Error], str]] = [
-            (psycopg.errors.InsufficientPrivilege, "this role may not do that here; ask for the rights of `mam init`"),
-            (psycopg.errors.QueryCanceled, "the server took too long and gave up"),
-            (psycopg.errors.DiskFull, "the server's disk is full"),
-            (psycopg.errors.ReadOnlySqlTransaction, "the server is read-only"),
-        ]
-        for kind, problem in problems:
-            if isinstance(error, kind):
-                return StoreUnavailable(store=self.address, problem=problem)
-        return StoreUnavailable(store=self.address, problem=self._one_line(error))
+        from mam.stores.postgres.refusals import refusal
 
-    def _one_line(self, error: psycopg.Error) -> str:
-        """The first line says what happened; those behind it are hints."""
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = lines[0].rsplit(" failed: ", 1)[-1] if lines else type(error).__name__
-        return _without(str(self._given.get("password") or ""), said.removeprefix("FATAL:").strip())
+        return refusal(self, error)
+
+    def without_password(self, said: str) -> str:
+        secret = str(self._given.get("password") or "")
+        return said.replace(secret, "…") if secret else said
 
     def _conninfo(self) -> str:
         own = f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_MS} -c synchronous_commit=on {_STEADY} {_FRESH}"
@@ -81,7 +74,7 @@ class Server:
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
         }
-        if not all(_is_local(host) for host in self._hosts()):
+        if self.asks_for_proof:
             safe["sslmode"] = "verify-full"
         options = f"{self._given.get('options') or ''} {own}".strip()
         return make_conninfo(**{**safe, **self._given, "options": options})
@@ -102,29 +95,6 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _not_an_address() -> BadInput:
-    example = "postgresql://user@host:5432/database"
-    return BadInput(
-        why=f"that is not a PostgreSQL address, such as {example}; @ / : in a password are written %40 %2F %3A"
-    )
-
-
 def text(query: str) -> Any:
     """Queries come from mam's own .sql files; the driver's types would rather see them in the code."""
     return query
-
-
-def _address(given: dict[str, Any]) -> str:
-    """What could be given to `--store` again, but for the password."""
-    shown = {name: str(value) for name, value in given.items() if value is not None and "password" not in name}
-    user = f"{quote(shown.pop('user'), safe='')}@" if "user" in shown else ""
-    host = shown.pop("host", "") if not shown.get("host", "").startswith(("/", "@")) else ""
-    host = f"[{host}]" if ":" in host else host
-    port = f":{shown.pop('port')}" if "port" in shown else ""
-    name = quote(shown.pop("dbname", ""), safe="")
-    settings = f"?{urlencode(shown, safe='/', quote_via=quote)}" if shown else ""
-    return f"postgresql://{user}{host}{port}/{name}{settings}"
-
-
-def _without(secret: str, said: str) -> str:
-    return said.replace(secret, "…") if secret else said

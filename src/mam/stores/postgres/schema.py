@@ -6,9 +6,11 @@ import os
 
 import psycopg
 
+from mam import __version__
 from mam.errors import StoreUnavailable
 from mam.stores.postgres.acting import STATEMENTS
-from mam.stores.postgres.connection import SCHEMA, Server, text
+from mam.stores.postgres.connection import Server, text
+from mam.stores.postgres.whose import ANOTHERS, CLOSED, NOBODYS, SCHEMA, closed, foreign, whose_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +63,8 @@ def check_version(server: Server, rows: list[Any]) -> None:
         raise unfinished(server)
     check_version_of_filling(server, rows)
     if rows[0][1]:
-        problem = "was loaded from a dump of another server, and new entries would go unseen; `mam init` makes it good"
+        why = "was loaded from a dump of another server, and new entries would go unseen"
+        problem = f"{why}; `mam init --store {server.address}` makes it good"
         raise StoreUnavailable(store=server.address, problem=problem)
 
 
@@ -69,9 +72,8 @@ def check_version_of_filling(server: Server, rows: list[Any]) -> None:
     version = abs(_number(server, rows))
     check_not_newer(server, version)
     if version < len(SCHEMAS):
-        raise StoreUnavailable(
-            store=server.address, problem=f"has schema {version} of {len(SCHEMAS)}; `mam init` brings it up to date"
-        )
+        problem = f"has schema {version} of {len(SCHEMAS)}; `mam init --store {server.address}` brings it up to date"
+        raise StoreUnavailable(store=server.address, problem=problem)
 
 
 def _renumbered(connection: psycopg.Connection[Any]) -> bool:
@@ -101,25 +103,21 @@ def unfinished(server: Server) -> StoreUnavailable:
     return StoreUnavailable(store=server.address, problem=problem)
 
 
-def foreign(server: Server) -> StoreUnavailable:
-    return StoreUnavailable(store=server.address, problem=f"its schema `{SCHEMA}` belongs to another program")
-
-
 def check_not_newer(server: Server, version: int) -> None:
     if version > len(SCHEMAS):
-        raise StoreUnavailable(store=server.address, problem=f"has schema {version}, which only a newer mam knows")
+        problem = f"has schema {version}, which only a newer mam knows; this is mam {__version__}: install a newer one"
+        raise StoreUnavailable(store=server.address, problem=problem)
 
 
 def _version(server: Server, connection: psycopg.Connection[Any]) -> int:
     """0 when there is no schema yet, or an empty one."""
-    found = connection.execute(
-        "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = %s", (SCHEMA,)
-    ).fetchall()
-    names = {name for (name,) in found}
-    if not names:
+    whose = whose_schema(connection)
+    if whose == NOBODYS:
         return 0
-    if not {"store", "job", "journal"} <= names:
+    if whose == ANOTHERS:
         raise foreign(server)
+    if whose == CLOSED:
+        raise closed(server)
     return _number(server, connection.execute("SELECT version FROM store").fetchall())
 
 
