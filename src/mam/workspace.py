@@ -103,7 +103,7 @@ def open_registry(
 
 
 def _made_and_opened(located: Located, config: Config, announce: Callable[[str], None] | None) -> Registry:
-    if make_store(located) and announce is not None:
+    if make_store(located, config) and announce is not None:
         announce(located.shown)
     return open_located(located, config)
 
@@ -143,9 +143,11 @@ def catch_up_log(located: Located, config: Config, copied: Callable[[int], None]
     AuditLog(located.logs_dir).catch_up(open_store(located, config), copied)
 
 
-def make_store(located: Located) -> bool:
+def make_store(located: Located, config: Config | None = None) -> bool:
     """Whether there was something to make, or to bring up to date."""
-    made = _made(located)
+    from mam.config import Config
+
+    made = _made(located, (config or Config()).lock_wait_seconds)
     if made:
         keep_out_of_git(located)
     return made
@@ -172,12 +174,12 @@ def schema_of(located: Located) -> str:
     raise BadInput(why="a directory of files has no schema; --sql is for sqlite:///path and postgresql://…")
 
 
-def _made(located: Located) -> bool:
+def _made(located: Located, lock_wait_seconds: float) -> bool:
     need_for(located)
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite.store import create_sqlite_store
 
-        return create_sqlite_store(located.path)
+        return create_sqlite_store(located.path, lock_wait_seconds)
     if located.kind == POSTGRES:
         from mam.stores.postgres.store import create_postgres_store
 
@@ -188,7 +190,9 @@ def _made(located: Located) -> bool:
     from mam.stores.files.store import FilesStore, create_files_store
 
     made = create_files_store(located.path) or not is_files_store(located.path)
-    FilesStore(located.path).end()  # lays the journal, by which the directory is known for a store
+    FilesStore(
+        located.path, lock_wait_seconds=lock_wait_seconds
+    ).end()  # lays the journal, by which the directory is known for a store
     return made
 
 

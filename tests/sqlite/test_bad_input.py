@@ -14,6 +14,7 @@ from tempfile import gettempdir
 import apsw
 import pytest
 
+from mam import __version__
 from mam.errors import StoreUnavailable
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.conformance.base import check_journal, registered
@@ -81,7 +82,8 @@ def test_a_newer_schema_is_refused_and_not_rewritten(mam: Mam, place: Place) -> 
     database.execute("PRAGMA user_version = 999")
     database.close()
     for verb in VERBS:
-        mam(*verb, "--store", place.address).failed(9, "999", "newer mam")
+        ran = mam(*verb, "--store", place.address)
+        ran.failed(9, "999", f"only a newer mam knows; this is mam {__version__}: install a newer one")
     database = apsw.Connection(str(place.path))
     assert database.pragma("user_version") == 999
     database.close()
@@ -160,7 +162,7 @@ def test_a_file_that_is_not_there(mam: Mam, tmp_path: Path) -> None:
 def test_a_directory_is_no_database(mam: Mam, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for verb in VERBS:
-        mam(*verb, "--store", f"sqlite://{tmp_path}/folder").failed(9, "folder")
+        mam(*verb, "--store", f"sqlite://{tmp_path}/folder").failed(9, "folder: is a directory")
     mam("list", "--store", f"sqlite://{tmp_path}/file/below.db").failed(9)
 
 
@@ -328,6 +330,7 @@ def test_a_database_that_others_keep_locked_is_waited_for_only_so_long(mam: Mam,
         mam("register", "p", "--agent", "a", "--store", place.address).failed(9, "locked for 0.1 s")
         mam("pick", "-s", "x", "--store", place.address).failed(9, "locked for 0.1 s")
         mam("complete", "one", "--store", place.address).failed(9, "locked for 0.1 s")
+        mam("init", "--store", place.address).failed(9, "locked for 0.1 s")
         assert mam("status", "one", "--store", place.address).line == "pending", "readers need no lock"
         assert len(mam("list", "--json", "--store", place.address).json) == 1
     assert mam("complete", "one", "--store", place.address).code == 0

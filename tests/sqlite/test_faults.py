@@ -196,13 +196,26 @@ def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(small_di
         lambda: place.open().register(prompt="z" * 10_000, agent="codex"),
     ]
     for act in acts:
-        with pytest.raises(StoreUnavailable, match=r"full|disk"):
+        with pytest.raises(StoreUnavailable, match="the disk is full"):
             act()
         assert [job.status for job in registry.select(Query())] == [Status.RUNNING]
     ballast.unlink()
     assert registry.complete(running, attempt=1, result="y").status is Status.COMPLETED
     assert registry.register(prompt="again", agent="codex").created
     check_journal(place.open().store)
+    place.close()
+
+
+def test_no_room_for_what_those_who_have_it_open_share(small_disk: Path) -> None:
+    """SQLite calls that an error of the disk."""
+    place = Place(small_disk / "jobs.db")
+    registered(place.open())
+    place.close()
+    ballast = fill(small_disk)
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
+        place.open()
+    ballast.unlink()
+    registered(place.open())
     place.close()
 
 

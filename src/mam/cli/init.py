@@ -26,7 +26,7 @@ def run(options: Options) -> int:
     if options.sql:
         put_exactly(schema_of(found))
         return 0
-    made = make_store(found)
+    made = make_store(found, config)
     store = open_located(found, config).store
     if made:
         is_new = next(iter(store.entries(None)), None) is None

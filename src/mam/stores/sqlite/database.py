@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 import apsw
 
+from mam import __version__
 from mam.errors import StoreMissing, StoreUnavailable
 from mam.stores.beside import make_directories
 from mam.stores.sqlite.place import network_file_system
@@ -26,6 +28,9 @@ SCHEMAS = (
 
 _MARKS = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {len(SCHEMAS)};"
 
+_LEAST_ROOM = 65536
+"""What SQLite shares with others takes half of it."""
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 
@@ -42,7 +47,7 @@ def open_database(path: str, wait_seconds: float) -> apsw.Connection:
     return database
 
 
-def create_database(path: str, journal_id: str, wait_seconds: float = 10.0) -> bool:
+def create_database(path: str, journal_id: str, wait_seconds: float) -> bool:
     """Makes the database, or brings an older one up to date; whether it did anything."""
     made = not os.path.exists(path)
     _check_place(path)
@@ -74,6 +79,8 @@ def schema_text() -> str:
 
 def unavailable(path: str, error: apsw.Error, wait_seconds: float) -> StoreUnavailable:
     """What SQLite says, in words for somebody who did not write this."""
+    if isinstance(error, (apsw.IOError, apsw.CantOpenError)) and _is_full(path):
+        error = apsw.FullError()
     problems = {
         apsw.BusyError: f"others have kept it locked for {wait_seconds:g} s; try again later",
         apsw.NotADBError: "is not an SQLite database",
@@ -87,6 +94,18 @@ def unavailable(path: str, error: apsw.Error, wait_seconds: float) -> StoreUnava
         if isinstance(error, kind):
             return StoreUnavailable(store=address_of(path), problem=problem)
     return StoreUnavailable(store=address_of(path), problem=str(error))
+
+
+def _is_full(path: str) -> bool:
+    """SQLite says so only of what it writes into the database and its log, not of what it shares with others."""
+    try:
+        found = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return False
+    if found.f_flag & os.ST_RDONLY:
+        return False  # such a disk has no room either, and that is not what is wrong
+    blocks = found.f_bfree if os.geteuid() == 0 else found.f_bavail
+    return blocks * found.f_frsize < _LEAST_ROOM or (found.f_favail == 0 and found.f_files > 0)
 
 
 def address_of(path: str) -> str:
@@ -142,6 +161,8 @@ def _check_file(path: str) -> None:
         raise StoreMissing(store=address_of(path)) from None
     except OSError as error:  # the disk is at fault, and to make a new store would be no help
         raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
+    if stat.S_ISDIR(found.st_mode):
+        raise StoreUnavailable(store=address_of(path), problem="is a directory; name a file, such as jobs.db in it")
     if found.st_uid != os.geteuid():
         raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
 
@@ -160,7 +181,8 @@ def _check_ours(database: apsw.Connection, path: str) -> int:
     if application != APPLICATION:
         raise StoreUnavailable(store=address_of(path), problem="is a database of another program")
     if version > len(SCHEMAS):
-        raise StoreUnavailable(store=address_of(path), problem=f"has schema {version}, which only a newer mam knows")
+        why = f"has schema {version}, which only a newer mam knows; this is mam {__version__}: install a newer one"
+        raise StoreUnavailable(store=address_of(path), problem=why)
     return version
 
 

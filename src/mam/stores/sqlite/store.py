@@ -62,9 +62,9 @@ QUICK_AFTER = 20
 """Whoever has ended so many jobs is no command that somebody typed: a quicker encoder is worth its import then."""
 
 
-def create_sqlite_store(path: str) -> bool:
+def create_sqlite_store(path: str, lock_wait_seconds: float = WAIT_SECONDS) -> bool:
     """Makes the database if there is none, or brings an older one up to date; whether it did."""
-    return create_database(os.path.realpath(path), SystemClock().new_id())
+    return create_database(os.path.realpath(path), SystemClock().new_id(), lock_wait_seconds)
 
 
 class SqliteStore(SqlStore):
