@@ -49,7 +49,8 @@ def checked(values: Values, file: str) -> Values:
             raise BadConfig(file=file, problem=f"{name} {problem}")
     store = values.get("store", "/")
     if not (store.startswith(("/", "~")) or "://" in store):
-        raise BadConfig(file=file, problem="store must be an absolute path, since this file counts everywhere")
+        problem = "store must be an absolute path, sqlite:///path or postgresql://…, since this file counts everywhere"
+        raise BadConfig(file=file, problem=problem)
     if "workdirs" in values or "commands" in values or "broker" in values:
         from mam.config_tables import check_broker, check_command, check_workdirs
 

@@ -26,6 +26,10 @@ SQLITE = "sqlite://"
 STORE_NAMES = (".mam/jobs", ".hermes/jobs")
 LOGS_NAME = "delegate_job_logs"
 
+_KINDS = "a directory, sqlite:///path or postgresql://user@host/database"
+_WORDS = frozenset(("host", "hostaddr", "port", "user", "password", "passfile", "dbname", "service", "sslmode"))
+"""Of the other way in which PostgreSQL is told where a database is: `host=… password=…`."""
+
 _NEEDED: dict[str, tuple[str, tuple[str, ...]]] = {
     SQLITE_KIND: ("sqlite", ("apsw",)),
     POSTGRES: ("postgres", ("psycopg", "orjson")),
@@ -216,9 +220,9 @@ def named(text: str, by: str) -> Located:
         return _sqlite(text, by)
     if scheme in (POSTGRES, "postgres"):
         return Located(kind=POSTGRES, address=text, why=f"named by {by}", exists=None)
-    # The address may hold a password, so only its scheme is repeated.
-    kinds = "a directory, sqlite:///path or postgresql://…"
-    raise BadInput(why=f"{by}: {scheme[:40]!r} is not a kind of store; name {kinds}")
+    # The address may hold a password, so only its scheme is repeated, if it is one.
+    what = f"{scheme[:40]!r}" if scheme.replace("+", "").isalnum() else "that"
+    raise BadInput(why=f"{by}: {what} is not a kind of store; name {_KINDS}")
 
 
 def _sqlite(text: str, by: str) -> Located:
@@ -232,11 +236,23 @@ def _sqlite(text: str, by: str) -> Located:
 def _directory(text: str, by: str) -> Located:
     if not text.strip() or "\0" in text:
         raise BadInput(why=f"{by} names no directory")
+    if _is_almost_an_address(text):  # not repeated, since it may hold a password
+        raise BadInput(why=f"{by}: that is almost an address; name {_KINDS}, and begin such a directory with ./")
     path = os.path.join(_here(), os.path.expanduser(text)) if not text.startswith("/") else text
     path = os.path.normpath(path)
     from mam.stores.files.place import is_files_store
 
     return Located(kind=FILES, address=path, why=f"named by {by}", exists=is_files_store(path))
+
+
+def _is_almost_an_address(text: str) -> bool:
+    """Meant for a database, and would be taken for a directory."""
+    word = text.strip().lower()
+    scheme, colon, _ = word.partition(":")
+    if colon and scheme.startswith((SQLITE_KIND, "postgres")) and "/" not in scheme:
+        return True
+    settings = [] if word.startswith(("/", ".", "~")) else word.replace(" =", "=").split()
+    return any("=" in setting and setting.partition("=")[0] in _WORDS for setting in settings)
 
 
 def _here() -> str:

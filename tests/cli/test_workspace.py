@@ -102,6 +102,46 @@ def test_a_store_that_cannot_be_reached_never_repeats_a_password(mam: Mam, addre
         assert "hunter2" not in ran.stderr
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql:/pw:hunter2@127.0.0.1/db",
+        "postgres:me:hunter2@127.0.0.1/db",
+        "PostgreSQL:/pw:hunter2@127.0.0.1/db",
+        "postgresql+psycopg:/pw:hunter2@127.0.0.1/db",
+        "host=127.0.0.1 password=hunter2",
+        "host = 127.0.0.1 password = hunter2",
+        "connect_timeout=3 password=hunter2",
+        "sqlite:hunter2.db",
+        "sqlite3:/tmp/hunter2.db",
+        "me:hunter2@host://db",
+    ],
+)
+def test_what_is_almost_an_address_is_no_directory_and_not_repeated(mam: Mam, address: str) -> None:
+    register = ("register", "x", "--agent", "shell")
+    for ran in (mam("where", "--store", address), mam(*register, "--store", address), mam("list", MAM_STORE=address)):
+        ran.failed(2, "sqlite:///path or postgresql://user@host/database")
+        assert "hunter2" not in ran.stderr
+    config = mam.home / "config/mam/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'store = "{address}"\n')
+    ran = mam("list")
+    ran.failed(2, "sqlite:///path or postgresql://")
+    assert "hunter2" not in ran.stderr
+    assert list(mam.here.iterdir()) == []
+
+
+def test_an_address_is_no_directory_of_a_registry(mam: Mam) -> None:
+    ran = mam("list", "--registry-dir", "postgresql://me:hunter2@host/db")
+    ran.failed(2, "almost an address")
+    assert "hunter2" not in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["postgres", "sqlite/jobs", "a:b", "./postgres:x", "./host=x", "run=3", "my-user=me"])
+def test_a_directory_may_have_such_a_name(mam: Mam, name: str) -> None:
+    assert mam("where", "--store", name).line == f"{mam.here}/{name.removeprefix('./')}"
+
+
 def test_a_worktree_shares_the_store_of_its_main_checkout(mam: Mam) -> None:
     main = repository(mam.here / "main")
     tree = mam.here / "elsewhere/tree"
