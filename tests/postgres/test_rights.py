@@ -9,8 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from mam.errors import StoreUnavailable
 from mam.jobs.pause import Pause
 from mam.registry import Registry
+from mam.stores.postgres.acting import PATIENCE_SECONDS
+from mam.stores.postgres.connection import STATEMENT_MS, Server
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, registered
 from tests.cli.command import Mam
@@ -19,9 +22,9 @@ from tests.stories import READERS, WRITERS, Cast
 
 STORES = (Path(__file__).resolve().parents[2] / "docs" / "stores.md").read_text(encoding="utf-8")
 GRANTS = STORES.partition("```sql\n")[2].partition("```")[0]
-"""What the documentation tells an administrator to type."""
-"""All that a role needs that only works: no right to make or change the schema, nor to delete jobs or what is told of
-them."""
+"""What the documentation tells an administrator to type for a role that only works: no right to make or change the
+schema, nor to delete jobs or what is told of them."""
+JANITORS = STORES.partition("takes jobs out")[2].partition("```sql\n")[2].partition("```")[0]
 
 
 @pytest.fixture
@@ -130,3 +133,33 @@ def test_a_role_that_may_not_make_a_schema_is_told_so(
     admin.execute("DROP SCHEMA mam CASCADE")
     ran = mam("init", "--store", address_for("worker", database))
     refused(ran, 9, "role worker may not do that (permission denied for database", "docs/stores.md")
+
+
+def test_who_prunes_needs_what_a_worker_has_and_the_janitors_rights(
+    database: str, worker: str, admin: psycopg.Connection[Any]
+) -> None:
+    janitors = JANITORS.replace("janitor", "worker").encode()
+    admin.execute(janitors)
+    with pytest.raises(StoreUnavailable, match="role worker may not use it"):
+        PostgresStore(address_for("worker", database))
+    admin.execute(GRANTS.encode())
+    store = PostgresStore(address_for("worker", database))
+    registry = Registry(store)
+    jobs = registered(registry, 3)
+    for job in jobs:
+        registry.complete(job)
+    assert registry.archive(jobs) == jobs[:2], "the newest stays"
+    admin.execute(janitors.replace(b"GRANT", b"REVOKE").replace(b" TO ", b" FROM "))
+    with pytest.raises(StoreUnavailable, match="permission denied for table"):
+        registry.archive([*registered(registry), jobs[2]])
+    store.close()
+
+
+def test_the_time_that_a_statement_has_is_mams_and_not_the_roles(
+    database: str, worker: str, admin: psycopg.Connection[Any]
+) -> None:
+    admin.execute("ALTER ROLE worker SET statement_timeout = '5s'")
+    with Server(address_for("worker", database)).connect() as connection:
+        assert connection.execute("SHOW statement_timeout").fetchall() == [("1min",)]
+    assert f"No statement takes longer than {STATEMENT_MS // 1000} s" in STORES
+    assert f"outlasts a lost server by {PATIENCE_SECONDS:g} s" in STORES
