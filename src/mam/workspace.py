@@ -237,7 +237,7 @@ def _directory(text: str, by: str) -> Located:
     if not text.strip() or "\0" in text:
         raise BadInput(why=f"{by} names no directory")
     if _is_almost_an_address(text):  # not repeated, since it may hold a password
-        raise BadInput(why=f"{by}: that is almost an address; name {_KINDS}, and begin such a directory with ./")
+        raise BadInput(why=f"{by}: that is almost an address; name {_KINDS}; ./ before a directory of such a name")
     path = os.path.join(_here(), os.path.expanduser(text)) if not text.startswith("/") else text
     path = os.path.normpath(path)
     from mam.stores.files.place import is_files_store
