@@ -207,9 +207,9 @@ MUTANTS = [
     ),
     Mutant(
         name="the audit log's place moves before its lines", file="src/mam/audit/copying.py",
-        old="        at = cursor.at\n        for step in batch.steps:",
+        old="        at = cursor.at\n        for step in _left(batch.steps, at):",
         new="        at = cursor.at\n        if batch.steps:\n            cursor.save(batch.steps[-1].at, caught_up=True)\n"
-        "        for step in batch.steps:",
+        "        for step in _left(batch.steps, at):",
         caught_by="tests/audit/test_crashes.py",
     ),
     Mutant(
