@@ -10,7 +10,7 @@ from mam.cli.options import add_job, at_door, door_of, number, one_job
 from mam.cli.output import put, put_json_array, put_json_line, say
 from mam.cli.text import first_line
 from mam.cli.timeline import told
-from mam.errors import BadInput, MamError, StoreUnavailable, UnknownJob
+from mam.errors import BadInput, MamError, StoreMissing, StoreUnavailable, UnknownJob
 from mam.registry import only_match
 from mam.stores.common import told_of
 from mam.stores.port import Kept
@@ -84,7 +84,8 @@ def _catch_up(found: Located, config: Config) -> None:
     try:
         catch_up_log(found, config)
     except (MamError, OSError) as error:
-        if found.exists:
+        # Of a server nobody knows before it is asked; only one that answers can say that nothing is there.
+        if found.exists or (found.exists is None and not isinstance(error, StoreMissing)):
             say(f"the log may lack the latest lines: {error}")
 
 

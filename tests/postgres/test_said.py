@@ -1,0 +1,31 @@
+"""What verbs say of a server that is away, or that is not as they know it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.cli.command import Mam
+
+AWAY = "postgresql://mam@127.0.0.1:1/away"
+
+
+def test_a_log_that_may_lack_lines_says_so(mam: Mam, url: str) -> None:
+    job = mam("register", "do it", "--agent", "shell", "--store", url).line
+
+    known, away = mam("logs", job, "--store", url), mam("logs", job, "--store", AWAY)
+
+    assert (known.code, known.stderr) == (0, "")
+    assert (away.code, away.out) == (0, known.out)
+    assert away.stderr.startswith(f"mam: the log may lack the latest lines: {AWAY}: ")
+    assert len(away.stderr.splitlines()) == 1
+
+
+def test_a_log_whose_store_is_gone_lacks_nothing(mam: Mam, url: str, database: str) -> None:
+    from tests.postgres.server import empty
+
+    job = mam("register", "do it", "--agent", "shell", "--store", url).line
+    empty(database)
+    shown = mam("logs", job, "--store", url)
+    assert (shown.code, shown.stderr) == (0, "")
+    assert "registered" in shown.out
