@@ -63,6 +63,7 @@ def test_a_store_that_is_gone_is_shown_as_such_until_the_doctor_forgets_it(mam: 
 def test_nothing_yet_and_what_does_not_go_together(mam: Mam) -> None:
     assert mam("list", "--everywhere", "--json").json == []
     mam("list", "--everywhere", "--store", "/x").failed(2, "--store")
+    mam("list", "--everywhere", "-s", "").failed(2, "label is empty")
 
 
 def test_a_home_that_cannot_be_written_stops_nobody(mam: Mam) -> None:

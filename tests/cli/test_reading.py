@@ -31,6 +31,8 @@ def test_list_is_newest_first_and_filters(mam: Mam) -> None:
     assert ids("--since", "2099-01-01T00:00:00Z") == []
     mam("list", "--since", "2026-01-01T00:00:00").failed(2, "time zone")
     mam("list", "--status", "banana").failed(1, "banana")
+    mam("list", "-s", "").failed(2, "label is empty")
+    mam("pause", "--list", "-s", "").failed(2, "--list")
 
 
 def test_limit_counts_what_it_leaves_out_and_json_ignores_it(mam: Mam) -> None:

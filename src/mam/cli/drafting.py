@@ -75,7 +75,7 @@ def choices_of(options: Options) -> dict[str, Any]:
         "key": options.key,
         "workdir": _workdir(options),
         "origin_host": os.uname().nodename,
-        "after": [name.strip() for given in options.after for name in given.split(",") if name.strip()],
+        "after": _after(options),
         "on_dependency_failure": _one_of("--on-dependency-failure", options.on_dependency_failure),
         "exclusive": options.exclusive,
         "workspace": _workspace(options),
@@ -92,6 +92,14 @@ def prompt_of(options: Options) -> str:
         raise BadInput(why=f"{what} PROMPT, --prompt TEXT or --prompt-file FILE")
     text: str = given[0] if options.prompt_file is None else read_text("prompt", options.prompt_file)
     return text
+
+
+def _after(options: Options) -> list[str]:
+    """An empty name is a script's empty variable; the job must not begin at once for want of one before it."""
+    names = [name.strip() for given in options.after for name in given.split(",")]
+    if not all(names):
+        raise BadInput(why="--after lacks the id of a job; give one, or leave --after out for a job that waits for none")
+    return names
 
 
 def _one_of(option: str, word: str) -> str:
@@ -124,6 +132,8 @@ def _on_idle(options: Options) -> str:
 
 
 def _workdir(options: Options) -> str:
+    if options.workdir is not None and not options.workdir.strip():
+        raise BadInput(why="--workdir names no directory; leave it out for this one")
     try:
         workdir = os.path.abspath(options.workdir if options.workdir is not None else os.getcwd())
     except FileNotFoundError:

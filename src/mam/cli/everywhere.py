@@ -6,7 +6,7 @@ import os
 from itertools import islice
 
 from mam.cli.output import person_reads, put, put_json_array, say
-from mam.cli.several import query_of
+from mam.cli.several import check_label, query_of
 from mam.cli.text import first_line
 from mam.config import load_config
 from mam.errors import BadInput, MamError, StoreMissing
@@ -45,6 +45,7 @@ def shortened(address: str) -> str:
 def places(options: Options) -> Iterator[Place]:
     if options.store is not None or options.registry_dir is not None:
         raise BadInput(why="--everywhere means all stores; leave --store out")
+    check_label(options)
     config = load_config()
     config = config.replace(lock_wait_seconds=min(config.lock_wait_seconds, LOCK_SECONDS))
     addresses = known_stores()

@@ -58,7 +58,7 @@ def run(options: Options) -> int:
 
 
 def _list(registry: Registry, options: Options) -> int:
-    if any((options.agent, options.agent_session, options.until, options.reason)):
+    if any(given is not None for given in (options.agent, options.agent_session, options.until, options.reason)):
         raise BadInput(why="--list shows every pause; it takes no other option")
     now = registry.store.clock.now()
     held = [pause for pause in registry.store.pauses() if pause.holds(now)]

@@ -34,6 +34,7 @@ def add_jobs(parser: Parser) -> None:
 
 
 def query_of(options: Options, registry: Registry) -> Query:
+    check_label(options)
     now = registry.store.clock.now().wall_ms
     return Query(
         statuses=_statuses(options.status),
@@ -42,8 +43,15 @@ def query_of(options: Options, registry: Registry) -> Query:
     )
 
 
+def check_label(options: Options) -> None:
+    """No job has an empty label: it is a script's empty variable, and whoever waits for its jobs waits for none."""
+    if options.agent_session is not None and not options.agent_session.strip():
+        raise BadInput(why="the label is empty; leave --agent-session out for jobs of every label")
+
+
 def check_choice(options: Options, *, own: bool = False) -> None:
     """Jobs or filters, one of them: said before any store is looked for."""
+    check_label(options)
     if _named(options) and _filtered(options):
         raise BadInput(why="name jobs or give filters, not both")
     if not _named(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
