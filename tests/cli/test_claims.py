@@ -38,6 +38,20 @@ def test_pick_waits_for_a_job_to_come(mam: Mam) -> None:
     mam("pick", "-s", "shell", "--wait", "0.05").failed(3)
 
 
+@pytest.mark.parametrize("store", [".mam/jobs", "sqlite"])
+def test_pick_says_what_holds_the_pending_ones_back(mam: Mam, store: str) -> None:
+    mam.env["MAM_STORE"] = store if store != "sqlite" else f"sqlite://{mam.here}/jobs.db"
+    holder = mam.register("first", "--exclusive", "key", "-s", "other")
+    mam("pick", "-s", "shell").failed(3, "No pending job for shell.")
+    assert mam("pick", "-s", "other").line == holder
+    mam.register("second", "--exclusive", "key", "--priority", "-1000")
+    mam("pick", "-s", "shell").failed(3, "may be claimed now", "1 waits for an exclusive key", "mam explain")
+    mam.register("third", "--exclusive", "key")
+    mam("pick", "-s", "shell").failed(3, "2 wait for an exclusive key")
+    mam("pause", "-s", "shell")
+    mam("pick", "-s", "shell").failed(3, "label shell is paused")
+
+
 @pytest.mark.parametrize(
     ("words", "word"),
     [

@@ -29,3 +29,12 @@ def test_a_log_whose_store_is_gone_lacks_nothing(mam: Mam, url: str, database: s
     shown = mam("logs", job, "--store", url)
     assert (shown.code, shown.stderr) == (0, "")
     assert "registered" in shown.out
+
+
+def test_pick_says_that_a_key_holds_the_pending_ones_back(mam: Mam, url: str) -> None:
+    mam.env["MAM_STORE"] = url
+    holder = mam.register("first", "--exclusive", "key", "-s", "other")
+    assert mam("pick", "-s", "other").line == holder
+    mam("pick", "-s", "shell").failed(3, "No pending job for shell.")
+    mam.register("second", "--exclusive", "key")
+    mam("pick", "-s", "shell").failed(3, "1 waits for an exclusive key")
