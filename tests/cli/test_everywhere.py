@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,16 @@ def test_a_store_that_is_gone_is_shown_as_such_until_the_doctor_forgets_it(mam: 
         str(stores[1]),
         f"sqlite://{stores[2]}",
     ]
+
+
+def test_a_store_that_cannot_be_read_is_named_once(mam: Mam, stores: list[Path]) -> None:
+    with sqlite3.connect(stores[2]) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    address = f"sqlite://{stores[2]}"
+    problem = "has schema 99, which only a newer mam knows."
+    assert mam("list", "--everywhere").stderr == f"mam: {address}: {problem}\n"
+    assert mam("list", "--everywhere", "--json").json[2]["problem"] == problem
 
 
 def test_nothing_yet_and_what_does_not_go_together(mam: Mam) -> None:

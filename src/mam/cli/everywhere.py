@@ -60,7 +60,12 @@ def places(options: Options) -> Iterator[Place]:
         except StoreMissing:
             yield Place(address=address, registry=None, problem="gone; `mam doctor --fix` forgets it")
         except MamError as error:
-            yield Place(address=address, registry=None, problem=str(error))
+            yield Place(address=address, registry=None, problem=_problem(address, error))
+
+
+def _problem(address: str, error: MamError) -> str:
+    """What is wrong with a store, without its name, which stands before it wherever it is told."""
+    return str(error).removeprefix(f"{address}: ")
 
 
 def list_everywhere(options: Options, most: int | None) -> int:
@@ -78,7 +83,7 @@ def list_everywhere(options: Options, most: int | None) -> int:
                     put(place.address, job.job_id, job.status, job.agent, job.agent_session, job.created_at,
                         first_line(job.prompt))  # fmt: skip
         except MamError as error:
-            say(f"{place.address}: {error}")
+            say(f"{place.address}: {_problem(place.address, error)}")
     return 0
 
 
@@ -92,7 +97,7 @@ def _as_json(place: Place, options: Options) -> dict[str, Any]:
         try:
             jobs = [job.to_json() for job in _jobs(place.registry, options)]
         except MamError as error:
-            problem = str(error)
+            problem = _problem(place.address, error)
     return {"store": place.address, "problem": problem, "jobs": jobs}
 
 
