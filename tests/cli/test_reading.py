@@ -35,6 +35,17 @@ def test_list_is_newest_first_and_filters(mam: Mam) -> None:
     mam("pause", "--list", "-s", "").failed(2, "--list")
 
 
+def test_list_tells_of_the_pauses_that_concern_what_is_listed(mam: Mam) -> None:
+    mam.register()
+    mam("pause", "-s", "other")
+    assert "label other" in mam("list").stderr
+    assert "label other" in mam("list", "-s", "other").stderr
+    assert mam("list", "-s", "shell").stderr == ""
+    mam("pause", "--agent", "codex")
+    assert "agent codex" in mam("list", "-s", "shell").stderr
+    assert "label other" not in mam("list", "-s", "shell").stderr
+
+
 def test_limit_counts_what_it_leaves_out_and_json_ignores_it(mam: Mam) -> None:
     for number in range(3):
         mam.register(str(number))

@@ -53,21 +53,21 @@ def run(options: Options) -> int:
         _table(registry, jobs, _most(options.limit, ROWS_SHOWN))
     else:
         _lines(jobs, _most(options.limit, 0))
-    _say_pauses(registry)
+    _say_pauses(registry, query.label)
     for found in registry.store.problems():
         say(f"{found.file}: {found.problem}")
     return 0
 
 
-def _say_pauses(registry: Registry) -> None:
-    """So that nobody wonders why nothing is picked."""
+def _say_pauses(registry: Registry, label: str | None) -> None:
+    """So that nobody wonders why nothing of what is listed is picked."""
     pauses = registry.store.pauses()
     if pauses:
         from mam.cli.pause import sentence, undo
 
         now = registry.store.clock.now()
         for pause in pauses:
-            if pause.holds(now):
+            if pause.holds(now) and (label is None or pause.label in (None, label)):
                 say(f"{sentence(pause)}; `{undo(pause)}` lifts it")
 
 
