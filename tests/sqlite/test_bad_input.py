@@ -126,6 +126,8 @@ def test_what_init_prints_makes_a_store_that_works(mam: Mam, tmp_path: Path) -> 
     path = tmp_path / "by-hand.db"
     printed = mam("init", "--sql", "--store", f"sqlite://{path}")
     assert (printed.code, path.exists()) == (0, False)
+    as_json = mam("init", "--sql", "--json", "--store", f"sqlite://{path}").json
+    assert as_json == {"store": f"sqlite://{path}", "sql": printed.out}
     database = apsw.Connection(str(path))
     for _row in database.execute(printed.out):
         pass

@@ -14,6 +14,7 @@ from mam.workspace import locate, make_store, open_located, schema_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
+    from mam.workspace import Located
 
 
 def add_arguments(parser: Parser) -> None:
@@ -24,8 +25,7 @@ def run(options: Options) -> int:
     config = load_config()
     found = locate(options.store, options.registry_dir, config)
     if options.sql:
-        put_exactly(schema_of(found))
-        return 0
+        return _printed(found, as_json=options.json)
     made = make_store(found, config)
     store = open_located(found, config).store
     if made:
@@ -39,4 +39,13 @@ def run(options: Options) -> int:
         put_json({"store": found.shown, "made": made})
     else:
         put(found.shown)
+    return 0
+
+
+def _printed(found: Located, *, as_json: bool) -> int:
+    schema = schema_of(found)
+    if as_json:
+        put_json({"store": found.shown, "sql": schema})
+    else:
+        put_exactly(schema)
     return 0
