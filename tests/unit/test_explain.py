@@ -6,6 +6,7 @@ import pytest
 
 from mam.jobs import acts
 from mam.jobs.explain import Surroundings, explain
+from mam.jobs.record import Job
 from mam.jobs.status import Status
 from tests.unit.jobs import NOW, in_status, later, pending, running
 
@@ -104,3 +105,34 @@ def test_an_ended_job_says_why_and_how_to_go_on() -> None:
         "`mam retry abc12345` registers it anew.",
     ]
     assert explain(in_status(Status.CANCELLED), NOW, Surroundings())[0] == f"It was cancelled at {NOW.second}."
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "words"),
+    [
+        ("hold", "`mam retry abc12345` takes its place."),
+        ("cancel", "which ended in error: the next `pick` or `wait` of anyone cancels it."),
+        ("run", "the next `pick` or `wait` of anyone makes it pending."),
+    ],
+)
+def test_a_failure_before_a_job_is_told_by_what_it_means_for_it(on_failure: str, words: str) -> None:
+    failed, open_one = in_status(Status.ERROR), pending(job_id="other")
+    waiting = pending(job_id="later", after=["abc12345", "other"], on_dependency_failure=on_failure).replace(
+        status=Status.WAITING, waiting_for="dependency"
+    )
+
+    def said(*needed: Job) -> list[str]:
+        return explain(waiting, NOW, Surroundings(needed={job.job_id: job for job in needed}))
+
+    done = in_status(Status.COMPLETED).replace(job_id="other")
+    assert said(failed, done)[0].endswith(words)
+    assert len(said(failed, done)) == 1
+    still_waits = [] if on_failure == "cancel" else ["It waits for job other, which is pending."]
+    assert said(failed, open_one)[-1:] == (still_waits or said(failed, done))
+
+
+def test_a_job_is_cancelled_by_one_before_it_that_is_gone() -> None:
+    waiting = pending(job_id="later", after=["abc12345"], on_dependency_failure="cancel")
+    waiting = waiting.replace(status=Status.WAITING, waiting_for="dependency")
+    said = explain(waiting, NOW, Surroundings(needed={"abc12345": None}))
+    assert said == ["It comes after job abc12345, which is gone: the next `pick` or `wait` of anyone cancels it."]

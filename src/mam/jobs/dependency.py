@@ -51,6 +51,17 @@ def open_ones(job: Job, needed: Needed) -> list[str]:
     return [job_id for job_id in job.after if not _is_done(job, needed.get(job_id))]
 
 
+def called_off_by(job: Job, needed: Needed) -> tuple[str, str] | None:
+    """The first whose failure ends this job too, and what became of it; None when none does."""
+    if job.on_dependency_failure != "cancel":
+        return None
+    failed = next((job_id for job_id in job.after if _has_failed(needed.get(job_id))), None)
+    if failed is None:
+        return None
+    found = needed.get(failed)
+    return failed, "is gone" if found is None else in_words(found.status)
+
+
 def begun(change: Change, needed: Needed, moment: Moment) -> Change:
     """A job just registered, held back by those that it comes after."""
     job = change.job
@@ -77,16 +88,12 @@ def settle_dependency(job: Job, needed: Needed, moment: Moment) -> Change:
 
 
 def _given_up(change: Change, needed: Needed, moment: Moment) -> Change | None:
-    job = change.job
-    if job.on_dependency_failure != "cancel":
+    called_off = called_off_by(change.job, needed)
+    if called_off is None:
         return None
-    failed = next((job_id for job_id in job.after if _has_failed(needed.get(job_id))), None)
-    if failed is None:
-        return None
-    found = needed.get(failed)
-    why = "is gone" if found is None else in_words(found.status)
+    failed, why = called_off
     reason = f"job {failed}, which it comes after, {why}"
-    return moved(job, CANCELLED, moment, by=DEPENDENCY, reason=reason, lines=change.lines)
+    return moved(change.job, CANCELLED, moment, by=DEPENDENCY, reason=reason, lines=change.lines)
 
 
 def _is_done(job: Job, needed: Job | None) -> bool:

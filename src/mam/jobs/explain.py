@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.clock import Moment
 from mam.frozen import Frozen
-from mam.jobs.dependency import open_ones
+from mam.jobs.dependency import called_off_by, open_ones
 from mam.jobs.pause import Pause
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.state import job_state
@@ -84,6 +84,10 @@ def _hindrances(job: Job, moment: Moment, around: Surroundings) -> list[str]:
 
 
 def _after_others(job: Job, needed: Needed) -> list[str]:
+    called_off = called_off_by(job, needed)
+    if called_off is not None:
+        failed, why = called_off
+        return [f"It comes after job {failed}, which {why}: the next `pick` or `wait` of anyone cancels it."]
     waits = open_ones(job, needed)
     if not waits:
         return ["What it waited for has ended: the next `pick` or `wait` of anyone makes it pending."]
