@@ -155,7 +155,7 @@ class TestTheStoreIsAway:
         with sqlite3.connect(tmp_path / "jobs.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")
             with Working(mam, "-s", "shell") as worker:
-                heard(worker, b"jobs.db: ")
+                heard(worker, b"jobs.db: others have kept it locked for 0.2 s; trying until it works")
                 other.execute("ROLLBACK")
                 assert ended(mam, job)["result"] == "done"
         other.close()

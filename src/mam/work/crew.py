@@ -97,7 +97,8 @@ class Crew:
 
     def say_away(self, away: MamError) -> None:
         """Whoever looks shall know that nothing has to be started again."""
-        self.complain(f"{str(away).removesuffix('.')}; trying until it works")
+        words = str(away).removesuffix(".").removesuffix("; try again later")  # which is what the worker does itself
+        self.complain(f"{words}; trying until it works")
 
     def complain(self, words: str) -> None:
         """Once for each trouble: a store that is away for an hour is not worth a thousand lines."""
