@@ -78,6 +78,19 @@ def test_an_open_database_is_closed(ward: Ward, database: Path) -> None:
     assert database.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_database_that_somebody_keeps_locked(ward: Ward, database: Path) -> None:
+    """What can be read without the lock is looked at all the same."""
+    other = apsw.Connection(str(database))
+    other.execute("BEGIN IMMEDIATE")
+    found = ward.examined()
+    other.close()
+    assert found.of("locks", "wrong")["mend"] == f"ps -fp {os.getpid()}"
+    assert found.of("store", "fine")
+    found = ward.examined()
+    found.sound()
+    assert found.of("locks", "fine")["what"] == "nobody sits on the store's or the audit log's lock"
+
+
 @pytest.mark.parametrize(("version", "state"), [("3.51.2", "wrong"), ("3.7.0", "wrong"), ("3.51.3", "fine")])
 def test_the_versions_of_sqlite_that_may_lose_pages(version: str, state: str) -> None:
     assert [finding.state for finding in sqlite_findings(version)] == [state]
@@ -93,6 +106,7 @@ def test_postgresql(ward: Ward, server: PrivateServer, monkeypatch: pytest.Monke
     found = ward.examined()
     found.sound()
     assert "PostgreSQL" in str(found.findings)
+    assert found.of("clock", "fine")["what"] == "the clock is after every record and as the server's"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("UPDATE mam.job SET record = jsonb_set(record::jsonb, '{attempt}', '77')::text::json")
     assert any(ids[2] in what for what in ward.examined().wrong())
@@ -102,6 +116,8 @@ def test_a_server_that_is_not_there(ward: Ward) -> None:
     found = ward.examined(MAM_STORE="postgresql://anna:p4ss@127.0.0.1:1/jobs")
     assert found.of("store", "wrong")
     assert "p4ss" not in str(found.findings)
+    assert "server" not in found.of("clock", "fine")["what"]
+    assert found.of("locks", "fine")["what"] == "nobody sits on the audit log's lock"
 
 
 # -- the broker ------------------------------------------------------------------------------------------------------

@@ -33,6 +33,9 @@ def test_nothing_is_there_yet(ward: Ward) -> None:
     found = ward.examined()
     found.sound()
     assert found.of("store", "note")["mend"].startswith("mam init --store ")
+    assert "no store was opened" in found.of("clock", "fine")["what"]
+    (ward.home / "state/mam").mkdir(parents=True, mode=0o700)
+    assert ward.examined().of("modes", "fine")["what"] == "1 file or directory is yours alone"
     assert not (ward.here / ".mam").exists()
 
 
@@ -137,7 +140,9 @@ def test_a_lock_that_somebody_sits_on(ward: Ward) -> None:
             os.killpg(holder.pid, signal.SIGKILL)
     assert found.of("locks", "wrong")["mend"] == f"ps -fp {holder.pid}"
     assert found.wrong()[1:] == [f"store: {ward.jobs}: its lock is held, so that it is not looked at; try again later."]
-    ward.examined().sound()
+    found = ward.examined()
+    found.sound()
+    assert found.of("locks", "fine")["what"] == "nobody sits on the store's or the audit log's lock"
 
 
 def test_modes_are_closed(ward: Ward) -> None:
@@ -211,6 +216,8 @@ def test_what_the_audit_log_lacks_is_caught_up(ward: Ward) -> None:
     assert ward.examined("--fix").of("audit log", "mended")
     ward.examined().sound()
     assert len([path for path in logs.iterdir() if path.is_dir()]) == 6
+    ward("register", "x", "--agent", "shell", DELEGATE_JOB_LOGS_DIR=str(ward.here / "elsewhere"))
+    assert "it lacks 1 entry of the journal" in ward.examined().of("audit log", "wrong")["what"]
 
 
 def test_histories_that_somebody_removed_are_copied_again(ward: Ward) -> None:

@@ -119,4 +119,6 @@ def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
     lacking = [step for step in batch.steps if last_entry is None or step.at.number <= last_entry]
     if not lacking and not batch.mended:
         return ""
+    if len(lacking) == 1 and batch.reaches_end:
+        return "it lacks 1 entry of the journal"
     return f"it lacks {len(lacking)}{'' if batch.reaches_end else ' or more'} entries of the journal"

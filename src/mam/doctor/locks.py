@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
+import sys
 import time
 
 from mam.doctor.finding import fine, wrong
@@ -13,64 +15,90 @@ from mam.workspace import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mam.doctor.finding import Finding
     from mam.doctor.patient import Patient
 
 PATIENCE_SECONDS = 3.0
 _LOOK_SECONDS = 0.05
+_FLOCK = "hhqqi4x"
+"""What the system is asked about a lock: kind, whence, first byte, bytes, process."""
+_WRITE_BYTE = 120
+"""Of the shared memory of an SQLite database: locked by whoever writes, in every version that shares a file."""
 
 
 def look(patient: Patient) -> Iterator[Finding]:
     """Before anything waits for it: a check that waited would find the lock free, and nobody would have been told."""
-    places = []
+    looked, stuck = [], []
     if patient.kind == FILES and patient.directory is not None:
-        places.append(patient.directory)
+        looked.append("the store's")
+        stuck += _stuck(os.path.join(patient.directory, LOCK_FILE), _flock_holder)
+        if stuck and patient.closed is None:
+            problem = "its lock is held, so that it is not looked at; try again later"
+            patient.closed = StoreUnavailable(store=patient.directory, problem=problem)
+    if patient.database is not None and sys.platform == "linux" and struct.calcsize("P") == 8:
+        looked.append("the store's")
+        stuck += _stuck(f"{patient.database}-shm", _writer)
     if patient.located is not None:
-        places.append(patient.located.logs_dir)
-    stuck = {place: finding for place in places if (finding := _stuck(os.path.join(place, LOCK_FILE))) is not None}
-    yield from stuck.values()
-    if places and not stuck:
-        yield fine("nobody sits on a lock")
-    if patient.closed is None and patient.directory in stuck:
-        problem = "its lock is held, so that it is not looked at; try again later"
-        patient.closed = StoreUnavailable(store=patient.directory, problem=problem)
+        looked.append("the audit log's")
+        stuck += _stuck(os.path.join(patient.located.logs_dir, LOCK_FILE), _flock_holder)
+    yield from stuck
+    if looked and not stuck:
+        yield fine(f"nobody sits on {' or '.join(looked)} lock")
 
 
-def _stuck(path: str) -> Finding | None:
+def _stuck(path: str, held_by: Callable[[int], str | None]) -> list[Finding]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
-        return None  # nothing to hold; what is in its place is another check's to tell
+        return []  # nothing to hold; what is in its place is another check's to tell
     except OSError as error:
-        return wrong(f"{path}: {error.strerror}", "nobody can take the lock, so that nothing can be written")
+        return [wrong(f"{path}: {error.strerror}", "nobody can take the lock, so that nothing can be written")]
     try:
-        who = _held_by_one(descriptor)
+        who = _held_by_one(descriptor, held_by)
     finally:
         os.close(descriptor)
     if who is None:
-        return None
+        return []
     pid = who.rpartition(" ")[2]
-    return wrong(
-        f"{path} is held{who}, and has been for {PATIENCE_SECONDS:g} s",
-        "everybody else waits for it and gives up after lock_wait_seconds",
-        f"ps -fp {pid}" if pid.isdigit() else f"fuser -v {path}",
-    )
+    return [
+        wrong(
+            f"{path} is held{who}, and has been for {PATIENCE_SECONDS:g} s",
+            "everybody else waits for it and gives up after lock_wait_seconds",
+            f"ps -fp {pid}" if pid.isdigit() else f"fuser -v {path}",
+        )
+    ]
 
 
-def _held_by_one(descriptor: int) -> str | None:
+def _held_by_one(descriptor: int, held_by: Callable[[int], str | None]) -> str | None:
     """Who holds it all the time; None when it was free, or went from hand to hand."""
     ends, holders = time.monotonic() + PATIENCE_SECONDS, set()
     while time.monotonic() < ends:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        except BlockingIOError:
-            holders.add(holder(descriptor))
-        else:
+        who = held_by(descriptor)
+        if who is None:
             return None
+        holders.add(who)
         if len(holders) > 1:
             return None
         time.sleep(_LOOK_SECONDS)
     return holders.pop() if holders else None
+
+
+def _flock_holder(descriptor: int) -> str | None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return holder(descriptor)
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return None
+
+
+def _writer(descriptor: int) -> str | None:
+    """Only asked, never taken: the database may be another program's. The store is not open yet, whose own locks would
+    go when this descriptor is closed."""
+    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _WRITE_BYTE, 1, 0)
+    kind, *_range, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    if kind == fcntl.F_UNLCK:
+        return None
+    return f" by process {pid}" if pid > 0 else ""

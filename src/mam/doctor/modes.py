@@ -104,7 +104,8 @@ class _Look:
                 fix=self._close_all,
             )
         if not self.foreign and not self.open:
-            yield fine(f"{self.looked:,} files and directories are yours alone")
+            what = "1 file or directory is" if self.looked == 1 else f"{self.looked:,} files and directories are"
+            yield fine(f"{what} yours alone")
 
     def _close_all(self) -> None:
         for path, mode in self.open:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.doctor.finding import fine, note, wrong
+from mam.doctor.finding import count, fine, note, wrong
 from mam.errors import MamError, StoreMissing, StoreUnavailable
 from mam.workspace import FILES, SQLITE_KIND
 
@@ -80,5 +80,5 @@ def _integrity(path: str) -> Iterator[Finding]:
         )
     if strays:
         yield wrong(
-            f"{path}: {len(strays)} rows belong to no job", "something else has written into it", "restore a backup"
+            f"{path}: {count(len(strays), 'row')} of no job", "something else has written into it", "restore a backup"
         )
