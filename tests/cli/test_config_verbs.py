@@ -147,8 +147,27 @@ def test_secrets_in_a_file_are_masked(mam: Mam) -> None:
         ran = mam("config", *words)
         assert ran.code == 0
         assert SECRET not in ran.out + ran.stderr
-    assert mam("config", "get", "store").line == "postgresql://host/db"
+    assert mam("config", "get", "store").line == "postgresql://anna@host/db"
     assert '"LEVEL": "3"' in mam("config", "get", "commands.x.env").line
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://anna:{}@host/db?connect_timeout=3",
+        "postgresql://anna@host/db?password={}",
+        "postgresql://anna:x/{}@host/db",
+        "postgresql://anna:x@{}@host/db",
+        "postgresql://anna:x?{}@host/db",
+        "postgresql://anna:{}?x@host/db",
+        "postgresql://host/db?password=x@{}",
+        "postgresql://host/db?user=anna&password={}",
+    ],
+)
+def test_no_spelling_of_a_password_is_shown(mam: Mam, address: str) -> None:
+    shown = mam("config", "get", "store", MAM_STORE=address.format(SECRET)).line
+    assert SECRET not in shown
+    assert shown in ("postgresql://anna@host/db", "postgresql://host/db", "postgresql://…")
 
 
 def test_of_many_who_write_at_once_all_are_heard(mam: Mam) -> None:

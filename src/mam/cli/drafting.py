@@ -98,7 +98,7 @@ def _after(options: Options) -> list[str]:
     """An empty name is a script's empty variable; the job must not begin at once for want of one before it."""
     names = [name.strip() for given in options.after for name in given.split(",")]
     if not all(names):
-        raise BadInput(why="--after lacks the id of a job; give one, or leave --after out for a job that waits for none")
+        raise BadInput(why="--after lacks the id of a job; give one, or leave --after out if it waits for none")
     return names
 
 

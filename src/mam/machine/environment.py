@@ -90,9 +90,15 @@ def names_a_secret(name: str) -> bool:
 
 
 def without_password(address: str) -> str:
-    """Who and what stands before the host, and what stands behind the path, may be secret."""
+    """What stands between the user and the host, and what stands behind the path, may be secret. Where a password is
+    not written as it should be, nobody knows where it ends, and nothing is shown."""
     scheme, colon, rest = address.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if colon else address
+    if not colon or scheme == "sqlite":
+        return address
+    login, at, place = rest.partition("?")[0].rpartition("@")
+    if "@" in rest.partition("?")[2] or any(letter in login for letter in "/@"):
+        return f"{scheme}://…"
+    return f"{scheme}://{login.partition(':')[0]}{at}{place}"
 
 
 def has_password(address: str) -> bool:
