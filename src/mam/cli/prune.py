@@ -11,11 +11,13 @@ from mam.cli.options import registry_of
 from mam.cli.output import put, put_json, say
 from mam.clock import iso_second
 from mam.errors import BadInput
+from mam.jobs.rules import ID_PREFIX_SHOWN
 from mam.times import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
+    from mam.jobs.record import Job
     from mam.jobs.status import Status
     from mam.moving.retention import Retention
     from mam.registry import Registry
@@ -36,14 +38,13 @@ def run(options: Options) -> int:
     seconds = duration(options.older_than)
     statuses = _statuses(options.status)
     registry = registry_of(options)
-    from mam.moving.retention import Retention
+    from mam.moving.retention import Retention, newest_too_old
 
     now = registry.store.clock.now().wall_ms
     retention = Retention(before=iso_second(now - round(seconds * 1000)), statuses=statuses)
-    if options.dry_run:
-        return _told(_counted(registry, retention), "would be moved", options)
-    counts = _pruned(options, registry, retention)
-    return _told(counts, "moved", options)
+    counts = _counted(registry, retention) if options.dry_run else _pruned(options, registry, retention)
+    _tell(counts, newest_too_old(registry, retention), options)
+    return 0
 
 
 def _pruned(options: Options, registry: Registry, retention: Retention) -> dict[Status, int]:
@@ -69,15 +70,17 @@ def _counted(registry: Registry, retention: Retention) -> dict[Status, int]:
     return counts
 
 
-def _told(counts: dict[Status, int], what: str, options: Options) -> int:
+def _tell(counts: dict[Status, int], newest: Job | None, options: Options) -> None:
+    what = "would be moved" if options.dry_run else "moved"
     if options.json:
         put_json({"dry_run": options.dry_run, "moved": {status.value: count for status, count in counts.items()}})
     elif not counts:
-        say(f"nothing ended more than {options.older_than} ago")
+        say(f"nothing{'' if newest is None else ' else'} ended more than {options.older_than} ago")
     else:
         for status, count in sorted(counts.items()):
             put(f"{count:,} {status} {what}")
-    return 0
+    if newest is not None:
+        say(f"job {newest.job_id[:ID_PREFIX_SHOWN]} stays: it is the newest, and no number shall be given twice")
 
 
 def _statuses(words: list[str] | None) -> frozenset[Status]:

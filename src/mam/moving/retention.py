@@ -31,10 +31,26 @@ class Pruned(Frozen):
 
 
 def too_old(registry: Registry, retention: Retention) -> Iterator[Job]:
-    """Newest first; `Store.archive` has the last word about each."""
+    """Newest first, without the newest of all; `Store.archive` has the last word about each."""
+    newest = _newest(registry)
     for job in registry.select(Query(statuses=retention.statuses)):
-        if (job.ended_at or job.updated_at) < retention.before:
+        if _is_meant(job, retention) and (newest is None or job.number < newest.number):
             yield job
+
+
+def newest_too_old(registry: Registry, retention: Retention) -> Job | None:
+    """The newest job of all, if nothing but that keeps it here."""
+    newest = _newest(registry)
+    return newest if newest is not None and _is_meant(newest, retention) else None
+
+
+def _newest(registry: Registry) -> Job | None:
+    """No store moves it away, so that no number is given twice."""
+    return next(iter(registry.select(Query())), None)
+
+
+def _is_meant(job: Job, retention: Retention) -> bool:
+    return job.status in retention.statuses and (job.ended_at or job.updated_at) < retention.before
 
 
 def prune(registry: Registry, retention: Retention, moved: Callable[[int], None]) -> Pruned:
