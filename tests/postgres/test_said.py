@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import psycopg
+
 if TYPE_CHECKING:
     from tests.cli.command import Mam
 
@@ -38,3 +40,11 @@ def test_pick_says_that_a_key_holds_the_pending_ones_back(mam: Mam, url: str) ->
     mam("pick", "-s", "shell").failed(3, "No pending job for shell.")
     mam.register("second", "--exclusive", "key")
     mam("pick", "-s", "shell").failed(3, "1 waits for an exclusive key")
+
+
+def test_sessions_that_a_newer_mam_may_keep_elsewhere_are_not_said_to_be_none(mam: Mam, url: str) -> None:
+    assert mam("agents", "list", "--store", url).code == 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE mam.store SET version = 999")
+    mam("agents", "list", "--store", url).failed(9, "999", "newer mam")
+    mam("agents", "show", "anna", "--store", url).failed(9, "newer mam")

@@ -10,6 +10,7 @@ from mam.agents.names import bare_name, is_agent_id
 from mam.agents.reading import Invalid, Malformed, Newer, parse_record
 from mam.clock import Moment, SystemClock, parse_time
 from mam.stores.postgres.connection import Server
+from mam.stores.postgres.schema import check_not_newer
 from mam.writing import to_bytes
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ ASIDE = "put_aside:"
 _SPACE = 0x6D616D61
 """Keeps these locks apart from those that the jobs' store takes on its keys."""
 
+_VERSION = "SELECT abs(version) FROM store"
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 # An id that has no row yet cannot be held by its row, so that its name is.
 _HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))"
@@ -144,5 +146,15 @@ class PostgresDirectory:
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = self._server.connect()
+            self._connection = self._checked(self._server.connect())
         return self._connection
+
+    def _checked(self, connection: Connection) -> Connection:
+        """What a newer mam has written may stand elsewhere: to find nothing here would be no answer."""
+        try:
+            for (version,) in connection.execute(_VERSION).fetchall():
+                check_not_newer(self._server, version)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
