@@ -147,11 +147,9 @@ def catch_up_log(located: Located, config: Config, copied: Callable[[int], None]
     AuditLog(located.logs_dir).catch_up(open_store(located, config), copied)
 
 
-def make_store(located: Located, config: Config | None = None) -> bool:
+def make_store(located: Located, config: Config) -> bool:
     """Whether there was something to make, or to bring up to date."""
-    from mam.config import Config
-
-    made = _made(located, (config or Config()).lock_wait_seconds)
+    made = _made(located, config.lock_wait_seconds)
     if made:
         keep_out_of_git(located)
     return made

@@ -25,7 +25,7 @@ CONFIG = Config()
 
 def made(address: str) -> Store:
     located = named(address, "test")
-    make_store(located)
+    make_store(located, CONFIG)
     return open_store(located, CONFIG)
 
 

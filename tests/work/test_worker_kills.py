@@ -51,7 +51,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def store(address: str) -> Iterator[Store]:
     located = locate(address, None, Config())
-    make_store(located)
+    make_store(located, Config())
     store = open_store(located, Config())
     yield store
     store.close()

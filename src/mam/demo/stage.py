@@ -78,7 +78,7 @@ class Stage:
         )
         self._move_in()
         located = locate(os.path.join(self.project, ".mam", "jobs"), None, Config())
-        make_store(located)
+        make_store(located, Config())
         self.registry = open_located(located, Config())
 
     def _move_in(self) -> None:

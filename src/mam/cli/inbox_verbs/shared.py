@@ -123,7 +123,7 @@ def work(options: Options, *, once: bool) -> int:
     if belongs is not None and located.exists is False:  # nothing is made for what will be refused
         page = os.path.join(settings.root, QUEUE, DATABASE)
         raise InboxTaken(root=settings.root, store=belongs, other=located.shown, page=page)
-    if make_store(located):
+    if make_store(located, config):
         say(f"made a store at {located.shown}")
     telling = Telling(options, settings, once=once)
     orders = Orders(labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency))
