@@ -118,12 +118,26 @@ MUTANTS = [
         old='        self._do("take entry back")\n', new="", caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
-        name="a burst of claims speaks for a job that was touched", file=f"{SQLITE}/bursts.py",
-        old=" and fields.keys().isdisjoint(_MARKS)", new="", caught_by="tests/sqlite/test_bursts.py",
+        name="a burst of claims speaks for a job of another kind", file=f"{SQLITE}/bursts.py",
+        old="if words is None or self._before % names != record:", new="if words is None:",
+        caught_by="tests/sqlite/test_bursts.py",
+    ),
+    Mutant(
+        name="a burst of claims speaks for a job that was made later", file=f"{SQLITE}/bursts.py",
+        old='        if names["created_at"] >= claim.moment.second:', new="        if False:",
+        caught_by="tests/sqlite/test_bursts.py",
+    ),
+    Mutant(
+        name="a burst of ends says what was said of another act", file=f"{SQLITE}/bursts.py",
+        old="            and (act is self.act or act == self.act)\n", new="", caught_by="tests/sqlite/test_bursts.py",
+    ),
+    Mutant(
+        name="a job's own words are taken for blanks", file=f"{SQLITE}/bursts.py",
+        old='text.replace("%", "%%").replace(_ID', new="text.replace(_ID", caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
         name="a burst of claims goes by a clock that somebody set", file=f"{SQLITE}/bursts.py",
-        old="            and 0 <= moment.boot_ms - self.boot_ms < _MOMENT_MS  # somebody may have set the other clock\n", new="",
+        old="            and 0 <= moment.boot_ms - self._boot_ms < _MOMENT_MS  # somebody may have set the other clock\n", new="",
         caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(

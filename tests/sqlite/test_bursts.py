@@ -1,4 +1,4 @@
-"""Claims that follow each other closely say what each would say alone."""
+"""Acts that follow each other closely say what each would say alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mam.errors import ArtifactMissing, ClaimLost
 from mam.jobs.record import Job
 from mam.jobs.status import PENDING, RUNNING
 from mam.registry import Registry
@@ -17,21 +18,28 @@ from mam.stores.port import Entry, Request
 from mam.stores.sqlite.bursts import Burst
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
+from mam.testing.conformance.base import check_journal
 
 LABEL = "many"
-REQUEST = Request(label=LABEL, owner='who "asks"')
+REQUEST = Request(label=LABEL, owner='who "asks" 100% (%s)')
+OWN = {"job_id": "", "number": 0, "topic_prefix": ""}
+"""What differs between two jobs that are alike and were made in the same second."""
 
 IDS = st.text("abcdejobstTZ019_-", min_size=1, max_size=12).filter(lambda text: text[0] not in "_-")
 DRAFTS = st.fixed_dictionaries(
     {"prompt": st.sampled_from(["do it", '"job_id":"e"', "{}"])},
     optional={
         "timeout_sec": st.sampled_from([3600, 60]),
-        "priority": st.integers(0, 2),
+        "priority": st.integers(0, 1),
         "artifacts": st.just(("out.txt",)),
         "exclusive": st.sampled_from(["key", None]),
-        "max_retries": st.just(1),
+        "workdir": st.sampled_from(["/100% of it/%s", "/%(number)d"]),
     },
 )
+KINDS = st.lists(DRAFTS, min_size=1, max_size=2)
+"""Few: jobs have to be alike for anything to be said again."""
+WAYS = ("complete", "complete", "complete with a result", "fail", "release", "a word, and complete", "nothing")
+STEPS = st.lists(st.tuples(st.sampled_from(WAYS), st.sampled_from([0.0, 0.0, 0.0, 0.06, 0.9])), max_size=10)
 
 
 class Told(Burst):
@@ -40,17 +48,23 @@ class Told(Burst):
     def __init__(self, *, is_silent: bool = False) -> None:
         super().__init__()
         self.is_silent = is_silent
-        self.count = 0
+        self.claims = self.ends = 0
 
-    def again(self, *asked: Any) -> Any:
-        said = None if self.is_silent else super().again(*asked)
-        self.count += said is not None
+    def claimed_again(self, *asked: Any) -> Any:
+        said = None if self.is_silent else super().claimed_again(*asked)
+        self.claims += said is not None
+        return said
+
+    def ended_again(self, *asked: Any) -> Any:
+        said = None if self.is_silent else super().ended_again(*asked)
+        self.ends += said is not None
         return said
 
 
 class Shop:
     def __init__(self, path: Path, *, is_silent: bool = False) -> None:
         create_sqlite_store(str(path))
+        self.path = path
         self.clock = FakeClock()
         self.store = SqliteStore(str(path), self.clock)
         self.burst = self.store._burst = Told(is_silent=is_silent)
@@ -59,6 +73,7 @@ class Shop:
     def register(self, *ids: str, **choices: Any) -> None:
         for job_id in ids:
             self.registry.register(**{"prompt": "x", **choices}, agent="shell", label=LABEL, job_id=job_id)
+        self.clock.advance(1)
 
     def claim(self, request: Request = REQUEST) -> Job:
         job = self.store.claim(request)
@@ -77,39 +92,96 @@ def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path / "jobs.db")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(drafts=st.dictionaries(IDS, DRAFTS, min_size=1, max_size=6), ends=st.lists(st.booleans(), max_size=6))
+def act_on(shop: Shop, job: Job, way: str) -> Job:
+    attempt = job.attempt
+    match way:
+        case "complete":
+            return shop.registry.complete(job.job_id, attempt=attempt)
+        case "complete with a result":
+            return shop.registry.complete(job.job_id, attempt=attempt, result="100%")
+        case "fail":
+            return shop.registry.fail(job.job_id, attempt=attempt, reason="no")
+        case "release":
+            return shop.registry.release(job.job_id, attempt=attempt)
+        case "a word, and complete":
+            shop.registry.publish(job.job_id, event="progress", attempt=attempt)
+            return shop.registry.complete(job.job_id, attempt=attempt)
+    return job
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(ids=st.sets(IDS, max_size=8), kinds=KINDS, steps=STEPS, back=st.sampled_from([0, -1, -1.3]))
 def test_it_is_the_same_as_deciding_each_time(
-    drafts: dict[str, dict[str, Any]], ends: list[bool], tmp_path_factory: pytest.TempPathFactory
+    ids: set[str],
+    kinds: list[dict[str, Any]],
+    steps: list[tuple[str, float]],
+    back: float,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
+    """Also where the clock is set back at each registration, and jobs seem to be made now or later."""
     folder = tmp_path_factory.mktemp("bursts")
     shops = [Shop(folder / "one.db"), Shop(folder / "two.db", is_silent=True)]
     for shop in shops:
-        for job_id, draft in drafts.items():
-            shop.register(job_id, **draft)
-        for ends_it in ends:
+        for place, job_id in enumerate(sorted(ids)):
+            shop.register(job_id, **kinds[place % len(kinds)])
+            shop.clock.set_wall(back)
+        for way, seconds in steps:
+            shop.clock.advance(seconds)
             job = shop.store.claim(REQUEST)
             if job is not None:
                 assert shop.store.get(job.job_id) == job, "what is read is what was answered"
-                if ends_it:
-                    shop.registry.fail(job.job_id, attempt=job.attempt, reason="no")
+                try:
+                    job = act_on(shop, job, way)
+                except ArtifactMissing:
+                    shop.registry.cancel(job.job_id)
                 else:
-                    shop.registry.release(job.job_id, attempt=job.attempt)
+                    assert shop.store.get(job.job_id) == job
     one, two = shops
-    assert [one.store.get(job_id) for job_id in drafts] == [two.store.get(job_id) for job_id in drafts]
+    assert [one.store.get(job_id) for job_id in ids] == [two.store.get(job_id) for job_id in ids]
+    assert [one.store.events(job_id) for job_id in ids] == [two.store.events(job_id) for job_id in ids]
     assert one.entries() == two.entries()
     for shop in shops:
+        check_journal(shop.store)
         shop.store.close()
 
 
 def test_the_second_claim_says_what_the_first_said(shop: Shop) -> None:
     shop.register("a", "b")
     first, second = shop.claim(), shop.claim()
-    assert shop.burst.count == 1
-    alike = {"job_id": "", "number": 0, "topic_prefix": ""}
-    assert first.replace(**alike) == second.replace(**alike)
-    assert shop.registry.complete("b", attempt=1).status == "completed"
-    assert [event["job_id"] for event in shop.store.events("b")] == ["b"]
+    assert shop.burst.claims == 1
+    assert first.replace(**OWN) == second.replace(**OWN)
+
+
+def test_the_next_end_says_what_the_last_said(shop: Shop) -> None:
+    """Of jobs whose claims were said again; and each is told under its own name."""
+    shop.register(*"abcd")
+    ended = [shop.registry.complete(shop.claim().job_id, attempt=1) for _ in "abcd"]
+    assert (shop.burst.claims, shop.burst.ends) == (3, 2)
+    assert {job.replace(**OWN) for job in map(hashable, ended)} == {hashable(ended[0]).replace(**OWN)}
+    for job in ended:
+        (event,) = shop.store.events(job.job_id)
+        assert (event["job_id"], event["seq"], event["event"]) == (job.job_id, 1, "completed")
+
+
+def hashable(job: Job) -> Job:
+    return job.replace(broker=None, expected_artifacts=None, after=None, unknown=None)
+
+
+def test_an_end_that_is_said_again_is_not_written_over_what_somebody_else_did(shop: Shop) -> None:
+    shop.register(*"abcd")
+    jobs = [shop.claim() for _ in "abcd"]
+    other = Registry(SqliteStore(str(shop.path), shop.clock))
+    other.publish("c", event="progress", detail="half")
+    other.release("d")
+    before = len(shop.entries())
+    for job in jobs[:3]:
+        shop.registry.complete(job.job_id, attempt=1)
+    with pytest.raises(ClaimLost):
+        shop.registry.complete("d", attempt=1)
+    assert shop.burst.ends == 2, "tried for c and for d, and taken back"
+    assert [event["event"] for event in shop.store.events("c")] == ["progress", "completed"]
+    assert (shop.store.get("d").status, len(shop.entries()) - before) == (PENDING, 3)
+    check_journal(shop.store)
 
 
 def later(shop: Shop) -> Request:
@@ -146,7 +218,7 @@ def test_who_asks_otherwise_is_decided_for(shop: Shop, how: str) -> None:
     shop.registry.complete(shop.claim().job_id, attempt=1)  # or it would be lost, and come first, an hour later
     job = shop.claim(OTHERWISE[how](shop))
     assert job.lease is not None
-    assert (shop.burst.count, job.status, job.lease.expired(shop.clock.now())) == (0, RUNNING, False)
+    assert (shop.burst.claims, job.status, job.lease.expired(shop.clock.now())) == (0, RUNNING, False)
 
 
 def test_the_next_second_is_another(shop: Shop) -> None:
@@ -155,7 +227,7 @@ def test_the_next_second_is_another(shop: Shop) -> None:
     shop.claim()
     shop.clock.advance(0.002)
     job = shop.claim()
-    assert (shop.burst.count, job.claimed_at) == (0, shop.clock.now().second)
+    assert (shop.burst.claims, job.claimed_at) == (0, shop.clock.now().second)
 
 
 @pytest.mark.parametrize("choices", [{"timeout_sec": 60}, {"exclusive": "key"}, {"after": ["a"]}])
@@ -164,15 +236,15 @@ def test_a_job_of_another_kind_is_decided_for(shop: Shop, choices: dict[str, Any
     shop.register("c", **choices, priority=-1)
     shop.registry.complete(shop.claim().job_id, attempt=1)
     shop.registry.sweep()
-    assert (shop.claim().job_id, shop.burst.count) == ("b", 1)
-    assert (shop.claim().job_id, shop.burst.count) == ("c", 1)
+    assert (shop.claim().job_id, shop.burst.claims) == ("b", 1)
+    assert (shop.claim().job_id, shop.burst.claims) == ("c", 1)
 
 
 def test_a_job_that_was_handed_back_is_decided_for(shop: Shop) -> None:
     shop.register("a")
     for attempt in (1, 2, 3):
         job = shop.claim()
-        assert (shop.burst.count, job.attempt) == (0, attempt)
+        assert (shop.burst.claims, job.attempt) == (0, attempt)
         assert shop.registry.release("a", attempt=attempt).status is PENDING
 
 

@@ -32,7 +32,7 @@ _read = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # the scanner
 
 _STATUSES = {status.value: status for status in Status}
 _ABSENT = object()
-_TOPICS = "python/mqtt/jobs/"
+TOPICS = "python/mqtt/jobs/"
 _USUAL = {**Job.field_defaults, "broker": NO_BROKER, "expected_artifacts": []}
 _FIXED = Job.needed - _USUAL.keys() - {"prompt", "topic_prefix", "unknown"}
 _NEW = {**Job.all_fields, **_USUAL, "unknown": {}}
@@ -80,7 +80,7 @@ class Row:
 
 def whole_fields(fields: Json, prompt: str) -> Json | None:
     """All fields of a job whose text has these, status and lease as they are in the text; None if it has any others."""
-    whole = {**_NEW, "topic_prefix": _TOPICS + fields["job_id"], **fields, "prompt": prompt}
+    whole = {**_NEW, "topic_prefix": TOPICS + fields["job_id"], **fields, "prompt": prompt}
     is_usual = len(whole) == len(_NEW) and whole["schema_version"] == 1 and fields.keys() >= _FIXED
     return whole if is_usual else None
 
@@ -157,7 +157,7 @@ def job_of(record: str, prompt: str, store: str) -> Job:
 
 
 def _unusual(fields: Json) -> Json:
-    usual = {**_USUAL, "prompt": fields["prompt"], "topic_prefix": _TOPICS + fields["job_id"]}
+    usual = {**_USUAL, "prompt": fields["prompt"], "topic_prefix": TOPICS + fields["job_id"]}
     return {name: value for name, value in fields.items() if value != usual.get(name, _ABSENT)}
 
 

@@ -1,100 +1,152 @@
-"""Claims that follow each other closely.
+"""Acts that follow each other closely, on jobs that are alike.
 
-What a claim says of a job that nobody has touched since it was registered is the same for every such job, but for the
-job's id, while the second lasts and the same work is asked for. So whoever claims many of them decides for the first,
-and says it again of the others: half of a claim is deciding and putting it into words.
+Jobs that were registered with the same choices differ in their ids, their numbers, their prompts and the time of their
+making, and no claim and no end asks for those. So whoever claims and ends many of them decides for one, with blanks
+where it is named, and fills the blanks for the others: most of such an act is deciding, and putting it into words.
 """
 
 from __future__ import annotations
 
+from os import urandom
+
 from mam.jobs.record import Job
-from mam.stores.sql.rows import loaded, row_of, whole_fields
+from mam.stores.common import claimed
+from mam.stores.sql.rows import TOPICS, Row, changing_values, row_of
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from mam.clock import Moment
-    from mam.jobs.change import Change
-    from mam.jobs.record import Json
-    from mam.stores.port import Request
-    from mam.stores.sql.rows import Row
+    from mam.stores.port import Act, Request
+
+    Names = dict[str, Any]
+    """What is a job's own: `job_id`, `number` and `created_at`."""
+    Said = tuple[Row, dict[str, Any]]
+    """A row after an act, and what is bound to the statements that write it."""
 
 _MOMENT_MS = 50
-"""For how long: every lease of a burst ends when that of its first does."""
+"""For how long the same is said: every lease of a burst ends when that of its first does."""
 
-_MARKS = frozenset((
-    "attempt", "owner", "lease", "claimant", "claimed_at", "heard_at", "reason", "supervised", "said",
-    "exclusive", "after",
-))  # fmt: skip
-"""What a claim sets and a job has none of before its first, and what makes a job the concern of others."""
+_BLANK = urandom(16).hex()
+"""What nobody can have written into a job."""
+_ID, _NUMBER = f"{_BLANK}-id", f"{_BLANK}-number"
+_TIME = f"0-{_BLANK}-time"  # earlier than any: no act comes before the making of its job
 
 
-class _First:
-    """A claim that was decided: for whom, of what kind of job, how long it stands for others, and its words."""
+class _Decided:
+    """An act that was decided for one job, and for how long the same is said of those like it."""
 
-    __slots__ = ("begins_ms", "behind_id", "boot_ms", "changed", "ends_ms", "fields", "request", "timeout_sec",
-                 "until_id", "values", "words")  # fmt: skip
+    __slots__ = ("_begins_ms", "_boot_ms", "_ends_ms", "act", "moment", "words")
 
-    def __init__(self, request: Request, moment: Moment, change: Change, changed: Json, values: dict[str, Any]) -> None:
-        self.request, self.timeout_sec = request, change.job.timeout_sec
-        self.begins_ms, self.boot_ms = moment.wall_ms, moment.boot_ms
-        self.ends_ms = min(moment.wall_ms + _MOMENT_MS, (moment.wall_ms // 1000 + 1) * 1000)
-        self.fields, self.changed, self.values, self.words = change.fields, changed, values, values["fields"][1:-1]
-        self.until_id, said, behind = values["lines"].partition('"job_id":"')
-        self.until_id += said
-        self.behind_id = behind[len(change.job.job_id) :]
+    def __init__(self, act: Act | Request, moment: Moment) -> None:
+        self.act, self.moment = act, moment
+        self._begins_ms, self._boot_ms = moment.wall_ms, moment.boot_ms
+        self._ends_ms = min(moment.wall_ms + _MOMENT_MS, (moment.wall_ms // 1000 + 1) * 1000)
+        self.words: _Words | None = None
+        """Made when there is another: most acts stand alone."""
 
-    def stands_for(self, request: Request, moment: Moment) -> bool:
+    def stands_for(self, act: Act | Request, moment: Moment) -> bool:
         return (
-            self.begins_ms <= moment.wall_ms < self.ends_ms
-            and 0 <= moment.boot_ms - self.boot_ms < _MOMENT_MS  # somebody may have set the other clock
-            and (request is self.request or request == self.request)
+            self._begins_ms <= moment.wall_ms < self._ends_ms
+            and 0 <= moment.boot_ms - self._boot_ms < _MOMENT_MS  # somebody may have set the other clock
+            and (act is self.act or act == self.act)
         )
 
 
+class _Words:
+    """What an act says of every job that is like this one."""
+
+    __slots__ = ("_job", "_lines", "_record", "_values", "after", "end")
+
+    def __init__(self, blank: Row, act: Act, moment: Moment) -> None:
+        change = act(blank.job, moment)
+        self.after, changed = blank.after(change)
+        self._job = self.after.job.__dict__
+        self._record, self._lines = _form(self.after.record), _form(as_text(change.lines))
+        tells = change.job.last_seq != blank.job.last_seq
+        self._values = {**changing_values(self.after), "fields": as_text(changed), "tells": tells}
+        self.end: _Decided | None = None
+        """How a job of which this was said has ended."""
+
+    def said_of(self, names: Names, prompt: str, root: str | None) -> Said:
+        row = _SaidRow.__new__(_SaidRow)
+        row.job = Job.of({**self._job, **names, "prompt": prompt, "topic_prefix": TOPICS + names["job_id"]})
+        row.fields = {**self.after.fields, **names}
+        row.record = self._record % names
+        row.prompt, row.root, row.by = prompt, root, self
+        return row, {**self._values, **names, "record": row.record, "lines": self._lines % names}
+
+
+class _SaidRow(Row):
+    """A row that nobody decided for, and by which words it came to be."""
+
+    __slots__ = ("by",)
+    by: _Words
+
+
 class Burst:
-    """The last claim that was decided, if its job was such a one."""
+    """The last claim that was decided, and how jobs that were claimed like it end."""
 
     def __init__(self) -> None:
-        self._first: _First | None = None
+        self._claim: _Decided | None = None
+        self._row: Row | None = None
+        """As it was before that claim."""
+        self._before = ""
 
-    def decided(
-        self, row: Row, request: Request, moment: Moment, change: Change, changed: Json, values: dict[str, Any]
-    ) -> None:
-        """`values` is what was bound to the statements."""
-        is_such = _beginning(row.record, row.fields)
-        self._first = _First(request, moment, change, changed, values) if is_such else None
+    def claim_decided(self, row: Row, request: Request, moment: Moment) -> None:
+        self._claim, self._row = _Decided(request, moment), row
 
-    def again(
-        self, record: str, prompt: str, root: str | None, request: Request, moment: Moment, store: str
-    ) -> tuple[Row, dict[str, Any]] | None:
-        """The row that was found, after the same claim, and what is to be bound; None when it has to be decided."""
-        first = self._first
-        if first is None or not first.stands_for(request, moment):
+    def claimed_again(
+        self, names: Names, record: str, prompt: str, root: str | None, request: Request, moment: Moment
+    ) -> Said | None:
+        """The same claim of another job; None when it has to be decided."""
+        claim = self._claim
+        if claim is None or not claim.stands_for(request, moment):
             return None
-        fields = loaded(record, store)
-        head = _beginning(record, fields)
-        whole = whole_fields(fields, prompt) if head else None
-        if whole is None or whole["timeout_sec"] != first.timeout_sec or whole["agent_session"] != request.label:
+        if names["created_at"] >= claim.moment.second:  # its time would not change, or the clock has stepped back
             return None
-        job_id, begun = whole["job_id"], whole["created_at"]
-        whole.update(first.fields)
-        if whole["updated_at"] < begun:
+        words = claim.words or self._worded(claim, request)
+        if words is None or self._before % names != record:
             return None
-        # What the claim set stands behind the id and the time of its making, and before what it left alone.
-        text = f'{{"job_id":"{job_id}","created_at":"{begun}",{first.words}{record[len(head) - 1 :]}'
-        lines = f"{first.until_id}{job_id}{first.behind_id}"
-        values = {**first.values, "job_id": job_id, "number": whole["number"], "record": text, "lines": lines}
-        return row_of(Job.of(whole), root, {**fields, **first.changed}, text), values
+        return words.said_of(names, prompt, root)
+
+    def end_decided(self, row: Row, act: Act, moment: Moment) -> None:
+        if isinstance(row, _SaidRow):
+            row.by.end = _Decided(act, moment)
+
+    def ended_again(self, row: Row, act: Act, moment: Moment) -> Said | None:
+        """The same end of another job; None when it has to be decided."""
+        if not isinstance(row, _SaidRow):
+            return None
+        end, job = row.by.end, row.job
+        if end is None or not end.stands_for(act, moment) or job.created_at > end.moment.second:
+            return None
+        words = end.words = end.words or _Words(row.by.after, act, end.moment)
+        names = {"job_id": job.job_id, "number": job.number, "created_at": job.created_at}
+        return words.said_of(names, row.prompt, row.root)
+
+    def _worded(self, claim: _Decided, request: Request) -> _Words | None:
+        row, self._row = self._row, None
+        if row is None or not _is_as_registered(row):
+            return None
+        blanks = {"job_id": _ID, "created_at": _TIME, "updated_at": _TIME}
+        fields = {**row.fields, **blanks, "number": _NUMBER}
+        blank = row_of(row.job.replace(**blanks, prompt=""), None, fields, as_text(fields))
+        self._before = _form(blank.record)
+        claim.words = _Words(blank, lambda job, moment: claimed(job, request, moment), claim.moment)
+        return claim.words
 
 
-def _beginning(record: str, fields: Json) -> str:
-    """How the record begins of a job that is as it was registered and concerns no other; nothing for any other."""
-    begun = fields.get("created_at")
-    head = f'{{"job_id":"{fields.get("job_id")}","status":"pending","created_at":"{begun}","updated_at":"{begun}",'
-    is_such = record.startswith(head) and fields["status"] == "pending" and fields.keys().isdisjoint(_MARKS)
-    return head if is_such else ""
+def _form(text: str) -> str:
+    text = text.replace("%", "%%").replace(_ID, "%(job_id)s").replace(_TIME, "%(created_at)s")
+    return text.replace(f'"{_NUMBER}"', "%(number)d")
+
+
+def _is_as_registered(row: Row) -> bool:
+    job, fields = row.job, row.fields
+    return is_plain(job) and job.updated_at == job.created_at and "number" in fields and "topic_prefix" not in fields
 
 
 def is_plain(job: Job) -> bool:

@@ -11,17 +11,15 @@ import apsw
 
 from mam.clock import SystemClock
 from mam.errors import StoreUnavailable, UnknownJob
-from mam.jobs.status import PENDING
-from mam.stores.common import claimed, event_of
+from mam.stores.common import event_of
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
-from mam.stores.sql.damage import check_same
 from mam.stores.sql.look import Look
-from mam.stores.sql.rows import Row, changing_values, entry_of
-from mam.stores.sql.store import PAGE, SqlStore
+from mam.stores.sql.rows import Row, entry_of
+from mam.stores.sql.store import PAGE
 from mam.stores.sqlite.bell import Bell
-from mam.stores.sqlite.bursts import Burst, is_plain
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
+from mam.stores.sqlite.plain import PlainStore
 from mam.stores.sqlite.statements import STATEMENTS
 from mam.writing import as_text
 
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Change, Line
-    from mam.jobs.record import Job, Json
-    from mam.stores.port import Act, Request
+    from mam.jobs.record import Json
+    from mam.stores.port import Request
     from mam.stores.watch import Watch
 
     T = TypeVar("T")
@@ -58,16 +56,12 @@ def _in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 
 
-QUICK_AFTER = 20
-"""Whoever has ended so many jobs is no command that somebody typed: a quicker encoder is worth its import then."""
-
-
 def create_sqlite_store(path: str, lock_wait_seconds: float = WAIT_SECONDS) -> bool:
     """Makes the database if there is none, or brings an older one up to date; whether it did."""
     return create_database(os.path.realpath(path), SystemClock().new_id(), lock_wait_seconds)
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(PlainStore):
     """A registry in one database file of one host. Threads and processes may share it; a fork opens its own."""
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
@@ -82,9 +76,6 @@ class SqliteStore(SqlStore):
         self._threads = RLock()
         self._cursor: apsw.Cursor | None = open_database(self._path, lock_wait_seconds).cursor()
         """One for all: to make a cursor takes longer than most statements do."""
-        self._burst = Burst()
-        self._texts_of_end: Callable[[Row, Change], tuple[str, str, str]] = _ended_texts
-        self._ends = 0
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: news that one has read would be lost to the other."""
         _opened.add(self)
@@ -166,80 +157,6 @@ class SqliteStore(SqlStore):
             raise UnknownJob(job=job_id, store=self.address)
         return self._row(*rows[0]), self.clock.now()
 
-    def _change(self, job_id: str, act: Act) -> Job:
-        """Most jobs are as this store left them. Then nothing is read: the row is written if it is still the same."""
-        row = self._known.get(job_id)
-        if row is None or not is_plain(row.job):
-            return super()._change(job_id, act)
-        try:
-            change = act(row.job, self.clock.now())
-        except Exception:  # the job may be another by now: only the real one is complained about
-            return super()._change(job_id, act)
-        if not change.lines or not is_plain(change.job):
-            return super()._change(job_id, act)
-        if self._end_known(row, change) if change.job.status.ended else self._update_known(row, change):
-            return change.job
-        self._do("take entry back")
-        return super()._change(job_id, act)
-
-    def _end_known(self, row: Row, change: Change) -> bool:
-        """Whether the job was still as it is known here, and has ended; there is an entry of it in any case."""
-        self._ends += 1
-        if self._ends == QUICK_AFTER:
-            self._texts_of_end = _quick_encoder()
-        record, fields, lines = self._texts_of_end(row, change)
-        values = {
-            "job_id": row.job.job_id, "number": row.job.number, "status": change.job.status,
-            "before": row.record, "record": record, "fields": fields, "lines": lines,
-        }  # fmt: skip
-        self._do("insert next entry" if row.job.last_seq else "insert entry", values)
-        if not self._do("end known job", values).connection.changes():
-            return False
-        del self._known[row.job.job_id]
-        return True
-
-    def _update_known(self, row: Row, change: Change) -> bool:
-        """The same of a job that goes on."""
-        after, changed = row.after(change)
-        values = self._completed(changing_values(after), row, changed, change)
-        self._write_entry(row, values)
-        if not self._do("update known job", values).connection.changes():
-            return False
-        self._remember(after)
-        return True
-
-    def _settle_or_claim(self, request: Request) -> tuple[Job | None, bool]:
-        """Most find a job that nothing stands before, by one question."""
-        if request.job_id is None:
-            moment = self._now()
-            for record, prompt, root, is_hindered in self._ask("ready", {"label": request.label, **moment.__dict__}):
-                if not is_hindered:
-                    return self._claim_ready(record, prompt, root, request, moment), False
-        return super()._settle_or_claim(request)
-
-    def _claim_ready(self, record: str, prompt: str, root: str | None, request: Request, moment: Moment) -> Job | None:
-        known = self._burst.again(record, prompt, root, request, moment, self.address)
-        if known is None:
-            row = Row(record, prompt, root, self.address)
-            if request.agent_id is not None:
-                return self._claim(request, Look(moment, [], False, row))
-            check_same(row, PENDING, request.label, self.address)
-            return self._believing(row, lambda: self._decided(row, request, moment))
-        after, values = known
-        self._do("insert entry", values)
-        self._do("update plain job", values)
-        self._remember(after)
-        return after.job
-
-    def _decided(self, row: Row, request: Request, moment: Moment) -> Job:
-        change = claimed(row.job, request, moment)
-        after, changed = row.after(change)
-        values = changing_values(after)
-        self._update(row, values, changed, change)
-        self._written(after)
-        self._burst.decided(row, request, moment, change, changed, values)
-        return after.job
-
     def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
         self._go_by_this_boot(values)
         self._do("insert entry", {"job_id": change.job.job_id, **entry_of(fields, change)})
@@ -250,17 +167,6 @@ class SqliteStore(SqlStore):
         values = self._completed(values, before, fields, change)
         self._write_entry(before, values)
         self._do("update job", values)
-
-    def _write_entry(self, before: Row, values: dict[str, Any]) -> None:
-        """Only one that tells something, and is not the first that does, has to look for the one before it."""
-        self._do("insert next entry" if values["tells"] and before.job.last_seq else "insert entry", values)
-
-    def _completed(self, values: dict[str, Any], before: Row, fields: Json, change: Change) -> dict[str, Any]:
-        """All that is bound to the statements which put a row in the place of the one before."""
-        self._go_by_this_boot(values)
-        values.update(entry_of(fields, change))
-        values["tells"], values["before"] = change.job.last_seq != before.job.last_seq, before.record
-        return values
 
     def _go_by_this_boot(self, values: dict[str, Any]) -> None:
         """A lease of another boot goes by the wall clock, also when its job is written once more: those who have
@@ -367,15 +273,3 @@ class SqliteStore(SqlStore):
         if isinstance(error, apsw.IOError):
             self._distrust()
         return unavailable(self._path, error, self._wait_seconds)
-
-
-def _ended_texts(row: Row, change: Change) -> tuple[str, str, str]:
-    return row.ended(change, as_text)
-
-
-def _quick_encoder() -> Callable[[Row, Change], tuple[str, str, str]]:
-    try:
-        from mam.stores.sql.encoding import ended_texts
-    except ImportError:  # what it needs is not installed; it is only quicker
-        return _ended_texts
-    return ended_texts
