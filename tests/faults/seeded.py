@@ -118,13 +118,13 @@ MUTANTS = [
         old='        self._do("take entry back")\n', new="", caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
-        name="a burst of claims speaks for a job of another kind", file=f"{SQLITE}/bursts.py",
-        old="if words is None or self._before % names != record:", new="if words is None:",
+        name="a burst of claims speaks for a job that was touched", file=f"{SQLITE}/bursts.py",
+        old="            _NEEDED <= fields.keys() <= FREE\n", new="            _NEEDED <= fields.keys()\n",
         caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
         name="a burst of claims speaks for a job that was made later", file=f"{SQLITE}/bursts.py",
-        old='        if names["created_at"] >= claim.moment.second:', new="        if False:",
+        old='            and fields["created_at"] < moment.second\n', new="",
         caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
@@ -132,8 +132,8 @@ MUTANTS = [
         old="            and (act is self.act or act == self.act)\n", new="", caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
-        name="a job's own words are taken for blanks", file=f"{SQLITE}/bursts.py",
-        old='text.replace("%", "%%").replace(_ID', new="text.replace(_ID", caught_by="tests/sqlite/test_bursts.py",
+        name="a burst of ends says what looks at each job", file=f"{SQLITE}/bursts.py",
+        old=' and getattr(act, "func", None) is complete:', new=":", caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
         name="a burst of claims goes by a clock that somebody set", file=f"{SQLITE}/bursts.py",

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mam.clock import Moment
 from mam.errors import ArtifactMissing, ClaimLost
+from mam.jobs import acts
+from mam.jobs.change import Change
 from mam.jobs.record import Job
 from mam.jobs.status import PENDING, RUNNING
 from mam.registry import Registry
 from mam.stores.port import Entry, Request
-from mam.stores.sqlite.bursts import Burst
+from mam.stores.sqlite.bursts import FREE, Burst
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
 from mam.testing.conformance.base import check_journal
@@ -221,6 +224,43 @@ def test_who_asks_otherwise_is_decided_for(shop: Shop, how: str) -> None:
     assert (shop.burst.claims, job.status, job.lease.expired(shop.clock.now())) == (0, RUNNING, False)
 
 
+class Seen(Job):
+    """Remembers what it was asked for."""
+
+    asked: ClassVar[set[str]] = set()
+
+    def __getattribute__(self, name: str) -> Any:
+        Seen.asked.add(name)
+        return super().__getattribute__(name)
+
+
+def test_neither_act_looks_at_what_jobs_may_differ_in(shop: Shop) -> None:
+    """So it may be said again of jobs that differ in it; who lets an act look at more hears of it here."""
+    shop.register("a")
+    pending = shop.store.get("a")
+    now = shop.clock.now()
+    seen = Seen.of(pending.as_dict())
+    Seen.asked = set()
+    change = acts.claim(seen, now, owner="me", lease_seconds=None)
+    assert Seen.asked & FREE == {"job_id", "status", "timeout_sec", "created_at"}
+    seen = Seen.of(change.job.as_dict())
+    Seen.asked = set()
+    acts.complete(seen, now, attempt=1, result=None, look_first=True)
+    assert Seen.asked & FREE == {"job_id", "status", "created_at"}
+
+
+def test_an_act_of_another_kind_is_decided_each_time(shop: Shop) -> None:
+    """The same function may make something else of every job."""
+    shop.register(*"abcd")
+
+    def end(job: Job, now: Moment) -> Change:
+        return acts.fail(job, now, attempt=None, reason=f"{job.job_id} is {job.number}")
+
+    for number, job_id in enumerate("abcd", 1):
+        shop.claim()
+        assert shop.store.change(job_id, end).reason == shop.store.get(job_id).reason == f"{job_id} is {number}"
+
+
 def test_the_next_second_is_another(shop: Shop) -> None:
     shop.register("a", "b")
     shop.clock.advance((1000 - shop.clock.now().wall_ms % 1000 - 1) / 1000)
@@ -230,7 +270,9 @@ def test_the_next_second_is_another(shop: Shop) -> None:
     assert (shop.burst.claims, job.claimed_at) == (0, shop.clock.now().second)
 
 
-@pytest.mark.parametrize("choices", [{"timeout_sec": 60}, {"exclusive": "key"}, {"after": ["a"]}])
+@pytest.mark.parametrize(
+    "choices", [{"timeout_sec": 60}, {"exclusive": "key"}, {"after": ["a"]}, {"artifacts": ("out.txt",)}]
+)
 def test_a_job_of_another_kind_is_decided_for(shop: Shop, choices: dict[str, Any]) -> None:
     shop.register("a", "b")
     shop.register("c", **choices, priority=-1)
@@ -238,6 +280,21 @@ def test_a_job_of_another_kind_is_decided_for(shop: Shop, choices: dict[str, Any
     shop.registry.sweep()
     assert (shop.claim().job_id, shop.burst.claims) == ("b", 1)
     assert (shop.claim().job_id, shop.burst.claims) == ("c", 1)
+
+
+def test_what_jobs_may_differ_in_is_kept_for_each(shop: Shop) -> None:
+    kinds: list[dict[str, Any]] = [{}, {"workdir": "/one", "priority": 3}, {"key": "k", "max_retries": 1}, {}]
+    for job_id, choices in zip("abcd", kinds, strict=True):
+        shop.register(job_id, **choices)
+    registered = {job_id: shop.store.get(job_id) for job_id in "abcd"}
+    for _ in "abcd":
+        job = shop.claim()
+        shop.registry.complete(job.job_id, attempt=1)
+    assert (shop.burst.claims, shop.burst.ends) == (3, 2)
+    for job_id, before in registered.items():
+        after = shop.store.get(job_id)
+        changed = {name for name in FREE if getattr(after, name) != getattr(before, name)}
+        assert changed == {"status", "updated_at"}
 
 
 def test_a_job_that_was_handed_back_is_decided_for(shop: Shop) -> None:

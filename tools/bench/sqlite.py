@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
         "bare": bare_commits(folder / "bare.db", 1, claim_bytes, complete_bytes),
         "pages": bare_commits(folder / "pages.db", PAGES, claim_bytes, complete_bytes),
         **{count: partial(claim_and_complete, Registry(store)) for count, store in stores.items()},
+        "results": partial(with_a_result, Registry([*stores.values()][-1]), itertools.count(1)),
     }
     for name, thing in things.items():
         for _ in range(WARM_UP.get(name, WARM_UP["pages"])):
@@ -54,11 +56,20 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
             what, f"two bare FULL commits of as many bytes and pages ({PAGES} each)",
             measured.median(most), measured.median("pages"), "none set",
         ),
+        Row(
+            f"{what}, each with another result", against,
+            measured.median("results"), measured.median("bare"), "none set",
+        ),
         Row(what, f"claim + complete, {least} jobs", measured.median(most), measured.median(least), "flat"),
     ]  # fmt: skip
     for store in stores.values():
         store.close()
     return rows
+
+
+def with_a_result(registry: Registry, numbers: Iterator[int]) -> None:
+    """What is told with it is another each time, so that no completion can be said again."""
+    claim_and_complete(registry, result=f"done, and it was number {next(numbers)}")
 
 
 def filled_sqlite(path: Path, count: int) -> SqliteStore:

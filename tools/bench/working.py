@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
 
 
-def claim_and_complete(registry: Registry) -> str:
+def claim_and_complete(registry: Registry, result: str | None = None) -> str:
     """As `mam pick` and `mam complete` do it, without the audit log."""
     job = registry.pick(LABEL, owner=OWNER)
     assert job is not None, "the bench has run out of jobs"
-    registry.complete(job.job_id, attempt=job.attempt)
+    registry.complete(job.job_id, attempt=job.attempt, result=result)
     return job.job_id
 
 

@@ -34,8 +34,8 @@ _STATUSES = {status.value: status for status in Status}
 _ABSENT = object()
 TOPICS = "python/mqtt/jobs/"
 _USUAL = {**Job.field_defaults, "broker": NO_BROKER, "expected_artifacts": []}
-_FIXED = Job.needed - _USUAL.keys() - {"prompt", "topic_prefix", "unknown"}
-_NEW = {**Job.all_fields, **_USUAL, "unknown": {}}
+FIXED = Job.needed - _USUAL.keys() - {"prompt", "topic_prefix", "unknown"}
+NEW = {**Job.all_fields, **_USUAL, "unknown": {}}
 
 
 class Row:
@@ -80,8 +80,8 @@ class Row:
 
 def whole_fields(fields: Json, prompt: str) -> Json | None:
     """All fields of a job whose text has these, status and lease as they are in the text; None if it has any others."""
-    whole = {**_NEW, "topic_prefix": TOPICS + fields["job_id"], **fields, "prompt": prompt}
-    is_usual = len(whole) == len(_NEW) and whole["schema_version"] == 1 and fields.keys() >= _FIXED
+    whole = {**NEW, "topic_prefix": TOPICS + fields["job_id"], **fields, "prompt": prompt}
+    is_usual = len(whole) == len(NEW) and whole["schema_version"] == 1 and fields.keys() >= FIXED
     return whole if is_usual else None
 
 

@@ -1,42 +1,54 @@
-"""Acts that follow each other closely, on jobs that are alike.
+"""Claims and completions that follow each other closely.
 
-Jobs that were registered with the same choices differ in their ids, their numbers, their prompts and the time of their
-making, and no claim and no end asks for those. So whoever claims and ends many of them decides for one, with blanks
-where it is named, and fills the blanks for the others: most of such an act is deciding, and putting it into words.
+Of a job that is as it was registered, a claim says the same as of any other such job, but for its id, and so does its
+completion: neither looks at what else jobs differ in. So whoever works on many of them decides for one without a name,
+and says it again of the others while the moment lasts. Most of an act is deciding, and putting it into words.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from os import urandom
 
+from mam.jobs.acts import complete
 from mam.jobs.record import Job
-from mam.stores.common import claimed
-from mam.stores.sql.rows import TOPICS, Row, changing_values, row_of
+from mam.jobs.status import PENDING
+from mam.stores.common import changed_fields, claimed
+from mam.stores.sql.rows import FIXED, NEW, TOPICS, Row, changing_values, loaded, row_of
 from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mam.clock import Moment
+    from mam.jobs.change import Change
+    from mam.jobs.record import Json
     from mam.stores.port import Act, Request
 
-    Names = dict[str, Any]
-    """What is a job's own: `job_id`, `number` and `created_at`."""
-    Said = tuple[Row, dict[str, Any]]
-    """A row after an act, and what is bound to the statements that write it."""
+USUAL_TIMEOUT: int = Job.field_defaults["timeout_sec"]
 
 _MOMENT_MS = 50
-"""For how long the same is said: every lease of a burst ends when that of its first does."""
+"""For how long: every lease of a burst ends when that of its first does."""
 
-_BLANK = urandom(16).hex()
-"""What nobody can have written into a job."""
-_ID, _NUMBER = f"{_BLANK}-id", f"{_BLANK}-number"
-_TIME = f"0-{_BLANK}-time"  # earlier than any: no act comes before the making of its job
+FREE = frozenset((
+    "job_id", "status", "created_at", "updated_at", "agent", "agent_session", "broker", "timeout_sec",
+    "idle_timeout_sec", "number", "priority", "max_losses", "max_retries", "key", "retry_of", "workdir", "origin_host",
+    "on_dependency_failure", "parent_id", "depth", "workspace", "permissions", "on_idle", "validation", "repository",
+    "inbox",
+))  # fmt: skip
+"""What may stand in the record of such a job. Neither act looks at any of it, but for the status and the time of its
+making, and a claim for its time limit."""
+
+_NEEDED = FIXED | {"number"}
+
+_NAMELESS = urandom(16).hex()
+"""The id of the one that is decided for. Nobody can have written it into a job."""
 
 
 class _Decided:
-    """An act that was decided for one job, and for how long the same is said of those like it."""
+    """An act that was decided for one job, and for how long the same is said of others."""
 
     __slots__ = ("_begins_ms", "_boot_ms", "_ends_ms", "act", "moment", "words")
 
@@ -45,7 +57,7 @@ class _Decided:
         self._begins_ms, self._boot_ms = moment.wall_ms, moment.boot_ms
         self._ends_ms = min(moment.wall_ms + _MOMENT_MS, (moment.wall_ms // 1000 + 1) * 1000)
         self.words: _Words | None = None
-        """Made when there is another: most acts stand alone."""
+        """Found when there is another: most acts stand alone."""
 
     def stands_for(self, act: Act | Request, moment: Moment) -> bool:
         return (
@@ -56,97 +68,109 @@ class _Decided:
 
 
 class _Words:
-    """What an act says of every job that is like this one."""
+    """What an act says of a job without a name, with what was said of it before."""
 
-    __slots__ = ("_job", "_lines", "_record", "_values", "after", "end")
+    __slots__ = ("_lines", "_values", "after", "changed", "end", "fields", "said", "text")
 
-    def __init__(self, blank: Row, act: Act, moment: Moment) -> None:
-        change = act(blank.job, moment)
-        self.after, changed = blank.after(change)
-        self._job = self.after.job.__dict__
-        self._record, self._lines = _form(self.after.record), _form(as_text(change.lines))
-        tells = change.job.last_seq != blank.job.last_seq
-        self._values = {**changing_values(self.after), "fields": as_text(changed), "tells": tells}
+    def __init__(self, nameless: Job, act: Act, moment: Moment, said: Json) -> None:
+        change = act(nameless, moment)
+        self.after, self.fields, self.changed = change.job, change.fields, changed_fields(nameless, change)
+        self.said = {**said, **self.changed}
+        self.text = as_text(self.said)[1:-1]
+        self._lines = as_text(change.lines).split(_NAMELESS)
+        self._values = changing_values(row_of(change.job, None, {}, ""))
+        self._values["fields"] = as_text(self.changed)
+        self._values["tells"] = change.job.last_seq != nameless.last_seq
         self.end: _Decided | None = None
         """How a job of which this was said has ended."""
 
-    def said_of(self, names: Names, prompt: str, root: str | None) -> Said:
-        row = _SaidRow.__new__(_SaidRow)
-        row.job = Job.of({**self._job, **names, "prompt": prompt, "topic_prefix": TOPICS + names["job_id"]})
-        row.fields = {**self.after.fields, **names}
-        row.record = self._record % names
-        row.prompt, row.root, row.by = prompt, root, self
-        return row, {**self._values, **names, "record": row.record, "lines": self._lines % names}
+    def values(self, job_id: str, number: int, record: str) -> dict[str, Any]:
+        """What is bound to the statements that write it."""
+        return {**self._values, "job_id": job_id, "number": number, "record": record, "lines": job_id.join(self._lines)}
 
 
 class _SaidRow(Row):
-    """A row that nobody decided for, and by which words it came to be."""
+    """One that nobody decided for: by which words it came to be, and its record around them."""
 
-    __slots__ = ("by",)
-    by: _Words
+    __slots__ = ("_behind", "_head", "by")
+
+    def __init__(self, fields: Json, behind: str, prompt: str, root: str | None, by: _Words) -> None:
+        job_id, own = fields["job_id"], {"prompt": prompt, "topic_prefix": TOPICS + fields["job_id"]}
+        self.job = Job.of({**by.after.__dict__, **fields, **by.fields, **own})
+        self.fields, self.prompt, self.root, self.by = {**fields, **by.changed}, prompt, root, by
+        self._head, self._behind = f'{{"job_id":"{job_id}","created_at":"{fields["created_at"]}",', behind
+        self.record = self.around(by.text)
+
+    def ended(self, change: Change, encode: Callable[[object], str]) -> tuple[str, str, str]:  # type: ignore[override]
+        changed = changed_fields(self.job, change)
+        return self.around(encode({**self.by.said, **changed})[1:-1]), encode(changed), encode(change.lines)
+
+    def around(self, words: str) -> str:
+        return f"{self._head}{words}{self._behind}"
 
 
 class Burst:
-    """The last claim that was decided, and how jobs that were claimed like it end."""
+    """The last claim that was decided, and how jobs that were claimed by the same words end."""
 
     def __init__(self) -> None:
         self._claim: _Decided | None = None
-        self._row: Row | None = None
-        """As it was before that claim."""
-        self._before = ""
+        self._timeout_sec = 0
 
-    def claim_decided(self, row: Row, request: Request, moment: Moment) -> None:
-        self._claim, self._row = _Decided(request, moment), row
+    def claim_decided(self, job: Job, request: Request, moment: Moment) -> None:
+        self._claim, self._timeout_sec = _Decided(request, moment), job.timeout_sec
 
     def claimed_again(
-        self, names: Names, record: str, prompt: str, root: str | None, request: Request, moment: Moment
-    ) -> Said | None:
-        """The same claim of another job; None when it has to be decided."""
+        self, record: str, prompt: str, root: str | None, request: Request, moment: Moment, store: str
+    ) -> tuple[Row, dict[str, Any]] | None:
+        """The row after the same claim, and what is to be bound; None when it has to be decided."""
         claim = self._claim
         if claim is None or not claim.stands_for(request, moment):
             return None
-        if names["created_at"] >= claim.moment.second:  # its time would not change, or the clock has stepped back
+        fields = loaded(record, store)
+        begun = fields.get("created_at")
+        head = f'{{"job_id":"{fields.get("job_id")}","status":"pending","created_at":"{begun}","updated_at":"{begun}",'
+        if not record.startswith(head) or not self._is_such(fields, request, claim.moment):
             return None
-        words = claim.words or self._worded(claim, request)
-        if words is None or self._before % names != record:
-            return None
-        return words.said_of(names, prompt, root)
+        words = claim.words
+        if words is None:
+            decide = partial(_claim, request=request)
+            words = claim.words = _Words(_nameless(self._timeout_sec), decide, claim.moment, {})
+        row = _SaidRow(fields, record[len(head) - 1 :], prompt, root, words)
+        return row, words.values(row.job.job_id, row.job.number, row.record)
 
     def end_decided(self, row: Row, act: Act, moment: Moment) -> None:
-        if isinstance(row, _SaidRow):
+        if isinstance(row, _SaidRow) and getattr(act, "func", None) is complete:  # others may look at anything
             row.by.end = _Decided(act, moment)
 
-    def ended_again(self, row: Row, act: Act, moment: Moment) -> Said | None:
-        """The same end of another job; None when it has to be decided."""
+    def ended_again(self, row: Row, act: Act, moment: Moment) -> tuple[Job, dict[str, Any]] | None:
+        """The job after the same end, and what is to be bound; None when it has to be decided."""
         if not isinstance(row, _SaidRow):
             return None
         end, job = row.by.end, row.job
         if end is None or not end.stands_for(act, moment) or job.created_at > end.moment.second:
             return None
-        words = end.words = end.words or _Words(row.by.after, act, end.moment)
-        names = {"job_id": job.job_id, "number": job.number, "created_at": job.created_at}
-        return words.said_of(names, row.prompt, row.root)
+        words = end.words = end.words or _Words(row.by.after, act, end.moment, row.by.said)
+        values = words.values(job.job_id, job.number, row.around(words.text))
+        return Job.of({**job.__dict__, **words.fields}), values
 
-    def _worded(self, claim: _Decided, request: Request) -> _Words | None:
-        row, self._row = self._row, None
-        if row is None or not _is_as_registered(row):
-            return None
-        blanks = {"job_id": _ID, "created_at": _TIME, "updated_at": _TIME}
-        fields = {**row.fields, **blanks, "number": _NUMBER}
-        blank = row_of(row.job.replace(**blanks, prompt=""), None, fields, as_text(fields))
-        self._before = _form(blank.record)
-        claim.words = _Words(blank, lambda job, moment: claimed(job, request, moment), claim.moment)
-        return claim.words
-
-
-def _form(text: str) -> str:
-    text = text.replace("%", "%%").replace(_ID, "%(job_id)s").replace(_TIME, "%(created_at)s")
-    return text.replace(f'"{_NUMBER}"', "%(number)d")
+    def _is_such(self, fields: Json, request: Request, moment: Moment) -> bool:
+        """Whether the claim says the same of the job of this record, if that is as it was registered."""
+        return (
+            _NEEDED <= fields.keys() <= FREE
+            and fields["status"] == PENDING
+            and fields["agent_session"] == request.label
+            and fields.get("timeout_sec", USUAL_TIMEOUT) == self._timeout_sec
+            and fields["created_at"] < moment.second
+        )
 
 
-def _is_as_registered(row: Row) -> bool:
-    job, fields = row.job, row.fields
-    return is_plain(job) and job.updated_at == job.created_at and "number" in fields and "topic_prefix" not in fields
+def _claim(job: Job, moment: Moment, request: Request) -> Change:
+    return claimed(job, request, moment)
+
+
+def _nameless(timeout_sec: int) -> Job:
+    own = {"job_id": _NAMELESS, "status": PENDING, "created_at": "", "updated_at": "", "timeout_sec": timeout_sec}
+    return Job.of({**NEW, **own})
 
 
 def is_plain(job: Job) -> bool:

@@ -58,15 +58,13 @@ class PlainStore(SqlStore):
         """Most find a job that nothing stands before, by one question."""
         if request.job_id is None:
             moment = self._now()
-            for *found, is_hindered in self._ask("ready", {"label": request.label, **moment.__dict__}):
+            for record, prompt, root, is_hindered in self._ask("ready", {"label": request.label, **moment.__dict__}):
                 if not is_hindered:
-                    return self._claim_ready(found, request, moment), False
+                    return self._claim_ready(record, prompt, root, request, moment), False
         return super()._settle_or_claim(request)
 
-    def _claim_ready(self, found: list[Any], request: Request, moment: Moment) -> Job | None:
-        job_id, number, created_at, record, prompt, root = found
-        names = {"job_id": job_id, "number": number, "created_at": created_at}
-        said = self._burst.claimed_again(names, record, prompt, root, request, moment)
+    def _claim_ready(self, record: str, prompt: str, root: str | None, request: Request, moment: Moment) -> Job | None:
+        said = self._burst.claimed_again(record, prompt, root, request, moment, self.address)
         if said is None:
             row = Row(record, prompt, root, self.address)
             if request.agent_id is not None:
@@ -81,7 +79,7 @@ class PlainStore(SqlStore):
 
     def _claim_decided(self, row: Row, request: Request, moment: Moment) -> Job:
         job = self._write(row, claimed(row.job, request, moment))
-        self._burst.claim_decided(row, request, moment)
+        self._burst.claim_decided(job, request, moment)
         return job
 
     # -- what this store has claimed -------------------------------------------------------------------------------
@@ -92,7 +90,7 @@ class PlainStore(SqlStore):
         if row is not None and is_plain(row.job):
             moment = self.clock.now()
             said = self._burst.ended_again(row, act, moment)
-            job = self._decide_known(row, act, moment) if said is None else self._end_known(row, said[0].job, said[1])
+            job = self._decide_known(row, act, moment) if said is None else self._end_known(row, *said)
             if job is not None:
                 return job
         return super()._change(job_id, act)

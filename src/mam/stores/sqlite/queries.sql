@@ -45,7 +45,7 @@ SELECT coalesce(max(number), 0) + 1 FROM job
 -- it has a key, there are other agents, somebody's time has come, an end has not been told to all yet, something is paused.
 -- With no job there is nothing to hurry for, and each of these is asked for by itself.
 -- INDEXED BY: a planner that has seen statistics may walk the whole table instead.
-SELECT job_id, number, created_at, record, prompt, root,
+SELECT record, prompt, root,
        exclusive IS NOT NULL
        OR agent <> (SELECT max(other.line_agent) FROM job AS other INDEXED BY job_line
                  WHERE other.line = 1 AND other.line_name = :label)
