@@ -39,7 +39,7 @@ def test_pick_waits_for_a_job_to_come(mam: Mam) -> None:
 
 
 @pytest.mark.parametrize("store", [".mam/jobs", "sqlite"])
-def test_pick_says_what_holds_the_pending_ones_back(mam: Mam, store: str) -> None:
+def test_who_finds_nothing_hears_what_holds_the_pending_ones_back(mam: Mam, store: str) -> None:
     mam.env["MAM_STORE"] = store if store != "sqlite" else f"sqlite://{mam.here}/jobs.db"
     holder = mam.register("first", "--exclusive", "key", "-s", "other")
     mam("pick", "-s", "shell").failed(3, "No pending job for shell.")
@@ -48,8 +48,10 @@ def test_pick_says_what_holds_the_pending_ones_back(mam: Mam, store: str) -> Non
     mam("pick", "-s", "shell").failed(3, "may be claimed now", "1 waits for an exclusive key", "mam explain")
     mam.register("third", "--exclusive", "key")
     mam("pick", "-s", "shell").failed(3, "2 wait for an exclusive key")
+    mam("worker", "-s", "none", "-s", "shell", "--once").failed(3, "none, shell", "2 wait for an exclusive key")
     mam("pause", "-s", "shell")
     mam("pick", "-s", "shell").failed(3, "label shell is paused")
+    mam("worker", "-s", "shell", "--once").failed(3, "label shell is paused")
 
 
 @pytest.mark.parametrize(

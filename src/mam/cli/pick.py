@@ -45,7 +45,9 @@ def run(options: Options) -> int:
         options.agent_session, owner=owner, lease_seconds=options.lease, wait=options.wait, session=session
     )
     if job is None:
-        raise NothingToPick(label=options.agent_session, why=_held_back(registry, options.agent_session))
+        from mam.cli.held_back import held_back
+
+        raise NothingToPick(label=options.agent_session, why=held_back(registry, options.agent_session))
     if options.export:
         put(f"MAM_JOB_ID={job.job_id} MAM_ATTEMPT={job.attempt}")
     else:
@@ -78,30 +80,6 @@ def _note_store(options: Options, registry: Registry, agent_id: str, generation:
     )
     if problem is not None:
         say(f"{problem} A later generation will learn of this claim only when it claims here itself.")
-
-
-def _held_back(registry: Registry, label: str) -> str:
-    """What a person who knows that there are jobs would ask next."""
-    now = registry.store.clock.now()
-    held = [pause for pause in registry.store.pauses() if pause.label in (None, label) and pause.holds(now)]
-    if held:
-        return f" ({held[0].whom} is paused; `mam pause --list` shows it)"
-    count = _pending(registry, label)
-    if not count:
-        return ""
-    waits = "1 waits" if count == 1 else f"{count:,} wait"
-    return f" that may be claimed now ({waits} for an exclusive key in use; `mam explain JOB` says whose)"
-
-
-def _pending(registry: Registry, label: str) -> int:
-    """Those of a label that nobody could claim: all that stand before the last one that there could be. One question
-    that the indexes answer; to list them would take as long as there are jobs."""
-    import sys
-
-    from mam.jobs.draft import draft_job
-
-    last = draft_job(job_id="last", prompt="last", agent=label, priority=-1000).replace(number=sys.maxsize)
-    return registry.store.ahead_of(last)
 
 
 def _owner() -> str:

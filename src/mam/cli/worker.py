@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 
-from mam.cli.options import number
+from mam.cli.options import number, registry_of
 from mam.cli.output import say
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.rules import check_name
@@ -93,7 +93,9 @@ def run(options: Options) -> int:
     if session is not None and session.lost is not None and orders.drain:
         raise session.lost
     if options.once and not worker.taken:
-        raise NothingToPick(label=", ".join(labels), why="")
+        from mam.cli.held_back import held_back
+
+        raise NothingToPick(label=", ".join(labels), why=held_back(registry_of(options), *labels))
     return STOPPED
 
 
@@ -119,8 +121,6 @@ def _session(options: Options) -> LiveSession | None:
 
 def _whose(options: Options, config: Config) -> tuple[str | None, tuple[str, ...]]:
     if options.job is not None:
-        from mam.cli.options import registry_of
-
         job = registry_of(options).get(options.job)
         return job.job_id, (job.agent_session,)
     agent = options.agent if options.agent is not None else config.default_agent

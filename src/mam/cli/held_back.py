@@ -1,0 +1,35 @@
+"""Why nothing could be claimed, when there are jobs: what a person who knows of them would ask next."""
+
+from __future__ import annotations
+
+import sys
+
+from mam.jobs.draft import draft_job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.registry import Registry
+
+
+def held_back(registry: Registry, *labels: str) -> str:
+    """The rest of the sentence that says that there is no pending job; nothing where there is none indeed."""
+    return next(filter(None, (_of_label(registry, label) for label in labels)), "")
+
+
+def _of_label(registry: Registry, label: str) -> str:
+    now = registry.store.clock.now()
+    held = [pause for pause in registry.store.pauses() if pause.label in (None, label) and pause.holds(now)]
+    if held:
+        return f" ({held[0].whom} is paused; `mam pause --list` shows it)"
+    count = _pending(registry, label)
+    if not count:
+        return ""
+    waits = "1 waits" if count == 1 else f"{count:,} wait"
+    return f" that may be claimed now ({waits} for an exclusive key in use; `mam explain JOB` says whose)"
+
+
+def _pending(registry: Registry, label: str) -> int:
+    """Those of a label that nobody could claim: all that stand before the last one that there could be. One question
+    that the indexes answer; to list them would take as long as there are jobs."""
+    last = draft_job(job_id="last", prompt="last", agent=label, priority=-1000).replace(number=sys.maxsize)
+    return registry.store.ahead_of(last)
