@@ -114,12 +114,12 @@ MUTANTS = [
         caught_by="tests/unit/test_registry.py",
     ),
     Mutant(
-        name="an entry of an act that came to nothing stays", file=f"{SQLITE}/store.py",
+        name="an entry of an act that came to nothing stays", file=f"{SQLITE}/plain.py",
         old='        self._do("take entry back")\n', new="", caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
         name="a burst of claims speaks for a job that was touched", file=f"{SQLITE}/bursts.py",
-        old="            _NEEDED <= fields.keys() <= FREE\n", new="            _NEEDED <= fields.keys()\n",
+        old="            _NEEDED <= fields.keys() <= UNASKED\n", new="            _NEEDED <= fields.keys()\n",
         caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
@@ -133,7 +133,22 @@ MUTANTS = [
     ),
     Mutant(
         name="a burst of ends says what looks at each job", file=f"{SQLITE}/bursts.py",
-        old=' and getattr(act, "func", None) is complete:', new=":", caught_by="tests/sqlite/test_bursts.py",
+        old='    return getattr(act, "func", None) is complete and', new="    return",
+        caught_by="tests/sqlite/test_bursts.py",
+    ),
+    Mutant(
+        name="a burst of ends changes a job before it was made", file=f"{SQLITE}/bursts.py",
+        old=" or job.created_at > end.moment.second:", new=":", caught_by="tests/sqlite/test_bursts.py",
+    ),
+    Mutant(
+        name="SQLite writes a record into another job's row", file=f"{SQLITE}/queries.sql",
+        old=" AND job_id = :job_id\n\n-- name: update known job", new="\n\n-- name: update known job",
+        caught_by="tests/sqlite/test_bursts.py",
+    ),
+    Mutant(
+        name="an interrupt behind BEGIN leaves a transaction open", file=f"{SQLITE}/store.py",
+        old='            try:\n                self._do("begin")\n', new='            self._do("begin")\n            try:\n',
+        caught_by="tests/sqlite/test_bursts.py",
     ),
     Mutant(
         name="a burst of claims goes by a clock that somebody set", file=f"{SQLITE}/bursts.py",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+import apsw
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mam.clock import Moment
 from mam.errors import ArtifactMissing, ClaimLost
@@ -18,7 +18,7 @@ from mam.jobs.record import Job
 from mam.jobs.status import PENDING, RUNNING
 from mam.registry import Registry
 from mam.stores.port import Entry, Request
-from mam.stores.sqlite.bursts import FREE, Burst
+from mam.stores.sqlite.bursts import UNASKED, Burst
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
 from mam.testing.conformance.base import check_journal
@@ -28,21 +28,18 @@ REQUEST = Request(label=LABEL, owner='who "asks" 100% (%s)')
 OWN = {"job_id": "", "number": 0, "topic_prefix": ""}
 """What differs between two jobs that are alike and were made in the same second."""
 
-IDS = st.text("abcdejobstTZ019_-", min_size=1, max_size=12).filter(lambda text: text[0] not in "_-")
-DRAFTS = st.fixed_dictionaries(
-    {"prompt": st.sampled_from(["do it", '"job_id":"e"', "{}"])},
-    optional={
-        "timeout_sec": st.sampled_from([3600, 60]),
-        "priority": st.integers(0, 1),
-        "artifacts": st.just(("out.txt",)),
-        "exclusive": st.sampled_from(["key", None]),
-        "workdir": st.sampled_from(["/100% of it/%s", "/%(number)d"]),
-    },
-)
-KINDS = st.lists(DRAFTS, min_size=1, max_size=2)
-"""Few: jobs have to be alike for anything to be said again."""
-WAYS = ("complete", "complete", "complete with a result", "fail", "release", "a word, and complete", "nothing")
-STEPS = st.lists(st.tuples(st.sampled_from(WAYS), st.sampled_from([0.0, 0.0, 0.0, 0.06, 0.9])), max_size=10)
+KINDS: list[dict[str, Any]] = [
+    {},
+    {},
+    {"prompt": '"job_id":"e"', "workdir": "/100% of it/%s"},
+    {"priority": 1, "max_retries": 1, "timeout_sec": 60},
+    {"artifacts": ("out.txt",)},
+    {"exclusive": "key"},
+]
+OTHER_WAYS = ["complete with a result", "complete without an attempt", "fail", "release", "a word", "nothing"]
+WAYS = ["complete"] * 10 + OTHER_WAYS
+PAUSES = [0.0] * 20 + [0.06, 0.9]
+STEPS_BACK = [0.0] * 30 + [-0.01, -5.0]
 
 
 class Told(Burst):
@@ -102,50 +99,55 @@ def act_on(shop: Shop, job: Job, way: str) -> Job:
             return shop.registry.complete(job.job_id, attempt=attempt)
         case "complete with a result":
             return shop.registry.complete(job.job_id, attempt=attempt, result="100%")
+        case "complete without an attempt":
+            return shop.registry.complete(job.job_id)
         case "fail":
             return shop.registry.fail(job.job_id, attempt=attempt, reason="no")
         case "release":
             return shop.registry.release(job.job_id, attempt=attempt)
-        case "a word, and complete":
+        case "a word":
             shop.registry.publish(job.job_id, event="progress", attempt=attempt)
             return shop.registry.complete(job.job_id, attempt=attempt)
     return job
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(ids=st.sets(IDS, max_size=8), kinds=KINDS, steps=STEPS, back=st.sampled_from([0, -1, -1.3]))
-def test_it_is_the_same_as_deciding_each_time(
-    ids: set[str],
-    kinds: list[dict[str, Any]],
-    steps: list[tuple[str, float]],
-    back: float,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """Also where the clock is set back at each registration, and jobs seem to be made now or later."""
-    folder = tmp_path_factory.mktemp("bursts")
-    shops = [Shop(folder / "one.db"), Shop(folder / "two.db", is_silent=True)]
-    for shop in shops:
-        for place, job_id in enumerate(sorted(ids)):
-            shop.register(job_id, **kinds[place % len(kinds)])
-            shop.clock.set_wall(back)
-        for way, seconds in steps:
-            shop.clock.advance(seconds)
-            job = shop.store.claim(REQUEST)
-            if job is not None:
-                assert shop.store.get(job.job_id) == job, "what is read is what was answered"
-                try:
-                    job = act_on(shop, job, way)
-                except ArtifactMissing:
-                    shop.registry.cancel(job.job_id)
-                else:
-                    assert shop.store.get(job.job_id) == job
-    one, two = shops
-    assert [one.store.get(job_id) for job_id in ids] == [two.store.get(job_id) for job_id in ids]
-    assert [one.store.events(job_id) for job_id in ids] == [two.store.events(job_id) for job_id in ids]
-    assert one.entries() == two.entries()
-    for shop in shops:
-        check_journal(shop.store)
-        shop.store.close()
+def lived_through(shop: Shop, seed: int) -> list[str]:
+    """What chance makes of some jobs, the same for each shop; their ids."""
+    chance = random.Random(seed)
+    kinds = chance.choices(KINDS, k=2)
+    ids = [f"{chance.choice('aZ0')}{number}-{chance.randrange(100)}" for number in range(20)]
+    for job_id in ids:
+        shop.register(job_id, **chance.choice(kinds))
+    for _ in ids:
+        shop.clock.advance(chance.choice(PAUSES))
+        job = shop.store.claim(REQUEST)
+        if job is None:
+            continue
+        assert shop.store.get(job.job_id) == job, "what is read is what was answered"
+        shop.clock.set_wall(chance.choice(STEPS_BACK))
+        try:
+            job = act_on(shop, job, chance.choice(WAYS))
+        except ArtifactMissing:
+            shop.registry.cancel(job.job_id)
+        else:
+            assert shop.store.get(job.job_id) == job
+    return ids
+
+
+def test_it_is_the_same_as_deciding_each_time(tmp_path: Path) -> None:
+    claims = ends = 0
+    for seed in range(60):
+        one, two = Shop(tmp_path / f"{seed}.one"), Shop(tmp_path / f"{seed}.two", is_silent=True)
+        ids = lived_through(one, seed)
+        lived_through(two, seed)
+        assert [one.store.get(job_id) for job_id in ids] == [two.store.get(job_id) for job_id in ids]
+        assert [one.store.events(job_id) for job_id in ids] == [two.store.events(job_id) for job_id in ids]
+        assert one.entries() == two.entries()
+        claims, ends = claims + one.burst.claims, ends + one.burst.ends
+        for shop in (one, two):
+            check_journal(shop.store)
+            shop.store.close()
+    assert (claims > 400, ends > 100) == (True, True), (claims, ends)
 
 
 def test_the_second_claim_says_what_the_first_said(shop: Shop) -> None:
@@ -224,29 +226,27 @@ def test_who_asks_otherwise_is_decided_for(shop: Shop, how: str) -> None:
     assert (shop.burst.claims, job.status, job.lease.expired(shop.clock.now())) == (0, RUNNING, False)
 
 
-class Seen(Job):
-    """Remembers what it was asked for."""
-
-    asked: ClassVar[set[str]] = set()
-
-    def __getattribute__(self, name: str) -> Any:
-        Seen.asked.add(name)
-        return super().__getattribute__(name)
+def odd(value: object) -> object:
+    return {int: 7, str: "odd", dict: {"odd": 1}, type(None): "odd"}[type(value)]
 
 
-def test_neither_act_looks_at_what_jobs_may_differ_in(shop: Shop) -> None:
-    """So it may be said again of jobs that differ in it; who lets an act look at more hears of it here."""
+ASKED_BY = {"claim": {"job_id", "status", "timeout_sec"}, "complete": {"job_id", "status"}}
+ACTS: dict[str, Callable[[Job, Moment], Change]] = {
+    "claim": lambda job, now: acts.claim(job, now, owner="me", lease_seconds=None),
+    "complete": lambda job, now: acts.complete(job, now, attempt=1, result=None, look_first=True),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_neither_act_asks_for_what_jobs_may_differ_in(shop: Shop, act: str) -> None:
+    """So it may be said again of jobs that differ in it; who lets an act ask for more hears of it here."""
     shop.register("a")
-    pending = shop.store.get("a")
-    now = shop.clock.now()
-    seen = Seen.of(pending.as_dict())
-    Seen.asked = set()
-    change = acts.claim(seen, now, owner="me", lease_seconds=None)
-    assert Seen.asked & FREE == {"job_id", "status", "timeout_sec", "created_at"}
-    seen = Seen.of(change.job.as_dict())
-    Seen.asked = set()
-    acts.complete(seen, now, attempt=1, result=None, look_first=True)
-    assert Seen.asked & FREE == {"job_id", "status", "created_at"}
+    job, now = shop.store.get("a") if act == "claim" else shop.claim(), shop.clock.now()
+    plain = ACTS[act](job, now)
+    for name in (UNASKED | {"prompt", "topic_prefix"}) - ASKED_BY[act]:
+        other = "2025-01-01T00:00:00Z" if name in ("created_at", "updated_at") else odd(getattr(job, name))
+        change = ACTS[act](job.replace(**{name: other}), now)
+        assert (change.lines, change.fields) == (plain.lines, plain.fields), name
 
 
 def test_an_act_of_another_kind_is_decided_each_time(shop: Shop) -> None:
@@ -259,6 +259,95 @@ def test_an_act_of_another_kind_is_decided_each_time(shop: Shop) -> None:
     for number, job_id in enumerate("abcd", 1):
         shop.claim()
         assert shop.store.change(job_id, end).reason == shop.store.get(job_id).reason == f"{job_id} is {number}"
+
+
+def test_each_end_is_what_was_asked_for(shop: Shop) -> None:
+    shop.register(*"abcde")
+    for _ in "abcde":
+        shop.claim()
+    for job_id in "abc":
+        shop.registry.complete(job_id, attempt=1)
+    ended = [shop.registry.complete("d"), shop.registry.complete("e", attempt=1, result="r")]
+    assert (shop.burst.ends, [job.result for job in ended]) == (1, [None, "r"])
+    unfenced = {job_id: any(line.get("unfenced") for line in lines) for job_id, _, lines in shop.entries()}
+    assert [job_id for job_id in "abcde" if unfenced[job_id]] == ["d"]
+
+
+def test_an_end_with_words_of_its_own_is_neither_kept_nor_in_the_way(shop: Shop) -> None:
+    shop.register(*"abcdef")
+    for _ in "abcdef":
+        shop.claim()
+    for job_id, result in zip("bcdef", (None, "r", None, "r", None), strict=True):
+        shop.registry.complete(job_id, attempt=1, result=result)
+    assert shop.burst.ends == 2, "of d and of f, as of b"
+
+
+def test_a_job_is_not_changed_before_it_was_made(shop: Shop) -> None:
+    shop.register(*"abc")
+    for _ in "abc":
+        shop.claim()
+    shop.clock.set_wall(-3600)
+    for job_id in "abc":
+        job = shop.registry.complete(job_id, attempt=1)
+        assert (job.updated_at, job.ended_at) == (job.created_at, shop.clock.now().second)
+
+
+def test_a_lease_that_ends_soon_is_each_ones_own(shop: Shop) -> None:
+    shop.register(*"ab")
+    short = REQUEST.replace(lease_seconds=0.04)
+    shop.registry.complete(shop.claim(short).job_id, attempt=1)
+    shop.clock.advance(0.03)
+    lease = shop.claim(short).lease
+    assert lease is not None
+    assert lease.left_ms(shop.clock.now()) == 40
+
+
+SPOILT = {
+    "of another label": lambda record: record.replace(f'"agent_session":"{LABEL}"', '"agent_session":"other"'),
+    "without a number": lambda record: record.replace(',"number":3', ""),
+    "with another's number": lambda record: record.replace('"number":3', '"number":1'),
+    "with an odd number": lambda record: record.replace('"number":3', '"number":{}'),
+    "with a huge number": lambda record: record.replace('"number":3', f'"number":{1 << 80}'),
+    "said to be ended": lambda record: record.replace('"status":"pending"', '"status":"error"'),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_record_that_contradicts_its_row_is_set_aside(tmp_path: Path, how: str, is_silent: bool) -> None:
+    """Whether claims are said again or decided, also where its lease has to be looked at."""
+    shop = Shop(tmp_path / "jobs.db", is_silent=is_silent)
+    shop.register(*"abcd")
+    spoil(shop, "c", SPOILT[how])
+    assert [shop.claim().job_id for _ in "abd"] == ["a", "b", "d"]
+    assert [shop.store.get(job_id).attempt for job_id in "abd"] == [1, 1, 1]
+    (problem,) = shop.store.problems()
+    assert "job c" in problem.file
+    assert shop.store.claim(REQUEST) is None
+
+
+def spoil(shop: Shop, job_id: str, how: Callable[[str], str]) -> None:
+    database = apsw.Connection(str(shop.path))
+    record = str(database.execute("SELECT record FROM job WHERE job_id = ?", (job_id,)).fetchall()[0][0])
+    assert how(record) != record
+    database.execute("UPDATE job SET record = ? WHERE job_id = ?", (how(record), job_id))
+    database.close()
+
+
+def test_a_running_job_that_lost_its_number_is_swept_once(shop: Shop) -> None:
+    shop.register("a", "b")
+    shop.claim()
+    spoil(shop, "a", lambda record: record.replace(',"number":1', ""))
+    shop.clock.advance(4000)
+    before = len(shop.entries())
+    assert (shop.claim().job_id, len(shop.entries()) - before) == ("b", 1)
+
+
+def test_a_field_that_somebody_wrote_twice_is_read_as_it_was_written_last(shop: Shop) -> None:
+    shop.register("a", "b")
+    spoil(shop, "b", lambda record: f'{record[:-1]},"status":"pending"}}')
+    jobs = [shop.claim(), shop.claim()]
+    assert [shop.store.get(job.job_id).status for job in jobs] == [RUNNING, RUNNING]
 
 
 def test_the_next_second_is_another(shop: Shop) -> None:
@@ -293,7 +382,7 @@ def test_what_jobs_may_differ_in_is_kept_for_each(shop: Shop) -> None:
     assert (shop.burst.claims, shop.burst.ends) == (3, 2)
     for job_id, before in registered.items():
         after = shop.store.get(job_id)
-        changed = {name for name in FREE if getattr(after, name) != getattr(before, name)}
+        changed = {name for name in UNASKED if getattr(after, name) != getattr(before, name)}
         assert changed == {"status", "updated_at"}
 
 
@@ -303,6 +392,23 @@ def test_a_job_that_was_handed_back_is_decided_for(shop: Shop) -> None:
         job = shop.claim()
         assert (shop.burst.claims, job.attempt) == (0, attempt)
         assert shop.registry.release("a", attempt=attempt).status is PENDING
+
+
+def test_an_interrupt_right_behind_the_beginning_leaves_nothing_open(shop: Shop) -> None:
+    shop.register("a")
+    do = shop.store._do
+
+    def interrupted(query: str, *values: Any) -> Any:
+        done = do(query, *values)
+        if query == "begin":
+            raise KeyboardInterrupt
+        return done
+
+    shop.store._do = interrupted  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        shop.claim()
+    del shop.store._do
+    assert shop.claim().job_id == "a"
 
 
 def test_what_was_not_committed_is_no_claim(shop: Shop) -> None:

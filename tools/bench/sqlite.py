@@ -30,12 +30,13 @@ COPIED = {"job": ("told",), "prompt": (), "journal": ("number", "told")}
 
 def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
     stores = {f"{count:,}": filled_sqlite(folder / f"{count}.db", count) for count in counts}
+    others = filled_sqlite(folder / "results.db", counts[-1])
     claim_bytes, complete_bytes = written_bytes(folder / f"{counts[0]}.db", stores[f"{counts[0]:,}"])
     things: dict[str, Callable[[], object]] = {
         "bare": bare_commits(folder / "bare.db", 1, claim_bytes, complete_bytes),
         "pages": bare_commits(folder / "pages.db", PAGES, claim_bytes, complete_bytes),
         **{count: partial(claim_and_complete, Registry(store)) for count, store in stores.items()},
-        "results": partial(with_a_result, Registry([*stores.values()][-1]), itertools.count(1)),
+        "results": partial(with_a_result, Registry(others), itertools.count(1)),
     }
     for name, thing in things.items():
         for _ in range(WARM_UP.get(name, WARM_UP["pages"])):
@@ -62,7 +63,7 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
         ),
         Row(what, f"claim + complete, {least} jobs", measured.median(most), measured.median(least), "flat"),
     ]  # fmt: skip
-    for store in stores.values():
+    for store in (*stores.values(), others):
         store.close()
     return rows
 

@@ -63,7 +63,7 @@ def draft_job(
         max_retries=rules.check_count("number of retries", max_retries, most=1000),
         key=None if key is None else rules.check_name("key", key),
         retry_of=retry_of,
-        workdir=workdir,
+        workdir=None if workdir is None else rules.check_text("working directory", workdir, rules.PATH_LIMIT),
         origin_host=origin_host,
         after=check_after(job_id, after),
         on_dependency_failure=rules.check_choice("on_dependency_failure", on_dependency_failure, CHOICES),

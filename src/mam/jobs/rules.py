@@ -19,6 +19,7 @@ NAME_LIMIT = 256
 """Bytes of a label, an agent, an owner or a key."""
 
 REASON_LIMIT = 64 * 1024
+PATH_LIMIT = 4096
 
 LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -84,7 +85,7 @@ def check_text(what: str, text: str, limit: int) -> str:
 
 def check_artifact(path: str) -> str:
     """Relative to the job's directory, inside it, and not climbing out of it."""
-    check_text("artifact", path, 4096)
+    check_text("artifact", path, PATH_LIMIT)
     names = [name for name in path.split("/") if name not in ("", ".")]
     if not names or path.startswith(("/", "~")) or ".." in names or path.endswith("/"):
         raise BadInput(why=f"the artifact {path!r} must be a relative path inside the job's directory")

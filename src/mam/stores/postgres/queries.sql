@@ -672,7 +672,7 @@ ON CONFLICT (job_id) DO UPDATE SET set_aside = true
 RETURNING job_id
 
 -- name: those set aside
-SELECT record, prompt, job_id, job.status, job.label, job.exclusive FROM rare JOIN job USING (job_id)
+SELECT record, prompt, job_id, rare.number, job.status, job.label, job.exclusive FROM rare JOIN job USING (job_id)
 WHERE set_aside ORDER BY rare.number
 
 -- name: take back

@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 def check_same(row: Row, status: str, label: str, store: str) -> None:
     """That the record says of itself what the row was chosen by."""
     if row.job.status != status or row.job.agent_session != label:
-        raise BadRecord(file=store, problem="one of its records contradicts its row", row=row.record)
+        raise contradiction(row.record, store)
 
 
 def check_moved(row: Row, moved: Job | None, store: str) -> None:
     """That the record agrees that its time has come; else it would be due for ever, and be asked again and again."""
     if moved is None:
-        raise BadRecord(file=store, problem="one of its records contradicts its row", row=row.record)
+        raise contradiction(row.record, store)
+
+
+def contradiction(record: str, store: str) -> BadRecord:
+    return BadRecord(file=store, problem="one of its records contradicts its row", row=record)
 
 
 class SqlDamage(ABC):
@@ -85,10 +89,12 @@ class SqlDamage(ABC):
 
     def problems(self) -> list[Problem]:
         found = dict(self._spoilt)
-        for record, prompt, job_id, status, label, exclusive in self._rows("those set aside"):
+        for record, prompt, job_id, number, status, label, exclusive in self._rows("those set aside"):
             try:
                 check_same(Row(record, prompt, None, self.address), status, label, self.address)
-                job_of(record, prompt, self.address)
+                job = job_of(record, prompt, self.address)
+                if (job.job_id, job.number) != (job_id, number):
+                    raise contradiction(record, self.address)
             except BadRecord as bad:
                 found[job_id] = f"{bad.facts['problem']}; nobody claims it until it is mended"
             else:

@@ -50,7 +50,7 @@ class Row:
         self.root = root
         self.fields = fields = loaded(record, store)
         try:
-            whole = whole_fields(fields, prompt)
+            whole = _whole_fields(fields, prompt)
             if whole is not None:
                 whole["status"] = _STATUSES[fields["status"]]
                 if whole["lease"] is not None:
@@ -78,7 +78,7 @@ class Row:
         return encode({**self.fields, **changed}), encode(changed), encode(change.lines)
 
 
-def whole_fields(fields: Json, prompt: str) -> Json | None:
+def _whole_fields(fields: Json, prompt: str) -> Json | None:
     """All fields of a job whose text has these, status and lease as they are in the text; None if it has any others."""
     whole = {**NEW, "topic_prefix": TOPICS + fields["job_id"], **fields, "prompt": prompt}
     is_usual = len(whole) == len(NEW) and whole["schema_version"] == 1 and fields.keys() >= FIXED

@@ -367,7 +367,7 @@ class SqlStore(SqlArchive, SqlDamage):
         """Rows are believed until something about them cannot be; then each field is looked at, to say which."""
         try:
             return do()
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             row.check(self.address)
             raise
 

@@ -11,7 +11,7 @@ from functools import partial
 from os import urandom
 
 from mam.jobs.acts import complete
-from mam.jobs.record import Job
+from mam.jobs.record import MOST, Job
 from mam.jobs.status import PENDING
 from mam.stores.common import changed_fields, claimed
 from mam.stores.sql.rows import FIXED, NEW, TOPICS, Row, changing_values, loaded, row_of
@@ -19,7 +19,6 @@ from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from mam.clock import Moment
@@ -27,19 +26,21 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
     from mam.stores.port import Act, Request
 
-USUAL_TIMEOUT: int = Job.field_defaults["timeout_sec"]
+_USUAL_TIMEOUT: int = Job.field_defaults["timeout_sec"]
 
 _MOMENT_MS = 50
 """For how long: every lease of a burst ends when that of its first does."""
+_LEAST_LEASE = 1.0
+"""In seconds: a shorter one would be over too soon by a part that is felt."""
 
-FREE = frozenset((
+UNASKED = frozenset((
     "job_id", "status", "created_at", "updated_at", "agent", "agent_session", "broker", "timeout_sec",
     "idle_timeout_sec", "number", "priority", "max_losses", "max_retries", "key", "retry_of", "workdir", "origin_host",
     "on_dependency_failure", "parent_id", "depth", "workspace", "permissions", "on_idle", "validation", "repository",
     "inbox",
 ))  # fmt: skip
-"""What may stand in the record of such a job. Neither act looks at any of it, but for the status and the time of its
-making, and a claim for its time limit."""
+"""What may stand in the record of such a job. Neither act asks for any of it, but for the id, the status and when it
+was made, and a claim for the time limit."""
 
 _NEEDED = FIXED | {"number"}
 
@@ -74,9 +75,10 @@ class _Words:
 
     def __init__(self, nameless: Job, act: Act, moment: Moment, said: Json) -> None:
         change = act(nameless, moment)
+        assert change.before is nameless, "its fields are all that it changed"
         self.after, self.fields, self.changed = change.job, change.fields, changed_fields(nameless, change)
         self.said = {**said, **self.changed}
-        self.text = as_text(self.said)[1:-1]
+        self.text = as_text(self.said)[1:]
         self._lines = as_text(change.lines).split(_NAMELESS)
         self._values = changing_values(row_of(change.job, None, {}, ""))
         self._values["fields"] = as_text(self.changed)
@@ -90,23 +92,16 @@ class _Words:
 
 
 class _SaidRow(Row):
-    """One that nobody decided for: by which words it came to be, and its record around them."""
+    """One that nobody decided for: what it was before, and by which words it came to be."""
 
-    __slots__ = ("_behind", "_head", "by")
+    __slots__ = ("before", "by")
 
-    def __init__(self, fields: Json, behind: str, prompt: str, root: str | None, by: _Words) -> None:
-        job_id, own = fields["job_id"], {"prompt": prompt, "topic_prefix": TOPICS + fields["job_id"]}
+    def __init__(self, fields: Json, before: str, prompt: str, root: str | None, by: _Words) -> None:
+        own = {"prompt": prompt, "topic_prefix": TOPICS + fields["job_id"]}
         self.job = Job.of({**by.after.__dict__, **fields, **by.fields, **own})
-        self.fields, self.prompt, self.root, self.by = {**fields, **by.changed}, prompt, root, by
-        self._head, self._behind = f'{{"job_id":"{job_id}","created_at":"{fields["created_at"]}",', behind
-        self.record = self.around(by.text)
-
-    def ended(self, change: Change, encode: Callable[[object], str]) -> tuple[str, str, str]:  # type: ignore[override]
-        changed = changed_fields(self.job, change)
-        return self.around(encode({**self.by.said, **changed})[1:-1]), encode(changed), encode(change.lines)
-
-    def around(self, words: str) -> str:
-        return f"{self._head}{words}{self._behind}"
+        self.fields, self.prompt, self.root = {**fields, **by.changed}, prompt, root
+        self.before, self.by = before, by
+        self.record = before + by.text
 
 
 class Burst:
@@ -117,7 +112,8 @@ class Burst:
         self._timeout_sec = 0
 
     def claim_decided(self, job: Job, request: Request, moment: Moment) -> None:
-        self._claim, self._timeout_sec = _Decided(request, moment), job.timeout_sec
+        if request.lease_seconds is None or request.lease_seconds >= _LEAST_LEASE:
+            self._claim, self._timeout_sec = _Decided(request, moment), job.timeout_sec
 
     def claimed_again(
         self, record: str, prompt: str, root: str | None, request: Request, moment: Moment, store: str
@@ -129,17 +125,19 @@ class Burst:
         fields = loaded(record, store)
         begun = fields.get("created_at")
         head = f'{{"job_id":"{fields.get("job_id")}","status":"pending","created_at":"{begun}","updated_at":"{begun}",'
-        if not record.startswith(head) or not self._is_such(fields, request, claim.moment):
+        if not record.startswith(head) or record[-1] != "}" or not self._is_such(fields, request, claim.moment):
             return None
         words = claim.words
         if words is None:
             decide = partial(_claim, request=request)
             words = claim.words = _Words(_nameless(self._timeout_sec), decide, claim.moment, {})
-        row = _SaidRow(fields, record[len(head) - 1 :], prompt, root, words)
+        # What is said stands behind all that is kept, without what it puts another word for.
+        before = f'{{"job_id":"{fields["job_id"]}","created_at":"{begun}",{record[len(head) : -1]},'
+        row = _SaidRow(fields, before, prompt, root, words)
         return row, words.values(row.job.job_id, row.job.number, row.record)
 
     def end_decided(self, row: Row, act: Act, moment: Moment) -> None:
-        if isinstance(row, _SaidRow) and getattr(act, "func", None) is complete:  # others may look at anything
+        if isinstance(row, _SaidRow) and _is_bare(act):
             row.by.end = _Decided(act, moment)
 
     def ended_again(self, row: Row, act: Act, moment: Moment) -> tuple[Job, dict[str, Any]] | None:
@@ -150,22 +148,30 @@ class Burst:
         if end is None or not end.stands_for(act, moment) or job.created_at > end.moment.second:
             return None
         words = end.words = end.words or _Words(row.by.after, act, end.moment, row.by.said)
-        values = words.values(job.job_id, job.number, row.around(words.text))
+        values = words.values(job.job_id, job.number, row.before + words.text)
         return Job.of({**job.__dict__, **words.fields}), values
 
     def _is_such(self, fields: Json, request: Request, moment: Moment) -> bool:
         """Whether the claim says the same of the job of this record, if that is as it was registered."""
         return (
-            _NEEDED <= fields.keys() <= FREE
+            _NEEDED <= fields.keys() <= UNASKED
             and fields["status"] == PENDING
             and fields["agent_session"] == request.label
-            and fields.get("timeout_sec", USUAL_TIMEOUT) == self._timeout_sec
+            and type(fields["number"]) is int
+            and fields["number"] <= MOST
+            and fields.get("timeout_sec", _USUAL_TIMEOUT) == self._timeout_sec
             and fields["created_at"] < moment.second
         )
 
 
 def _claim(job: Job, moment: Moment, request: Request) -> Change:
     return claimed(job, request, moment)
+
+
+def _is_bare(act: Act) -> bool:
+    """Whether it is a completion with nothing more to say: other acts may ask a job for anything."""
+    said: Json = getattr(act, "keywords", {})
+    return getattr(act, "func", None) is complete and said.get("result") is None and said.get("told") is None
 
 
 def _nameless(timeout_sec: int) -> Job:

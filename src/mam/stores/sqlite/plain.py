@@ -10,7 +10,7 @@ from abc import abstractmethod
 
 from mam.jobs.status import PENDING
 from mam.stores.common import claimed
-from mam.stores.sql.damage import check_same
+from mam.stores.sql.damage import check_same, contradiction
 from mam.stores.sql.look import Look
 from mam.stores.sql.rows import Row, changing_values, entry_of
 from mam.stores.sql.store import SqlStore
@@ -73,7 +73,7 @@ class PlainStore(SqlStore):
             return self._believing(row, lambda: self._claim_decided(row, request, moment))
         after, values = said
         self._do("insert entry", values)
-        self._do("update plain job", values)
+        self._write_row("update plain job", values, record)
         self._remember(after)
         return after.job
 
@@ -116,8 +116,7 @@ class PlainStore(SqlStore):
     def _end_known(self, row: Row, ended: Job, values: dict[str, Any]) -> Job | None:
         values["before"] = row.record
         self._do("insert next entry" if row.job.last_seq else "insert entry", values)
-        if not self._do("end known job", values).connection.changes():
-            self._do("take entry back")
+        if not self._is_written("end known job", values):
             return None
         del self._known[ended.job_id]
         return ended
@@ -127,15 +126,26 @@ class PlainStore(SqlStore):
         after, changed = row.after(change)
         values = self._completed(changing_values(after), row, changed, change)
         self._write_entry(row, values)
-        if not self._do("update known job", values).connection.changes():
-            self._do("take entry back")
+        if not self._is_written("update known job", values):
             return None
         self._remember(after)
         return change.job
 
+    def _is_written(self, query: str, values: Mapping[str, Any]) -> bool:
+        """Whether the row was still the same; else nothing is to be heard of the act."""
+        if self._do(query, values).connection.changes():
+            return True
+        self._do("take entry back")
+        return False
+
     def _write_entry(self, before: Row, values: dict[str, Any]) -> None:
         """Only one that tells something, and is not the first that does, has to look for the one before it."""
         self._do("insert next entry" if values["tells"] and before.job.last_seq else "insert entry", values)
+
+    def _write_row(self, query: str, values: Mapping[str, Any], before: str) -> None:
+        """Where its own number says that it stands: somebody may have written another into the record."""
+        if not self._do(query, values).connection.changes():
+            raise contradiction(before, self.address)
 
     def _completed(self, values: dict[str, Any], before: Row, fields: Json, change: Change) -> dict[str, Any]:
         """All that is bound to the statements which put a row in the place of the one before."""

@@ -139,14 +139,14 @@ SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, 
     claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record,
     room = NULL, waits_for_key = CASE WHEN :status = 'pending' THEN exclusive END,
     holds_key = CASE WHEN :status = 'running' THEN exclusive END
-WHERE number = :number
+WHERE number = :number AND job_id = :job_id
 
 -- name: update plain job
 -- One that has no key, comes after nobody and is held by no session. What is left out need not be compared by its indexes.
 UPDATE job
 SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
     told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record, room = NULL
-WHERE number = :number
+WHERE number = :number AND job_id = :job_id
 
 -- name: update known job
 -- The same, only if it is still as it was known to be, and its end concerns nobody else.
@@ -327,7 +327,7 @@ SELECT :number
 UPDATE job SET blocked = 2 WHERE record = :record AND blocked < 2 RETURNING job_id
 
 -- name: those set aside
-SELECT record, prompt, job_id, status, label, exclusive FROM job INDEXED BY job_line JOIN prompt USING (number)
+SELECT record, prompt, job_id, number, status, label, exclusive FROM job INDEXED BY job_line JOIN prompt USING (number)
 WHERE line = 3 ORDER BY number
 
 -- name: take back

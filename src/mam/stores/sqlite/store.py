@@ -166,7 +166,7 @@ class SqliteStore(PlainStore):
     def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
         values = self._completed(values, before, fields, change)
         self._write_entry(before, values)
-        self._do("update job", values)
+        self._write_row("update job", values, before.record)
 
     def _go_by_this_boot(self, values: dict[str, Any]) -> None:
         """A lease of another boot goes by the wall clock, also when its job is written once more: those who have
@@ -203,8 +203,8 @@ class SqliteStore(PlainStore):
         with self._threads:
             database = (self._cursor or self._opened()).connection
             before = database.total_changes()
-            self._do("begin")
             try:
+                self._do("begin")
                 done = do(*given)
                 self._do("commit")
             except BaseException:
