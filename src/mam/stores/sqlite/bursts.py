@@ -113,7 +113,7 @@ class Burst:
 
     def claim_decided(self, job: Job, request: Request, moment: Moment) -> None:
         if request.lease_seconds is None or request.lease_seconds >= _LEAST_LEASE:
-            self._claim, self._timeout_sec = _Decided(request, moment), job.timeout_sec
+            self._claim, self._timeout_sec = _Decided(request, moment), int(job.timeout_sec)  # not True
 
     def claimed_again(
         self, record: str, prompt: str, root: str | None, request: Request, moment: Moment, store: str
