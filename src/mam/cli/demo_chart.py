@@ -87,10 +87,11 @@ def _bar(life: Life, now: float, whole: float, room: int, crew: Crew) -> list[Ce
 
 
 def _mark_death(text: list[str], place: int) -> None:
-    """From there on nobody works on it, and nobody knows."""
-    for at in range(place, len(text)):
-        if text[at] == FILL:
-            text[at] = DIES if at == place else DEAD
+    """From there on nobody works on it, and nobody knows. Where something else stands, the mark stands beside it."""
+    worked = [at for at, letter in enumerate(text) if letter == FILL]
+    dead = [at for at in worked if at >= place] or worked[-1:]
+    for at in dead:
+        text[at] = DIES if at == dead[0] else DEAD
 
 
 def _place(moment: float, whole: float, room: int) -> int:
