@@ -21,6 +21,7 @@ from mam.errors import (
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
+from mam.stores.port import Query
 from mam.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -360,3 +361,10 @@ def test_a_retry_of_a_signed_job_is_signed_with_a_token_of_its_own() -> None:
     plain = registry.register(prompt="p", agent="codex").job.job_id
     registry.fail(plain, reason="broken")
     assert registry.store.secrets(registry.retry(plain).job.job_id) == {}
+
+
+@pytest.mark.parametrize("workdir", ["/tmp/\udcff", "/tmp/a\0b", "/" + "a" * 4096], ids=["bytes", "NUL", "long"])
+def test_a_working_directory_that_no_store_could_hold_is_refused(registry: Registry, workdir: str) -> None:
+    with pytest.raises(BadInput, match="working directory"):
+        registry.register(prompt="p", agent="a", workdir=workdir)
+    assert list(registry.select(Query())) == []
