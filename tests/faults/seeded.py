@@ -143,12 +143,12 @@ MUTANTS = [
     Mutant(
         name="SQLite writes a record into another job's row", file=f"{SQLITE}/queries.sql",
         old=" AND job_id = :job_id\n\n-- name: update known job", new="\n\n-- name: update known job",
-        caught_by="tests/sqlite/test_bursts.py",
+        caught_by="tests/sqlite/test_contradictions.py",
     ),
     Mutant(
         name="an interrupt behind BEGIN leaves a transaction open", file=f"{SQLITE}/store.py",
         old='            try:\n                self._do("begin")\n', new='            self._do("begin")\n            try:\n',
-        caught_by="tests/sqlite/test_bursts.py",
+        caught_by="tests/sqlite/test_contradictions.py",
     ),
     Mutant(
         name="a burst of claims goes by a clock that somebody set", file=f"{SQLITE}/bursts.py",

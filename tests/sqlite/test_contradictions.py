@@ -1,0 +1,77 @@
+"""Records that somebody has edited by hand, in a burst and out of one; and an interrupt between two statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from mam.jobs.status import RUNNING
+from tests.sqlite.shop import LABEL, REQUEST, Shop
+
+SPOILT = {
+    "of another label": lambda record: record.replace(f'"agent_session":"{LABEL}"', '"agent_session":"other"'),
+    "without a number": lambda record: record.replace(',"number":3', ""),
+    "with another's number": lambda record: record.replace('"number":3', '"number":1'),
+    "with an odd number": lambda record: record.replace('"number":3', '"number":{}'),
+    "with a huge number": lambda record: record.replace('"number":3', f'"number":{1 << 80}'),
+    "said to be ended": lambda record: record.replace('"status":"pending"', '"status":"error"'),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_record_that_contradicts_its_row_is_set_aside(tmp_path: Path, how: str, is_silent: bool) -> None:
+    """Whether claims are said again or decided."""
+    shop = Shop(tmp_path / "jobs.db", is_silent=is_silent)
+    shop.register(*"abcd")
+    spoil(shop, "c", SPOILT[how])
+    assert [shop.claim().job_id for _ in "abd"] == ["a", "b", "d"]
+    assert [shop.store.get(job_id).attempt for job_id in "abd"] == [1, 1, 1]
+    (problem,) = shop.store.problems()
+    assert "job c" in problem.file
+    assert shop.store.claim(REQUEST) is None
+
+
+def spoil(shop: Shop, job_id: str, how: Callable[[str], str]) -> None:
+    database = apsw.Connection(str(shop.path))
+    record = str(database.execute("SELECT record FROM job WHERE job_id = ?", (job_id,)).fetchall()[0][0])
+    assert how(record) != record
+    database.execute("UPDATE job SET record = ? WHERE job_id = ?", (how(record), job_id))
+    database.close()
+
+
+def test_a_running_job_that_lost_its_number_is_swept_once(shop: Shop) -> None:
+    shop.register("a", "b")
+    shop.claim()
+    spoil(shop, "a", lambda record: record.replace(',"number":1', ""))
+    shop.clock.advance(4000)
+    before = len(shop.entries())
+    assert (shop.claim().job_id, len(shop.entries()) - before) == ("b", 1)
+
+
+def test_a_field_that_somebody_wrote_twice_is_read_as_it_was_written_last(shop: Shop) -> None:
+    shop.register("a", "b")
+    spoil(shop, "b", lambda record: f'{record[:-1]},"status":"pending"}}')
+    jobs = [shop.claim(), shop.claim()]
+    assert [shop.store.get(job.job_id).status for job in jobs] == [RUNNING, RUNNING]
+
+
+def test_an_interrupt_right_behind_the_beginning_leaves_nothing_open(shop: Shop) -> None:
+    shop.register("a")
+    do = shop.store._do
+
+    def interrupted(query: str, *values: Any) -> Any:
+        done = do(query, *values)
+        if query == "begin":
+            raise KeyboardInterrupt
+        return done
+
+    shop.store._do = interrupted  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        shop.claim()
+    del shop.store._do
+    assert shop.claim().job_id == "a"
