@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from time import clock_gettime_ns, time_ns
 
-from mam.frozen import Frozen
+from mam.frozen import Frozen, hold, new
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,13 +44,16 @@ class SystemClock:
     """The real thing."""
 
     def now(self) -> Moment:
-        return Moment.of(
+        moment = new(Moment)
+        hold(
+            moment,
             {
-                "wall_ms": time.time_ns() // 1_000_000,
-                "boot_ms": time.clock_gettime_ns(_SINCE_BOOT) // 1_000_000,
+                "wall_ms": time_ns() // 1_000_000,
+                "boot_ms": clock_gettime_ns(_SINCE_BOOT) // 1_000_000,
                 "boot_id": boot_id() if _boot_id is None else _boot_id,
-            }
+            },
         )
+        return moment
 
     def new_id(self) -> str:
         return os.urandom(16).hex()
@@ -78,7 +82,7 @@ def iso_second(wall_ms: int) -> str:
 
 def iso_milli(wall_ms: int) -> str:
     global _written_milli
-    text = f"{iso_second(wall_ms)[:-1]}.{wall_ms % 1000:03d}Z"
+    text = f"{(_written_seconds.get(wall_ms // 1000) or iso_second(wall_ms))[:-1]}.{wall_ms % 1000:03d}Z"
     if len(text) == 24:  # else it is a year that mam does not read
         _written_milli = (wall_ms, text)
     return text

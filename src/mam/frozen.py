@@ -35,7 +35,8 @@ class _FrozenType(type):
     needed: frozenset[str]
 
 
-_made = object.__new__
+new = object.__new__
+"""A record without its fields; `hold` gives it those. Together they are `Frozen.of` for whoever makes many records."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -50,7 +51,7 @@ class Frozen(metaclass=_FrozenType):
             raise TypeError(f"{kind.__name__} needs {', '.join(sorted(kind.needed - values.keys()))}")
         if len(fields) != kind.width:
             raise _unknown(kind, fields)
-        _hold(self, fields)
+        hold(self, fields)
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
@@ -64,8 +65,8 @@ class Frozen(metaclass=_FrozenType):
     def of(cls, fields: dict[str, Any]) -> Self:
         """A record of exactly these fields, all of them, in the order of the class, which is believed. It keeps the
         dictionary."""
-        made = _made(cls)
-        _hold(made, fields)
+        made = new(cls)
+        hold(made, fields)
         return made
 
     def as_dict(self) -> dict[str, Any]:
@@ -91,7 +92,7 @@ class Frozen(metaclass=_FrozenType):
         return (_rebuild, (type(self), self.as_dict()))
 
 
-_hold = Frozen.__dict__["__dict__"].__set__
+hold = Frozen.__dict__["__dict__"].__set__
 """Gives a record its fields, past the `__setattr__` that refuses them."""
 
 

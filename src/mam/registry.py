@@ -219,9 +219,7 @@ class Registry:
         """The work is done, if the artifacts that were expected are there."""
         if result is not None:
             rules.check_text("result", result, rules.TEXT_LIMIT)
-        act = _completing(attempt)
-        if result is not None:
-            act = partial(act, result=result)
+        act = partial(acts.complete, attempt=attempt, result=result, look_first=True)
         return self._change(job, "complete", act, unfenced=attempt is None)
 
     def fail(self, job: str, *, reason: str, attempt: int | None = None, retryable: bool = False) -> Job:
@@ -355,12 +353,6 @@ def _checked_request(label: str, owner: str, lease_seconds: float | None, sessio
         agent_id=agent_id,
         generation_id=generation_id,
     )
-
-
-@lru_cache(16, typed=True)
-def _completing(attempt: int | None) -> partial[Change]:
-    """One and the same for all who have nothing else to say, which a store may know it by."""
-    return partial(acts.complete, attempt=attempt, result=None, look_first=True)
 
 
 def _checked_session(agent_id: str, generation_id: str) -> tuple[str, str]:

@@ -10,13 +10,13 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import apsw
 
 from mam.stores.files.index import Index
-from mam.stores.sqlite.store import SqliteStore
+from mam.stores.sqlite import acting, database
 
 Count = Callable[[], None]
 Seam = Callable[[Count], object]
@@ -49,14 +49,22 @@ def counted(function: Callable[..., Any], count: Count) -> Callable[..., Any]:
 
 
 def at_statements(count: Count) -> object:
-    do = SqliteStore._do
+    """Of SQLite, those of transactions among them. Only in the child that is about to die."""
 
-    def done(self: SqliteStore, query: str, values: Mapping[str, Any] = {}) -> apsw.Cursor:
-        count()
-        return do(self, query, values)
+    class Cursor(apsw.Cursor):
+        def execute(self, *given: Any, **options: Any) -> apsw.Cursor:
+            count()
+            return super().execute(*given, **options)
 
-    SqliteStore._do = done  # type: ignore[method-assign] # only in the child that is about to die
-    return done
+    open_database = database.open_database
+
+    def opened(path: str, wait_seconds: float) -> apsw.Connection:
+        connection = open_database(path, wait_seconds)
+        connection.cursor_factory = Cursor
+        return connection
+
+    acting.open_database = opened  # type: ignore[attr-defined]
+    return opened
 
 
 def at_writes(count: Count) -> object:

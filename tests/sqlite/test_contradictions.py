@@ -1,16 +1,15 @@
-"""Records that somebody has edited by hand, in a burst and out of one; and an interrupt between two statements."""
+"""Records that somebody has edited by hand; and an interrupt between two statements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
 
 from mam.jobs.status import RUNNING
-from tests.sqlite.shop import LABEL, REQUEST, Shop
+from tests.sqlite.shop import LABEL, REQUEST, CountingStore, Interrupted, LongWayStore, Shop
 
 SPOILT = {
     "of another label": lambda record: record.replace(f'"agent_session":"{LABEL}"', '"agent_session":"other"'),
@@ -23,10 +22,10 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("how", SPOILT)
-@pytest.mark.parametrize("is_silent", [False, True])
-def test_a_record_that_contradicts_its_row_is_set_aside(tmp_path: Path, how: str, is_silent: bool) -> None:
-    """Whether claims are said again or decided."""
-    shop = Shop(tmp_path / "jobs.db", is_silent=is_silent)
+@pytest.mark.parametrize("kind", [CountingStore, LongWayStore])
+def test_a_record_that_contradicts_its_row_is_set_aside(tmp_path: Path, how: str, kind: type[CountingStore]) -> None:
+    """Whichever way it is claimed."""
+    shop = Shop(tmp_path / "jobs.db", kind)
     shop.register(*"abcd")
     spoil(shop, "c", SPOILT[how])
     assert [shop.claim().job_id for _ in "abd"] == ["a", "b", "d"]
@@ -60,18 +59,13 @@ def test_a_field_that_somebody_wrote_twice_is_read_as_it_was_written_last(shop: 
     assert [shop.store.get(job.job_id).status for job in jobs] == [RUNNING, RUNNING]
 
 
-def test_an_interrupt_right_behind_the_beginning_leaves_nothing_open(shop: Shop) -> None:
+def test_an_interrupt_right_behind_the_beginning_leaves_nothing_open(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop.register("a")
-    do = shop.store._do
 
-    def interrupted(query: str, *values: Any) -> Any:
-        done = do(query, *values)
-        if query == "begin":
-            raise KeyboardInterrupt
-        return done
-
-    shop.store._do = interrupted  # type: ignore[method-assign, assignment]
-    with pytest.raises(KeyboardInterrupt):
-        shop.claim()
-    del shop.store._do
+    with monkeypatch.context() as patch:
+        patch.setattr(shop.store, "_cursor", Interrupted(shop.store, behind="BEGIN IMMEDIATE"))
+        with pytest.raises(KeyboardInterrupt):
+            shop.claim()
     assert shop.claim().job_id == "a"

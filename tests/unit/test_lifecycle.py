@@ -41,10 +41,10 @@ def test_no_change_of_a_status_goes_round_the_rule(status: Status, to: Status) -
     job = in_status(status)
     if (status, to) not in LEGAL:
         with pytest.raises(IllegalMove):
-            moved(job, to, NOW, by="test")
+            moved(job, to, NOW, "test", {})
         return
 
-    change = moved(job, to, NOW, by="test")
+    change = moved(job, to, NOW, "test", {})
 
     assert change.job.status is to
     assert (change.lines[0]["from"], change.lines[0]["to"]) == (status, to)

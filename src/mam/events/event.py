@@ -63,7 +63,7 @@ def _holds_nul(value: object) -> bool:
 
 
 def event_payload(
-    *, seq: int, job_id: str, event: str, timestamp: str, detail: str, data: dict[str, Any] | None = None
+    seq: int, job_id: str, event: str, timestamp: str, detail: str, data: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """The payload, in the order of the protocol's text."""
     return {

@@ -50,14 +50,21 @@ def register(draft: Job, number: int, moment: Moment, needed: Needed | None = No
 
 
 def claim(
-    job: Job, moment: Moment, *,
-    owner: str, lease_seconds: float | None, supervised: bool = False, claimant: Json | None = None,
+    job: Job, moment: Moment, owner: str, lease_seconds: float | None, by: str = "pick", *,
+    unfenced: bool = False, supervised: bool = False, claimant: Json | None = None,
 ) -> Change:  # fmt: skip
     """The next attempt begins."""
-    by = "worker" if supervised else "pick"
-    return _claimed(
-        job, moment, owner=owner, lease_seconds=lease_seconds, by=by, supervised=supervised, claimant=claimant
-    )
+    fields = {
+        "attempt": job.attempt + 1, "owner": owner,
+        "lease": lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
+    }  # fmt: skip
+    if supervised or job.supervised:
+        fields["supervised"] = supervised
+    if claimant is not None or job.claimant is not None:
+        fields["claimant"] = claimant
+    if job.reason is not None or job.said is not None:  # of the attempt before
+        fields["reason"] = fields["said"] = None
+    return moved(job, RUNNING, moment, by, fields, unfenced)
 
 
 def heartbeat(
@@ -95,10 +102,9 @@ def complete(
     lines: tuple[Line, ...] = ()
     if job.status is PENDING:
         job, lines = _held(job, moment)
-    change = moved(
-        job, COMPLETED, moment, by="complete", unfenced=attempt is None, told=told, lines=lines, ended_attempt=attempt,
-        result=result, checked=bool(job.expected_artifacts) if checked is None else checked,
-    )  # fmt: skip
+    checked = bool(job.expected_artifacts) if checked is None else checked
+    end = {"ended_attempt": attempt, "result": result, "checked": checked}
+    change = moved(job, COMPLETED, moment, "complete", end, attempt is None, told, lines)
     if look_first and job.expected_artifacts:
         raise LookFirst(job)  # only now: whoever has lost the claim must hear that, and not what to mend
     return change
@@ -110,9 +116,8 @@ def fail(job: Job, moment: Moment, *, attempt: int | None, reason: str, told: Te
         return unchanged(job)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, told=told)
-    return moved(
-        job, ERROR, moment, by="fail", unfenced=attempt is None, told=told, ended_attempt=attempt, reason=reason
-    )
+    end = {"ended_attempt": attempt, "reason": reason}
+    return moved(job, ERROR, moment, "fail", end, unfenced=attempt is None, told=told)
 
 
 def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str, delay_seconds: float) -> Change:
@@ -128,11 +133,13 @@ def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str
     if job.retries >= job.max_retries:
         tries = "1 retry" if job.retries == 1 else f"{job.retries} retries"
         final = f"{reason} (gave up after {tries})" if job.retries else reason
-        return moved(job, ERROR, moment, by="fail", unfenced=unfenced, lines=lines, ended_attempt=attempt, reason=final)
-    return moved(
-        job, WAITING, moment, by="fail", unfenced=unfenced, lines=lines, owner=None, reason=reason,
-        retries=job.retries + 1, waiting_for="retry", due_at=iso_milli(moment.wall_ms + round(delay_seconds * 1000)),
-    )  # fmt: skip
+        end = {"ended_attempt": attempt, "reason": final}
+        return moved(job, ERROR, moment, "fail", end, unfenced=unfenced, lines=lines)
+    wait = {
+        "owner": None, "reason": reason, "retries": job.retries + 1, "waiting_for": "retry",
+        "due_at": iso_milli(moment.wall_ms + round(delay_seconds * 1000)),
+    }  # fmt: skip
+    return moved(job, WAITING, moment, "fail", wait, unfenced=unfenced, lines=lines)
 
 
 def release(job: Job, moment: Moment, *, attempt: int | None, reason: str | None = None) -> Change:
@@ -140,7 +147,7 @@ def release(job: Job, moment: Moment, *, attempt: int | None, reason: str | None
     check_fence(job, attempt)
     if job.status is not RUNNING:
         return _same_or_illegal(job, PENDING)
-    return moved(job, PENDING, moment, by="release", unfenced=attempt is None, owner=None, reason=reason)
+    return moved(job, PENDING, moment, "release", {"owner": None, "reason": reason}, unfenced=attempt is None)
 
 
 def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None) -> Change:
@@ -148,7 +155,7 @@ def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None)
     if _has_ended_it(job, CANCELLED, attempt):
         return unchanged(job)
     # Calling a job off is its owner's right, not a write that forgot its fence: it is never unfenced.
-    return moved(job, CANCELLED, moment, by="cancel", ended_attempt=attempt, reason=reason or "cancelled")
+    return moved(job, CANCELLED, moment, "cancel", {"ended_attempt": attempt, "reason": reason or "cancelled"})
 
 
 def set_status(job: Job, moment: Moment, *, to: Status, attempt: int | None) -> Change:
@@ -188,7 +195,7 @@ def publish(
         raise Refused(why=f"Job {job.job_id} is {job.status} and takes no event.")
     change = unchanged(job)
     if event == "started" and job.status is not RUNNING:
-        change = _claimed(job, moment, owner=MANUAL, lease_seconds=None, by="publish", unfenced=True)
+        change = claim(job, moment, owner=MANUAL, lease_seconds=None, by="publish", unfenced=True)
     change = published(change, event, detail or event, moment, dict(data))
     return change.then(_renewed_by_event(change.job, moment))
 
@@ -231,34 +238,21 @@ def _has_ended_it(job: Job, to: Status, attempt: int | None) -> bool:
     return False
 
 
-def _claimed(
-    job: Job, moment: Moment, *,
-    owner: str, lease_seconds: float | None, by: str, unfenced: bool = False, supervised: bool = False,
-    claimant: Json | None = None,
-) -> Change:  # fmt: skip
-    now = moment.second
-    return moved(
-        job, RUNNING, moment, by=by, unfenced=unfenced, attempt=job.attempt + 1, owner=owner,
-        lease=lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
-        claimed_at=now, heard_at=now, reason=None, supervised=supervised, said=None, claimant=claimant,
-    )  # fmt: skip
-
-
 def _held(job: Job, moment: Moment) -> tuple[Job, tuple[Line, ...]]:
     """Ending a job that nobody had claimed is a claim and an end, so that the history has no jump."""
-    change = _claimed(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, unfenced=True)
+    change = claim(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, unfenced=True)
     return change.job, change.lines
 
 
 def _set_running(job: Job, moment: Moment, attempt: int | None) -> Change:
     if attempt is not None:
         return heartbeat(job, moment, attempt=attempt, lease_seconds=None)
-    return _claimed(job, moment, owner=MANUAL, lease_seconds=None, by="status", unfenced=True)
+    return claim(job, moment, owner=MANUAL, lease_seconds=None, by="status", unfenced=True)
 
 
 def _set_pending(job: Job, moment: Moment, attempt: int | None) -> Change:
     if job.status is WAITING and attempt is None:
-        return moved(job, PENDING, moment, by="status", waiting_for=None, due_at=None)
+        return moved(job, PENDING, moment, "status", {"waiting_for": None, "due_at": None})
     return release(job, moment, attempt=attempt)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mam.clock import Moment
 from mam.events.event import event_payload
-from mam.frozen import Frozen
+from mam.frozen import Frozen, hold, new
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, RUNNING, Status, check_move
 
@@ -26,9 +26,6 @@ class Telling(Frozen):
 
     detail: str = ""
     data: dict[str, Any] = {}  # noqa: RUF012 - frozen by convention: nothing in mam writes into a record's dicts
-
-
-_NOTHING = Telling()
 
 
 class Change(Frozen):
@@ -60,14 +57,16 @@ def touched(job: Job, moment: Moment, fields: dict[str, Any]) -> Job:
 
 
 def moved(
-    job: Job, to: Status, moment: Moment, *,
-    by: str, unfenced: bool = False, told: Telling | None = None, lines: tuple[Line, ...] = (), **fields: Any,
+    job: Job, to: Status, moment: Moment, by: str, fields: Json,
+    unfenced: bool = False, told: Telling | None = None, lines: tuple[Line, ...] = (),
 ) -> Change:  # fmt: skip
     """The job in another status, with the line that says so and, at an end, the terminal event; behind the lines of
-    what the same act did before."""
+    what the same act did before. What else it changes are `fields`, which become the change's own."""
     check_move(job.job_id, job.status, to)
     now = moment.second
-    if to is not RUNNING:  # nobody holds it any more
+    if to is RUNNING:
+        fields["claimed_at"] = fields["heard_at"] = now
+    else:  # nobody holds it any more
         fields["lease"] = None
         if job.claimant is not None:
             fields["claimant"] = None
@@ -77,12 +76,15 @@ def moved(
         fields["ended_at"], fields["last_seq"] = now, job.last_seq + 1
         if job.waiting_for is not None or job.due_at is not None:
             fields["waiting_for"] = fields["due_at"] = None
-    fields["status"], fields["updated_at"] = to, max(now, job.created_at)  # the clock may have stepped back
-    after = Job.of({**job.__dict__, **fields})
+    fields["status"] = to
+    fields["updated_at"] = now if now > job.created_at else job.created_at  # the clock may have stepped back
+    after, change = new(Job), new(Change)
+    hold(after, {**job.__dict__, **fields})
     lines += (_of_move(job, after, now, by, fields, unfenced),)
     if to.ended:
-        lines += (_terminal_event(after, now, told or _NOTHING),)
-    return Change.of({"job": after, "lines": lines, "before": job, "fields": fields})
+        lines += (_terminal_event(after, now, told),)
+    hold(change, {"job": after, "lines": lines, "before": job, "fields": fields})
+    return change
 
 
 def _of_move(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], unfenced: bool) -> Line:
@@ -111,7 +113,7 @@ def published(change: Change, event: str, detail: str, moment: Moment, data: dic
 
 def _event(job: Job, event: str, detail: str, now: str, data: dict[str, Any] | None) -> Line:
     """The line of the event that the job's last number was given to."""
-    payload = event_payload(seq=job.last_seq, job_id=job.job_id, event=event, timestamp=now, detail=detail, data=data)
+    payload = event_payload(job.last_seq, job.job_id, event, now, detail, data)
     return {"timestamp": now, "event": "published", "job_id": job.job_id, "payload": payload}
 
 
@@ -122,7 +124,7 @@ def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
     return change.then(touched(job, moment, {"last_seq": upto}), said)
 
 
-def _terminal_event(job: Job, now: str, told: Telling) -> Line:
+def _terminal_event(job: Job, now: str, told: Telling | None) -> Line:
     event = "completed" if job.status is COMPLETED else "error"
-    detail = told.detail or job.reason or job.status
-    return _event(job, event, detail, now, {**told.data, "status": job.status})
+    detail = (told.detail if told else "") or job.reason or job.status
+    return _event(job, event, detail, now, {**told.data, "status": job.status} if told else {"status": job.status})

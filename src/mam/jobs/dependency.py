@@ -84,7 +84,7 @@ def settle_dependency(job: Job, needed: Needed, moment: Moment) -> Change:
     if job.due_at is not None and parse_time(job.due_at) > moment.wall_ms:
         said = line("settled", moment, job, waiting_for="time")
         return Change(job=touched(job, moment, {"waiting_for": "time"}), lines=(said,))
-    return moved(job, PENDING, moment, by=DEPENDENCY, waiting_for=None, due_at=None)
+    return moved(job, PENDING, moment, DEPENDENCY, {"waiting_for": None, "due_at": None})
 
 
 def _given_up(change: Change, needed: Needed, moment: Moment) -> Change | None:
@@ -93,7 +93,7 @@ def _given_up(change: Change, needed: Needed, moment: Moment) -> Change | None:
         return None
     failed, why = called_off
     reason = f"job {failed}, which it comes after, {why}"
-    return moved(change.job, CANCELLED, moment, by=DEPENDENCY, reason=reason, lines=change.lines)
+    return moved(change.job, CANCELLED, moment, DEPENDENCY, {"reason": reason}, lines=change.lines)
 
 
 def _is_done(job: Job, needed: Job | None) -> bool:

@@ -44,4 +44,4 @@ def displaced(job: Job, agent_id: str, generation_id: str, moment: Moment) -> Ch
         return unchanged(job)
     if holder["generation_id"] == generation_id:
         return unchanged(job)
-    return moved(job, PENDING, moment, by="generation", owner=None)
+    return moved(job, PENDING, moment, "generation", {"owner": None})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.clock import Moment, iso_milli, parse_time
-from mam.frozen import Frozen
+from mam.frozen import Frozen, hold, new
 
 UNLIMITED_SECONDS = 24 * 3600
 """The lease of a pick whose job has no time limit: nobody renews a one-shot command's claim."""
@@ -33,14 +33,17 @@ class Lease(Frozen):
 
 def lease_of(seconds: float, moment: Moment) -> Lease:
     length = round(seconds * 1000)
-    return Lease.of(
+    lease = new(Lease)
+    hold(
+        lease,
         {
             "expires_at": iso_milli(moment.wall_ms + length),
             "seconds": seconds,
             "boot_id": moment.boot_id,
             "boot_ms": moment.boot_ms + length if moment.boot_id else 0,
-        }
+        },
     )
+    return lease
 
 
 def pick_seconds(timeout_sec: int) -> int:

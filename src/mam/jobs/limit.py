@@ -56,7 +56,5 @@ def limited(job: Job, moment: Moment, *, attempt: int, until_ms: int, reason: st
     from mam.jobs.acts import check_fence
 
     check_fence(job, attempt)
-    return moved(
-        job.replace(run=run), WAITING, moment, by="worker", owner=None, reason=reason,
-        waiting_for="reset", due_at=iso_milli(until_ms),
-    )  # fmt: skip
+    wait = {"run": run, "owner": None, "reason": reason, "waiting_for": "reset", "due_at": iso_milli(until_ms)}
+    return moved(job, WAITING, moment, "worker", wait)

@@ -72,7 +72,8 @@ def postpone(
     costs no retry."""
     acts.check_fence(job, attempt)
     due_at = iso_milli(moment.wall_ms + round(seconds * 1000))
-    return moved(job, WAITING, moment, by="worker", owner=None, reason=reason, waiting_for=waiting_for, due_at=due_at)
+    wait = {"owner": None, "reason": reason, "waiting_for": waiting_for, "due_at": due_at}
+    return moved(job, WAITING, moment, "worker", wait)
 
 
 def hand_back(

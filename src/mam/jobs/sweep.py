@@ -33,11 +33,11 @@ def settle(job: Job, moment: Moment) -> Change:
     if not is_due(job, moment):
         return unchanged(job)
     if job.status is WAITING:
-        return moved(job, PENDING, moment, by="due", waiting_for=None, due_at=None)
+        return moved(job, PENDING, moment, "due", {"waiting_for": None, "due_at": None})
     losses = job.losses + 1
     if losses >= job.max_losses:
-        return moved(job, ERROR, moment, by="sweep", losses=losses, reason=f"lost {losses} times")
-    return moved(job, PENDING, moment, by="sweep", losses=losses, owner=None)
+        return moved(job, ERROR, moment, "sweep", {"losses": losses, "reason": f"lost {losses} times"})
+    return moved(job, PENDING, moment, "sweep", {"losses": losses, "owner": None})
 
 
 def end_of_wait(job: Job) -> Lease | None:

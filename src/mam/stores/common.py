@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from _operator import ne
+from itertools import compress
+
 from mam.errors import Refused, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import line
@@ -25,16 +28,13 @@ def changed_fields(before: Job | None, change: Change) -> Json:
     if before is None:
         return job.to_json()
     old, new = before.__dict__, change.fields if change.before is before else job.__dict__
-    changed = {}
-    for name, value in new.items():
-        was = old[name]
-        if was is not value and (was is None or value is None or was != value):
-            changed[name] = value
+    # Not one after the other: every act comes here, and most of what it would go through is Python.
+    changed = dict(compress(new.items(), map(ne, map(old.__getitem__, new), new.values())))
     if "unknown" in changed:
         del changed["unknown"]
         changed.update((name, value) for name, value in job.unknown.items() if not _has(before.unknown, name, value))
     if "lease" in changed and job.lease is not None:
-        changed["lease"] = job.lease.as_dict()
+        changed["lease"] = {**job.lease.__dict__}
     return changed
 
 
@@ -90,13 +90,15 @@ def matches(query: Query, job: Job) -> bool:
 
 def claimed(job: Job, request: Request, moment: Moment) -> Change:
     """What a request does to the job that it gets."""
+    if not request.supervised and request.agent_id is None:
+        return acts.claim(job, moment, request.owner, request.lease_seconds)
     claimant = None
     if request.agent_id is not None:
         claimant = {"agent_id": request.agent_id, "generation_id": request.generation_id}
+    by = "worker" if request.supervised else "pick"
     return acts.claim(
-        job, moment, owner=request.owner, lease_seconds=request.lease_seconds, supervised=request.supervised,
-        claimant=claimant,
-    )  # fmt: skip
+        job, moment, request.owner, request.lease_seconds, by, supervised=request.supervised, claimant=claimant
+    )
 
 
 def checked_needed(draft: Job, needed: Needed, store: str, newest: Callable[[str], Job | None]) -> Needed:

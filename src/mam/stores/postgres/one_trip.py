@@ -12,11 +12,11 @@ import psycopg
 from mam.jobs.change import Change
 from mam.jobs.status import RUNNING
 from mam.stores.postgres.acting import STATEMENTS, Acting, AnswerLost
-from mam.stores.postgres.encoding import ended_bytes
 from mam.stores.postgres.fresh import FreshClaims
 from mam.stores.postgres.line import Line
 from mam.stores.postgres.rare import FAILED
 from mam.stores.postgres.server_clock import moment_at
+from mam.stores.sql.encoding import ended_bytes
 from mam.stores.sql.rows import Row
 from mam.stores.sql.store import SqlStore
 

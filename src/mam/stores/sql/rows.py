@@ -50,8 +50,8 @@ class Row:
         self.root = root
         self.fields = fields = loaded(record, store)
         try:
-            whole = _whole_fields(fields, prompt)
-            if whole is not None:
+            whole = {**NEW, "topic_prefix": TOPICS + fields["job_id"], **fields, "prompt": prompt}
+            if len(whole) == Job.width and whole["schema_version"] == 1 and fields.keys() >= FIXED:
                 whole["status"] = _STATUSES[fields["status"]]
                 if whole["lease"] is not None:
                     whole["lease"] = Lease(**whole["lease"])
@@ -65,24 +65,17 @@ class Row:
     def check(self, store: str) -> None:
         job_of(self.record, self.prompt, store)
 
-    def after(self, change: Change) -> tuple[Row, Json]:
+    def after(self, change: Change, encode: Callable[[object], str] = as_text) -> tuple[Row, Json]:
         """The row of the same job after an act, and the fields that it changed."""
         changed = changed_fields(self.job, change)
         fields = {**self.fields, **changed}
         fields.pop("prompt", None)
-        return row_of(change.job, self.root, fields, as_text(fields)), changed
+        return row_of(change.job, self.root, fields, encode(fields)), changed
 
     def ended(self, change: Change, encode: Callable[[object], T]) -> tuple[T, T, T]:
         """In JSON, what an end that stands alone writes: the record, and fields and lines of its entry."""
         changed = changed_fields(self.job, change)
         return encode({**self.fields, **changed}), encode(changed), encode(change.lines)
-
-
-def _whole_fields(fields: Json, prompt: str) -> Json | None:
-    """All fields of a job whose text has these, status and lease as they are in the text; None if it has any others."""
-    whole = {**NEW, "topic_prefix": TOPICS + fields["job_id"], **fields, "prompt": prompt}
-    is_usual = len(whole) == len(NEW) and whole["schema_version"] == 1 and fields.keys() >= FIXED
-    return whole if is_usual else None
 
 
 def new_row(job: Job, root: str | None) -> Row:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 PAGE = 500
 """Rows asked for at once: a long list never holds the database's old pages back."""
 
+UNBELIEVABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""What comes of a record that is not what a record is."""
+
 KNOWN_ROWS, KNOWN_SIZE = 32, 1 << 16
 """How many rows a store remembers, and of how many characters each."""
 
@@ -367,7 +370,7 @@ class SqlStore(SqlArchive, SqlDamage):
         """Rows are believed until something about them cannot be; then each field is looked at, to say which."""
         try:
             return do()
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        except UNBELIEVABLE:
             row.check(self.address)
             raise
 

@@ -2,154 +2,154 @@
 
 Whoever claims one asks a single question, and whoever ends one that it has claimed asks nothing: the row is written if
 it is still the same. In all other cases an act is done as any other.
+
+While a commit is synced nothing of it stays in the processor's caches, so what an act takes is how much there is of it
+to go through: statements are bound by place, and few functions stand between them.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
+from mam.errors import BadRecord
 from mam.jobs.status import PENDING
 from mam.stores.common import claimed
 from mam.stores.sql.damage import check_same, contradiction
-from mam.stores.sql.look import Look
-from mam.stores.sql.rows import Row, changing_values, entry_of
-from mam.stores.sql.store import SqlStore
-from mam.stores.sqlite.bursts import Burst, is_plain
+from mam.stores.sql.rows import Row, changing_values
+from mam.stores.sql.store import UNBELIEVABLE
+from mam.stores.sqlite.acting import ActingStore
+from mam.stores.sqlite.statements import placed
 from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
     from typing import Any
-
-    import apsw
 
     from mam.clock import Moment
     from mam.jobs.change import Change
-    from mam.jobs.record import Job, Json
+    from mam.jobs.record import Job
     from mam.stores.port import Act, Request
 
+_READY = placed("ready", "label", "boot_id", "boot_ms", "wall_ms")
+_ENTRY = placed("insert entry", "job_id", "fields", "lines")
+_NEXT_ENTRY = placed("insert next entry", "job_id", "fields", "lines", "number")
+_CLAIM = placed("claim plain job", "number", "job_id", "record", "due_ms", "boot_id", "boot_ms")
+_END = placed("end known job", "number", "before", "record", "status")
 
-class PlainStore(SqlStore):
+STAYS = 20
+"""Whoever has claimed so many jobs is no command that somebody typed: a quicker encoder is worth its import then."""
+
+
+class PlainStore(ActingStore):
     """The part of the store that does it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._burst = Burst()
-
-    @abstractmethod
-    def _now(self) -> Moment:
-        """The time, by which leases of an earlier boot are no longer kept."""
-
-    @abstractmethod
-    def _do(self, query: str, values: Mapping[str, Any] = ...) -> apsw.Cursor:
-        """Every statement goes through here; one that answers nothing has happened when this returns."""
-
-    @abstractmethod
-    def _ask(self, query: str, values: Mapping[str, Any]) -> list[Any]:
-        """What the query answers."""
-
-    @abstractmethod
-    def _go_by_this_boot(self, values: dict[str, Any]) -> None: ...
+    _claims = 0
 
     # -- the next of a label ---------------------------------------------------------------------------------------
 
-    def _settle_or_claim(self, request: Request) -> tuple[Job | None, bool]:
-        """Most find a job that nothing stands before, by one question."""
-        if request.job_id is None:
-            moment = self._now()
-            for record, prompt, root, is_hindered in self._ask("ready", {"label": request.label, **moment.__dict__}):
-                if not is_hindered:
-                    return self._claim_ready(record, prompt, root, request, moment), False
-        return super()._settle_or_claim(request)
+    def claim(self, request: Request) -> Job | None:
+        if request.job_id is None and request.agent_id is None:
+            try:
+                job = self._act(self._claim_ready, request)
+            except (BadRecord, *UNBELIEVABLE):
+                job = None  # whoever looks more closely says what is wrong with it
+            if job is not None:
+                self._claims += 1
+                if self._claims == STAYS:
+                    self._encode = _quick_encoder()
+                return job
+        return super().claim(request)
 
-    def _claim_ready(self, record: str, prompt: str, root: str | None, request: Request, moment: Moment) -> Job | None:
-        said = self._burst.claimed_again(record, prompt, root, request, moment, self.address)
-        if said is None:
+    def _claim_ready(self, request: Request) -> Job | None:
+        """The first of the label, if it is plain and nothing stands before it."""
+        cursor, moment = self._cursor, self.clock.now()
+        assert cursor is not None, "there is a transaction"
+        if moment.boot_id != self._boot_id:
+            self._leave_other_boots(moment)
+        asked = (request.label, moment.boot_id, moment.boot_ms, moment.wall_ms)
+        found: list[Any] = cursor.execute(_READY, asked).fetchall()
+        for record, prompt, root, is_hindered in found:
+            if is_hindered:
+                return None
             row = Row(record, prompt, root, self.address)
-            if request.agent_id is not None:
-                return self._claim(request, Look(moment, [], False, row))
             check_same(row, PENDING, request.label, self.address)
-            return self._believing(row, lambda: self._claim_decided(row, request, moment))
-        after, values = said
-        self._do("insert entry", values)
-        self._write_row("update plain job", values, record)
-        self._remember(after)
-        return after.job
+            if row.job.after:
+                return None
+            change = claimed(row.job, request, moment)
+            after, changed = row.after(change, self._encode)
+            job, lease = change.job, change.job.lease
+            assert lease is not None, "it has just been claimed"
+            cursor.execute(_ENTRY, (job.job_id, self._encode(changed), self._encode(change.lines)))
+            boot = (lease.boot_id, lease.boot_ms) if lease.boot_id else (None, None)
+            cursor.execute(_CLAIM, (job.number, job.job_id, after.record, lease.wall_ms, *boot))
+            if not cursor.connection.changes():
+                raise contradiction(record, self.address)
+            self._remember(after)
+            return job
+        return None
 
-    def _claim_decided(self, row: Row, request: Request, moment: Moment) -> Job:
-        job = self._write(row, claimed(row.job, request, moment))
-        self._burst.claim_decided(job, request, moment)
-        return job
+    def _leave_other_boots(self, moment: Moment) -> None:
+        """Leases of an earlier boot are no longer kept by its clock."""
+        self._do("other boots", {"boot_id": moment.boot_id})
+        self._boot_id = moment.boot_id
 
     # -- what this store has claimed -------------------------------------------------------------------------------
 
     def _change(self, job_id: str, act: Act) -> Job:
         """Most jobs are as this store left them. Then nothing is read: the row is written if it is still the same."""
         row = self._known.get(job_id)
-        if row is not None and is_plain(row.job):
-            moment = self.clock.now()
-            said = self._burst.ended_again(row, act, moment)
-            job = self._decide_known(row, act, moment) if said is None else self._end_known(row, *said)
+        if row is not None and _is_plain(row.job):
+            job = self._change_known(row, act)
             if job is not None:
                 return job
         return super()._change(job_id, act)
 
-    def _decide_known(self, row: Row, act: Act, moment: Moment) -> Job | None:
+    def _change_known(self, row: Row, act: Act) -> Job | None:
         """The job after the act, if it was still as it is known here and concerns no other now."""
         try:
-            change = act(row.job, moment)
+            change = act(row.job, self.clock.now())
         except Exception:  # the job may be another by now: only the real one is complained about
             return None
-        if not change.lines or not is_plain(change.job):
+        job = change.job
+        if not change.lines or not _is_plain(job):
             return None
-        if not change.job.status.ended:
-            return self._update_known(row, change)
-        self._burst.end_decided(row, act, moment)
-        record, fields, lines = row.ended(change, as_text)
-        values = {
-            "job_id": row.job.job_id, "number": row.job.number, "status": change.job.status,
-            "record": record, "fields": fields, "lines": lines,
-        }  # fmt: skip
-        return self._end_known(row, change.job, values)
-
-    def _end_known(self, row: Row, ended: Job, values: dict[str, Any]) -> Job | None:
-        values["before"] = row.record
-        self._do("insert next entry" if row.job.last_seq else "insert entry", values)
-        if not self._is_written("end known job", values):
+        if not (self._end_known if job.status.ended else self._update_known)(row, change):
+            self._do("take entry back")  # nothing is to be heard of the act
             return None
-        del self._known[ended.job_id]
-        return ended
+        return job
 
-    def _update_known(self, row: Row, change: Change) -> Job | None:
+    def _end_known(self, row: Row, change: Change) -> bool:
+        """Whether the row was still the same; there is an entry of it in any case."""
+        job, cursor = row.job, self._cursor
+        assert cursor is not None, "there is a transaction"
+        record, fields, lines = row.ended(change, self._encode)
+        entry = (job.job_id, fields, lines)
+        if job.last_seq:  # an entry was told before, and this one names it
+            cursor.execute(_NEXT_ENTRY, (*entry, job.number))
+        else:
+            cursor.execute(_ENTRY, entry)
+        cursor.execute(_END, (job.number, row.record, record, change.job.status))
+        self._known.pop(job.job_id, None)
+        return cursor.connection.changes() > 0
+
+    def _update_known(self, row: Row, change: Change) -> bool:
         """The same of a job that goes on."""
-        after, changed = row.after(change)
+        after, changed = row.after(change, self._encode)
         values = self._completed(changing_values(after), row, changed, change)
         self._write_entry(row, values)
-        if not self._is_written("update known job", values):
-            return None
+        if not self._do("update known job", values).connection.changes():
+            return False
         self._remember(after)
-        return change.job
+        return True
 
-    def _is_written(self, query: str, values: Mapping[str, Any]) -> bool:
-        """Whether the row was still the same; else nothing is to be heard of the act."""
-        if self._do(query, values).connection.changes():
-            return True
-        self._do("take entry back")
-        return False
 
-    def _write_entry(self, before: Row, values: dict[str, Any]) -> None:
-        """Only one that tells something, and is not the first that does, has to look for the one before it."""
-        self._do("insert next entry" if values["tells"] and before.job.last_seq else "insert entry", values)
+def _is_plain(job: Job) -> bool:
+    """Most have no key, come after nobody and are held by no session: their rows concern no other."""
+    return job.exclusive is None and not job.after and job.claimant is None
 
-    def _write_row(self, query: str, values: Mapping[str, Any], before: str) -> None:
-        """Where its own number says that it stands: somebody may have written another into the record."""
-        if not self._do(query, values).connection.changes():
-            raise contradiction(before, self.address)
 
-    def _completed(self, values: dict[str, Any], before: Row, fields: Json, change: Change) -> dict[str, Any]:
-        """All that is bound to the statements which put a row in the place of the one before."""
-        self._go_by_this_boot(values)
-        values.update(entry_of(fields, change))
-        values["tells"], values["before"] = change.job.last_seq != before.job.last_seq, before.record
-        return values
+def _quick_encoder() -> Callable[[object], str]:
+    try:
+        from mam.stores.sql.encoding import quick_text
+    except ImportError:  # what it needs is not installed; it is only quicker
+        return as_text
+    return quick_text

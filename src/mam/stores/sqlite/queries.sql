@@ -141,11 +141,10 @@ SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, 
     holds_key = CASE WHEN :status = 'running' THEN exclusive END
 WHERE number = :number AND job_id = :job_id
 
--- name: update plain job
+-- name: claim plain job
 -- One that has no key, comes after nobody and is held by no session. What is left out need not be compared by its indexes.
 UPDATE job
-SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record, room = NULL
+SET status = 'running', due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms, record = :record, room = NULL
 WHERE number = :number AND job_id = :job_id
 
 -- name: update known job

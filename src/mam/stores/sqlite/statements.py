@@ -23,7 +23,7 @@ class _Statements(dict[str, "tuple[str, Bound]"]):
     """Made when they are first asked for: a command needs few of them."""
 
     def __missing__(self, query: str) -> tuple[str, Bound]:
-        made = self[query] = _numbered(_QUERIES[query])
+        made = self[query] = _numbered(_QUERIES[query], [])
         return made
 
 
@@ -31,9 +31,16 @@ STATEMENTS = _Statements()
 """By the names of the queries, their text and how values are bound to it."""
 
 
-def _numbered(query: str) -> tuple[str, Bound]:
+def placed(query: str, *order: str) -> str:
+    """The text of a query whose values are bound by their places in this order."""
+    names = list(order)
+    text, _ = _numbered(_QUERIES[query], names)
+    assert len(names) == len(order), f"{query} has other values too: {names[len(order) :]}"
+    return text
+
+
+def _numbered(query: str, names: list[str]) -> tuple[str, Bound]:
     text, *parts = " ".join(query.split()).split(":")  # what is shorter is found sooner among the prepared ones
-    names: list[str] = []
     for part in parts:
         end = next((at for at, letter in enumerate(part) if not (letter.isalnum() or letter == "_")), len(part))
         name = part[:end]
