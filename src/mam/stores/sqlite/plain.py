@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    import apsw
+
     from mam.clock import Moment
     from mam.jobs.change import Change
     from mam.jobs.record import Job
@@ -67,25 +69,25 @@ class PlainStore(ActingStore):
             self._leave_other_boots(moment)
         asked = (request.label, moment.boot_id, moment.boot_ms, moment.wall_ms)
         found: list[Any] = cursor.execute(_READY, asked).fetchall()
-        for record, prompt, root, is_hindered in found:
-            if is_hindered:
-                return None
-            row = Row(record, prompt, root, self.address)
-            check_same(row, PENDING, request.label, self.address)
-            if row.job.after:
-                return None
-            change = claimed(row.job, request, moment)
-            after, changed = row.after(change, self._encode)
-            job, lease = change.job, change.job.lease
-            assert lease is not None, "it has just been claimed"
-            cursor.execute(_ENTRY, (job.job_id, self._encode(changed), self._encode(change.lines)))
-            boot = (lease.boot_id, lease.boot_ms) if lease.boot_id else (None, None)
-            cursor.execute(_CLAIM, (job.number, job.job_id, after.record, lease.wall_ms, *boot))
-            if not cursor.connection.changes():
-                raise contradiction(record, self.address)
-            self._remember(after)
-            return job
-        return None
+        if not found or found[0][3]:
+            return None
+        record, prompt, root, _ = found[0]
+        row = Row(record, prompt, root, self.address)
+        check_same(row, PENDING, request.label, self.address)
+        return None if row.job.after else self._claim_row(row, request, moment, cursor)
+
+    def _claim_row(self, row: Row, request: Request, moment: Moment, cursor: apsw.Cursor) -> Job:
+        change, encode = claimed(row.job, request, moment), self._encode
+        after, changed = row.after(change, encode)
+        job, lease = change.job, change.job.lease
+        assert lease is not None, "it has just been claimed"
+        boot = (lease.boot_id, lease.boot_ms) if lease.boot_id else (None, None)
+        cursor.execute(_ENTRY, (job.job_id, encode(changed), encode(change.lines)))
+        cursor.execute(_CLAIM, (job.number, job.job_id, after.record, lease.wall_ms, *boot))
+        if not cursor.connection.changes():  # somebody has written another number into the record
+            raise contradiction(row.record, self.address)
+        self._remember(after)
+        return job
 
     def _leave_other_boots(self, moment: Moment) -> None:
         """Leases of an earlier boot are no longer kept by its clock."""
