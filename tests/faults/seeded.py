@@ -132,15 +132,6 @@ MUTANTS = [
         old="        if job.last_seq:  # ", new="        if False:  # ", caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
-        name="a bell is silent for those who listen", file=f"{SQLITE}/bell.py",
-        old="self._until[0] > now:", new="self._until[0] < now:", caught_by="tests/sqlite/test_bell.py",
-    ),
-    Mutant(
-        name="who listens does not say so", file=f"{SQLITE}/bell.py",
-        old="            if self._promised < now + seconds:\n", new="            if False:\n",
-        caught_by="tests/sqlite/test_bell.py",
-    ),
-    Mutant(
         name="an interrupt behind BEGIN leaves a transaction open", file=f"{SQLITE}/acting.py",
         old="            try:\n                cursor.execute(_BEGIN)\n", new="            cursor.execute(_BEGIN)\n            try:\n",
         caught_by="tests/sqlite/test_contradictions.py",

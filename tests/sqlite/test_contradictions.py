@@ -17,6 +17,8 @@ SPOILT = {
     "with another's number": lambda record: record.replace('"number":3', '"number":1'),
     "with an odd number": lambda record: record.replace('"number":3', '"number":{}'),
     "with a huge number": lambda record: record.replace('"number":3', f'"number":{1 << 80}'),
+    "with NaN in a field of somebody's own": lambda record: record.replace('"number":3', '"number":3,"odd":NaN'),
+    "with an endless number in it": lambda record: record.replace('"number":3', '"number":3,"odd":[1e400]'),
     "said to be ended": lambda record: record.replace('"status":"pending"', '"status":"error"'),
 }
 

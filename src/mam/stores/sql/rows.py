@@ -27,7 +27,19 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_read = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # the scanner in C, where there is one
+_ENDLESS = float("inf")
+
+
+def _finite(text: str) -> float:
+    """No store can write another, so a record that holds one is not mam's."""
+    number = float(text)
+    if not abs(number) < _ENDLESS:  # nor is NaN
+        raise ValueError(text)
+    return number
+
+
+_decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+_read = _decoder.scan_once  # type: ignore[attr-defined] # the scanner in C, where there is one
 """What `json.loads` comes to, without its search for space around a text that mam wrote itself."""
 
 _STATUSES = {status.value: status for status in Status}
@@ -158,9 +170,9 @@ def loaded(record: str, store: str) -> Json:
     try:
         fields, end = _read(record, 0)
         if end != len(record):
-            fields = json.loads(record)
+            fields = _decoder.decode(record)
     except (StopIteration, ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        raise BadRecord(file=store, problem="one of its records is not a JSON object", row=record)
+        raise BadRecord(file=store, problem="one of its records is not a JSON object of finite numbers", row=record)
     return fields

@@ -52,12 +52,11 @@ class PlainStore(ActingStore):
         if request.job_id is None and request.agent_id is None:
             try:
                 job = self._act(self._claim_ready, request)
-            except (BadRecord, *UNBELIEVABLE):
-                job = None  # whoever looks more closely says what is wrong with it
+            except BadRecord:
+                job = None  # whoever looks more closely says what is wrong with it, and sets it aside
+            if self._claims >= STAYS:  # here, and not while others wait for the transaction to end
+                self._claims, self._encode = 0, _quick_encoder()
             if job is not None:
-                self._claims += 1
-                if self._claims == STAYS:
-                    self._encode = _quick_encoder()
                 return job
         return super().claim(request)
 
@@ -74,7 +73,10 @@ class PlainStore(ActingStore):
         record, prompt, root, _ = found[0]
         row = Row(record, prompt, root, self.address)
         check_same(row, PENDING, request.label, self.address)
-        return None if row.job.after else self._claim_row(row, request, moment, cursor)
+        try:
+            return None if row.job.after else self._claim_row(row, request, moment, cursor)
+        except UNBELIEVABLE:
+            raise contradiction(record, self.address) from None
 
     def _claim_row(self, row: Row, request: Request, moment: Moment, cursor: apsw.Cursor) -> Job:
         change, encode = claimed(row.job, request, moment), self._encode
@@ -87,6 +89,7 @@ class PlainStore(ActingStore):
         if not cursor.connection.changes():  # somebody has written another number into the record
             raise contradiction(row.record, self.address)
         self._remember(after)
+        self._claims += 1
         return job
 
     def _leave_other_boots(self, moment: Moment) -> None:
@@ -152,6 +155,6 @@ def _is_plain(job: Job) -> bool:
 def _quick_encoder() -> Callable[[object], str]:
     try:
         from mam.stores.sql.encoding import quick_text
-    except ImportError:  # what it needs is not installed; it is only quicker
+    except (ImportError, OSError):  # what it needs is not installed, or cannot be opened; it is only quicker
         return as_text
     return quick_text

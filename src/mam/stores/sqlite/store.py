@@ -71,8 +71,6 @@ class SqliteStore(PlainStore):
 
             self._watches[get_ident()] = Watch(os.path.dirname(self._path), rung(self._bell.name))
             return True  # something may have happened before the watch began: look once more
-        with self._threads:
-            self._bell.listen(timeout)
         return self.end() != cursor or watch.wait(timeout)
 
     def close(self) -> None:
