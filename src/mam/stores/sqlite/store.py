@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
     from mam.stores.port import Request
-    from mam.stores.watch import Watch
+    from mam.stores.sqlite.waiting import Waiter
 
     T = TypeVar("T")
 
@@ -43,8 +43,7 @@ class SqliteStore(PlainStore):
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         super().__init__(path, clock, lock_wait_seconds)
-        self._watches: dict[int, Watch] = {}
-        """One for each thread that waits: news that one has read would be lost to the other."""
+        self._waiters: dict[int, Waiter] = {}
 
     # -- the journal -----------------------------------------------------------------------------------------------
 
@@ -65,20 +64,24 @@ class SqliteStore(PlainStore):
                 )
 
     def wait(self, cursor: str, timeout: float) -> bool:
-        watch = self._watches.get(get_ident())
-        if watch is None:
-            from mam.stores.watch import Watch, rung
+        waiter = self._waiters.get(get_ident())
+        if waiter is None:
+            from mam.stores.sqlite.waiting import Waiter
 
-            self._watches[get_ident()] = Watch(os.path.dirname(self._path), rung(self._bell.name))
+            self._waiters[get_ident()] = Waiter(self._path, self._glance)
             return True  # something may have happened before the watch began: look once more
-        return self.end() != cursor or watch.wait(timeout)
+        return waiter.wait(cursor, timeout)
+
+    def _glance(self) -> tuple[str, int]:
+        """The number is that of what this connection has just read."""
+        with self._threads:
+            return self.end(), self._connection().data_version()
 
     def close(self) -> None:
         with self._threads:
-            for watch in self._watches.values():
-                watch.close()
-            self._watches = {}
-            self._bell.muffle()
+            for waiter in self._waiters.values():
+                waiter.close()
+            self._waiters = {}
             self._let_go()
 
     # -- secrets ---------------------------------------------------------------------------------------------------
@@ -145,7 +148,7 @@ class SqliteStore(PlainStore):
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
-        self._watches = {}  # what the parent watches
+        self._waiters = {}
 
     @property
     def _secrets(self) -> Secrets:
