@@ -15,7 +15,9 @@ from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tools.bench.common import Measured, Row, Rows
 from tools.bench.working import claim_and_complete, numbered, two_templates
 
-TURNS = 300
+TURNS, RESTED_TURNS = 300, 150
+REST_SECONDS = 0.03
+"""As workers have it, whose pairs stand alone: the processor has done something else meanwhile."""
 WARM_UP = {"bare": 600, "pages": 120}
 """How often the bare commits are done before, and mam's as often as those of as many pages: a log that has been used
 once is overwritten, which takes half as long to sync as one that still grows, and the more pages, the sooner it is
@@ -43,6 +45,7 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
             thing()
     measured = Measured(TURNS, things)
     least, *_, most = stores
+    rested = Measured(RESTED_TURNS, {name: things[name] for name in ("bare", most)}, REST_SECONDS)
     against = f"two bare FULL commits of {claim_bytes} and {complete_bytes} bytes"
     rows: Rows = [
         Row(
@@ -60,6 +63,10 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
         Row(
             f"{what}, each with another result", against,
             measured.median("results"), measured.median("bare"), "none set",
+        ),
+        Row(
+            f"{what}, each after a rest of {REST_SECONDS * 1000:.0f} ms", f"{against}, after such a rest too",
+            rested.median(most), rested.median("bare"), "none set",
         ),
         Row(what, f"claim + complete, {least} jobs", measured.median(most), measured.median(least), "flat"),
     ]  # fmt: skip
