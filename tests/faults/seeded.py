@@ -132,21 +132,6 @@ MUTANTS = [
         old="        if job.last_seq:  # ", new="        if False:  # ", caught_by="tests/sqlite/test_known.py",
     ),
     Mutant(
-        name="what is being written is looked at once", file=f"{SQLITE}/waiting.py",
-        old="            is_expected = now < self._expected_until\n", new="            is_expected = False\n",
-        caught_by="tests/sqlite/test_waiting.py",
-    ),
-    Mutant(
-        name="who has given up forgets what is being written", file=f"{SQLITE}/waiting.py",
-        old="            if now >= ends:\n", new="            if now >= ends:\n                self._expected_until = 0.0\n",
-        caught_by="tests/sqlite/test_waiting.py",
-    ),
-    Mutant(
-        name="who waits hears only of the journal", file=f"{SQLITE}/waiting.py",
-        old="        return end != cursor or number != seen\n", new="        return end != cursor\n",
-        caught_by="tests/sqlite/test_waiting.py",
-    ),
-    Mutant(
         name="an interrupt behind BEGIN leaves a transaction open", file=f"{SQLITE}/acting.py",
         old="            try:\n                cursor.execute(_BEGIN)\n", new="            cursor.execute(_BEGIN)\n            try:\n",
         caught_by="tests/sqlite/test_contradictions.py",

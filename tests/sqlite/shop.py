@@ -48,16 +48,16 @@ class LongWayStore(CountingStore):
 class Interrupted(apsw.Cursor):
     """The cursor of a store, whose user presses Ctrl-C right before or behind a statement."""
 
-    def __init__(self, store: SqliteStore, before: str = "", behind: str = "", by: BaseException | None = None) -> None:
+    def __init__(self, store: SqliteStore, before: str = "", behind: str = "") -> None:
         super().__init__(store._connection())
-        self._before, self._behind, self._by = before, behind, by or KeyboardInterrupt()
+        self._before, self._behind = before, behind
 
     def execute(self, text: str, *given: Any) -> apsw.Cursor:  # type: ignore[override] # as the store calls it
         if text == self._before:
-            raise self._by
+            raise KeyboardInterrupt
         done = super().execute(text, *given)
         if text == self._behind:
-            raise self._by
+            raise KeyboardInterrupt
         return done
 
 

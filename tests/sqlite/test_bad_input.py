@@ -220,6 +220,14 @@ def test_a_link_in_a_circle_is_told(mam: Mam, tmp_path: Path) -> None:
     mam("init", "--store", f"sqlite://{tmp_path}/a.db").failed(9, "cannot be made")
 
 
+def test_a_bell_that_is_a_link_is_not_rung_through(place: Place, tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_bytes(b"precious")
+    Path(f"{place.path}-bell").symlink_to(target)
+    registered(place.open())
+    assert target.read_bytes() == b"precious"
+
+
 def test_a_log_that_is_a_link_is_not_written_through(place: Place, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_bytes(b"precious")

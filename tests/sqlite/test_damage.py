@@ -67,7 +67,7 @@ def test_who_finds_a_spoilt_row_set_aside_by_another_goes_on(place: Place, monke
 
 @pytest.mark.parametrize("before", [0, 2])
 def test_a_record_that_lost_its_key_does_not_keep_it_from_others(place: Place, before: int) -> None:
-    """Also in the middle of a burst of claims, whose other jobs have no key."""
+    """Also behind claims of jobs that have none."""
     registry = place.open()
     for _ in range(before):
         registry.register(prompt="p", agent="a", priority=1)

@@ -31,7 +31,7 @@ def look(patient: Patient) -> Iterator[Finding]:
         found.files(patient.directory, _of_store)
         found.tree(os.path.join(patient.directory, ".store"))
     if patient.database is not None and patient.opened() is not None:
-        for suffix in ("", "-wal", "-shm", "-secrets"):
+        for suffix in ("", "-wal", "-shm", "-bell", "-secrets"):
             found.file(patient.database + suffix)
     if patient.located is not None and patient.opened() is not None:
         found.logs(patient.located.logs_dir)

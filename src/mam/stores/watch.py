@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_MODIFY, _CLOSE_WRITE, _MOVED_TO, _DELETE = 0x2, 0x8, 0x80, 0x200
+_ACCESS, _MODIFY, _CLOSE_WRITE, _MOVED_TO, _DELETE = 0x1, 0x2, 0x8, 0x80, 0x200
 _NOT_ANY_MORE = 0x4 | 0x400 | 0x800
 """Of a file: its links or modes, its end, its move."""
 _DO_NOT_FOLLOW = 0x02000000
@@ -41,9 +41,9 @@ def records_changed() -> News:
     )
 
 
-def written(name: str) -> News:
-    """A file of that name, wherever in it."""
-    return News(events=_MODIFY, concerns=lambda found: found == os.fsencode(name))
+def rung(name: str) -> News:
+    """A bell of that name; to read it is to ring it."""
+    return News(events=_ACCESS, concerns=lambda found: found == os.fsencode(name))
 
 
 def written_itself() -> News:

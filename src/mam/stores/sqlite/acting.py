@@ -11,6 +11,7 @@ import apsw
 from mam.clock import SystemClock
 from mam.stores.sql.damage import contradiction
 from mam.stores.sql.store import SqlStore
+from mam.stores.sqlite.bell import Bell
 from mam.stores.sqlite.database import address_of, open_database, unavailable
 from mam.stores.sqlite.statements import STATEMENTS
 from mam.writing import as_text
@@ -57,6 +58,7 @@ class ActingStore(SqlStore):
         self.address = address_of(self._path)
         self.clock = clock or SystemClock()
         self._wait_seconds = wait_seconds
+        self._bell = Bell(f"{self._path}-bell")
         self._boot_id: str | None = None
         """The boot whose clock the leases in the database have been compared with."""
         self._threads = RLock()
@@ -68,22 +70,26 @@ class ActingStore(SqlStore):
     def _act(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads:
             cursor = self._cursor or self._opened()
+            database = cursor.connection
+            before = database.total_changes()
             try:
                 cursor.execute(_BEGIN)
                 done = do(*given)
                 cursor.execute(_COMMIT)
             except apsw.Error as error:
                 failure = self._failed(error)
-                self._undo()
+                self._undo(database)
                 raise failure from None
             except BaseException:
-                self._undo()
+                self._undo(database)
                 raise
+            if database.total_changes() != before:
+                self._bell.ring()
             return done
 
-    def _undo(self) -> None:
+    def _undo(self, database: apsw.Connection) -> None:
         self._boot_id = None  # what was not committed has to be done again
-        if self._cursor is not None and self._cursor.connection.in_transaction:
+        if self._cursor is not None and database.in_transaction:
             self._rows("roll back")
 
     def _rows(self, query: str, **values: Any) -> list[Any]:

@@ -37,6 +37,8 @@ def end_filling(store: SqliteStore) -> None:
     for suffix in _BESIDE:
         if os.path.exists(filled + suffix):
             os.rename(filled + suffix, path + suffix)
+    if os.path.exists(filled + "-bell"):
+        os.unlink(filled + "-bell")  # it only ever rang
     sync_directory(os.path.dirname(path))
 
 

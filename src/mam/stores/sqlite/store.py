@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
     from mam.stores.port import Request
-    from mam.stores.sqlite.waiting import Waiter
+    from mam.stores.watch import Watch
 
     T = TypeVar("T")
 
@@ -43,7 +43,8 @@ class SqliteStore(PlainStore):
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         super().__init__(path, clock, lock_wait_seconds)
-        self._waiters: dict[int, Waiter] = {}
+        self._watches: dict[int, Watch] = {}
+        """One for each thread that waits: news that one has read would be lost to the other."""
 
     # -- the journal -----------------------------------------------------------------------------------------------
 
@@ -64,24 +65,20 @@ class SqliteStore(PlainStore):
                 )
 
     def wait(self, cursor: str, timeout: float) -> bool:
-        waiter = self._waiters.get(get_ident())
-        if waiter is None:
-            from mam.stores.sqlite.waiting import Waiter
+        watch = self._watches.get(get_ident())
+        if watch is None:
+            from mam.stores.watch import Watch, rung
 
-            self._waiters[get_ident()] = Waiter(self._path, self._glance)
+            self._watches[get_ident()] = Watch(os.path.dirname(self._path), rung(self._bell.name))
             return True  # something may have happened before the watch began: look once more
-        return waiter.wait(cursor, timeout)
-
-    def _glance(self) -> tuple[str, int]:
-        """The number is that of what this connection has just read."""
-        with self._threads:
-            return self.end(), self._connection().data_version()
+        return self.end() != cursor or watch.wait(timeout)
 
     def close(self) -> None:
         with self._threads:
-            for waiter in self._waiters.values():
-                waiter.close()
-            self._waiters = {}
+            for watch in self._watches.values():
+                watch.close()
+            self._watches = {}
+            self._bell.muffle()
             self._let_go()
 
     # -- secrets ---------------------------------------------------------------------------------------------------
@@ -148,7 +145,7 @@ class SqliteStore(PlainStore):
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
-        self._waiters = {}
+        self._watches = {}  # what the parent watches
 
     @property
     def _secrets(self) -> Secrets:

@@ -67,6 +67,14 @@ class Durability(StoreCase):
             assert not store.wait(cursor, 0.01), "two that wait would keep each other awake for ever"
         other.close()
 
+    def test_who_finds_nothing_to_do_does_not_wake_himself(self, store: Store) -> None:
+        cursor = store.end()
+        store.wait(cursor, 0.01)
+
+        for _ in range(3):
+            assert (store.claim(Request(label="nobody's", owner="worker")), store.sweep()) == (None, [])
+            assert not store.wait(cursor, 0.01), "whoever waits for work would look for it for ever"
+
     def test_who_opens_it_later_may_take_over(self, place: str, store: Store, clock: FakeClock) -> None:
         job = claimed(Registry(store), lease_seconds=60)
         clock.restart(61)
