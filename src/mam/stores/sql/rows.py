@@ -139,9 +139,9 @@ def changing_values(row: Row) -> dict[str, Any]:
     }
 
 
-def entry_of(fields: Json, change: Change) -> dict[str, Any]:
+def entry_of(fields: Json, change: Change, encode: Callable[[object], str] = as_text) -> dict[str, Any]:
     """A change as the journal keeps it."""
-    return {"fields": as_text(fields), "lines": as_text(change.lines)}
+    return {"fields": encode(fields), "lines": encode(change.lines)}
 
 
 def told(fields: Json, change: Change) -> tuple[dict[str, Any], list[dict[str, Any]]]:

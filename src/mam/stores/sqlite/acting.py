@@ -10,6 +10,7 @@ import apsw
 
 from mam.clock import SystemClock
 from mam.stores.sql.damage import contradiction
+from mam.stores.sql.rows import entry_of
 from mam.stores.sql.store import SqlStore
 from mam.stores.sqlite.bell import Bell
 from mam.stores.sqlite.database import address_of, open_database, unavailable
@@ -111,7 +112,7 @@ class ActingStore(SqlStore):
 
     def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
         self._go_by_this_boot(values)
-        self._do("insert entry", {"job_id": change.job.job_id, **self._entry(fields, change)})
+        self._do("insert entry", {"job_id": change.job.job_id, **entry_of(fields, change, self._encode)})
         self._do("insert job", {**values, "tells": change.job.last_seq > 0})
         self._do("insert prompt", values)
 
@@ -126,11 +127,7 @@ class ActingStore(SqlStore):
         """All that is bound to the statements which put a row in the place of the one before."""
         self._go_by_this_boot(values)
         tells = change.job.last_seq != before.job.last_seq
-        return {**values, **self._entry(fields, change), "tells": tells, "before": before.record}
-
-    def _entry(self, fields: Json, change: Change) -> dict[str, str]:
-        """A change as the journal keeps it."""
-        return {"fields": self._encode(fields), "lines": self._encode(change.lines)}
+        return {**values, **entry_of(fields, change, self._encode), "tells": tells, "before": before.record}
 
     def _write_entry(self, before: Row, values: dict[str, Any]) -> None:
         """Only one that tells something, and is not the first that does, has to look for the one before it."""
