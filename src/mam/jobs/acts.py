@@ -51,27 +51,24 @@ def register(draft: Job, number: int, moment: Moment, needed: Needed | None = No
 
 def claim(
     job: Job, moment: Moment, owner: str, lease_seconds: float | None, by: str = "pick", *,
-    unfenced: bool = False, supervised: bool = False, claimant: Json | None = None,
+    claim_id: str | None = None, unfenced: bool = False, supervised: bool = False, claimant: Json | None = None,
 ) -> Change:  # fmt: skip
-    """The next attempt begins."""
+    """The next attempt begins. It always sets the same fields: the SQL stores do the same in one statement."""
     fields = {
-        "attempt": job.attempt + 1, "owner": owner,
+        "attempt": job.attempt + 1, "claim_id": claim_id, "owner": owner,
         "lease": lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
+        "supervised": supervised, "claimant": claimant,
+        "reason": None, "said": None, "result": None, "checked": None,
     }  # fmt: skip
-    if supervised or job.supervised:
-        fields["supervised"] = supervised
-    if claimant is not None or job.claimant is not None:
-        fields["claimant"] = claimant
-    if job.reason is not None or job.said is not None:  # of the attempt before
-        fields["reason"] = fields["said"] = None
     return moved(job, RUNNING, moment, by, fields, unfenced)
 
 
 def heartbeat(
-    job: Job, moment: Moment, *, attempt: int | None, lease_seconds: float | None, heard: bool = True
-) -> Change:
+    job: Job, moment: Moment, *,
+    attempt: int | None, lease_seconds: float | None, claim_id: str | None = None, heard: bool = True,
+) -> Change:  # fmt: skip
     """The holder is alive: its lease starts anew. A worker that has not `heard` its agent renews all the same."""
-    check_fence(job, attempt)
+    check_fence(job, attempt, claim_id)
     if job.status is not RUNNING:
         raise Refused(why=f"Job {job.job_id} is {job.status}; only a running job has a lease to renew.")
     lease = lease_of(_renewal_seconds(job, lease_seconds), moment)
@@ -90,45 +87,62 @@ class LookFirst(Exception):
 
 def complete(
     job: Job, moment: Moment, *,
-    attempt: int | None, result: str | None, checked: bool | None = None, told: Telling | None = None,
-    look_first: bool = False,
+    attempt: int | None, result: str | None, claim_id: str | None = None, new_claim: str | None = None,
+    checked: bool | None = None, told: Telling | None = None, look_first: bool = False,
 ) -> Change:  # fmt: skip
-    """The work is done. On a pending job this is a manual claim and its completion in one act. Who does not say whether
-    something was `checked` has looked at the artifacts that were expected, or is told to `look_first`."""
-    if _has_ended_it(job, COMPLETED, attempt):
+    """The work is done. On a pending job this is a manual claim (named `new_claim`) and its completion in one act. With
+    `look_first` the artifacts that the job expects have not been looked at yet."""
+    if _has_ended_it(job, COMPLETED, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
         return say(job, moment, attempt, status=COMPLETED, result=result, told=told)
     lines: tuple[Line, ...] = ()
     if job.status is PENDING:
-        job, lines = _held(job, moment)
+        job, lines = _held(job, moment, new_claim)
     checked = bool(job.expected_artifacts) if checked is None else checked
-    end = {"ended_attempt": attempt, "result": result, "checked": checked}
+    end = _end(job, attempt, result=result, checked=checked)
     change = moved(job, COMPLETED, moment, "complete", end, attempt is None, told, lines)
     if look_first and job.expected_artifacts:
-        raise LookFirst(job)  # only now: whoever has lost the claim must hear that, and not what to mend
+        raise LookFirst(job)  # only now: a writer that has lost the claim must hear that, and not what to mend
     return change
 
 
-def fail(job: Job, moment: Moment, *, attempt: int | None, reason: str, told: Telling | None = None) -> Change:
+def fail(
+    job: Job, moment: Moment, *,
+    attempt: int | None, reason: str, claim_id: str | None = None, result: str | None = None,
+    told: Telling | None = None,
+) -> Change:  # fmt: skip
     """The work failed for good."""
-    if _has_ended_it(job, ERROR, attempt):
+    if _has_ended_it(job, ERROR, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, told=told)
-    end = {"ended_attempt": attempt, "reason": reason}
+    end = _end(job, attempt, reason=reason, result=result)
     return moved(job, ERROR, moment, "fail", end, unfenced=attempt is None, told=told)
 
 
-def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str, delay_seconds: float) -> Change:
+def _end(
+    job: Job, attempt: int | None, *, result: str | None, reason: str | None = None, checked: bool | None = None
+) -> Json:
+    """What an end sets, always the same fields: the SQL stores do the same in one statement."""
+    return {
+        "ended_attempt": attempt, "result": result, "reason": reason, "checked": checked,
+        "run": job.run, "checks": job.checks,
+    }  # fmt: skip
+
+
+def fail_retryable(
+    job: Job, moment: Moment, *,
+    attempt: int | None, reason: str, delay_seconds: float, claim_id: str | None = None, new_claim: str | None = None,
+) -> Change:  # fmt: skip
     """The attempt failed and may be tried again, unless it has been tried often enough."""
-    if _has_ended_it(job, ERROR, attempt):
+    if _has_ended_it(job, ERROR, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, retryable=True)
     lines: tuple[Line, ...] = ()
     if job.status is PENDING:
-        job, lines = _held(job, moment)
+        job, lines = _held(job, moment, new_claim)
     unfenced = attempt is None
     if job.retries >= job.max_retries:
         tries = "1 retry" if job.retries == 1 else f"{job.retries} retries"
@@ -142,60 +156,74 @@ def fail_retryable(job: Job, moment: Moment, *, attempt: int | None, reason: str
     return moved(job, WAITING, moment, "fail", wait, unfenced=unfenced, lines=lines)
 
 
-def release(job: Job, moment: Moment, *, attempt: int | None, reason: str | None = None) -> Change:
+def release(
+    job: Job, moment: Moment, *, attempt: int | None, claim_id: str | None = None, reason: str | None = None
+) -> Change:
     """The holder hands the job back unfinished; that costs neither a loss nor a retry."""
-    check_fence(job, attempt)
+    check_fence(job, attempt, claim_id)
     if job.status is not RUNNING:
         return _same_or_illegal(job, PENDING)
     return moved(job, PENDING, moment, "release", {"owner": None, "reason": reason}, unfenced=attempt is None)
 
 
-def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None) -> Change:
-    """The job is called off, whoever holds it."""
-    if _has_ended_it(job, CANCELLED, attempt):
+def cancel(
+    job: Job, moment: Moment, *, attempt: int | None, reason: str | None, claim_id: str | None = None
+) -> Change:
+    """The job is cancelled, even while a worker holds it."""
+    if _has_ended_it(job, CANCELLED, attempt, claim_id):
         return unchanged(job)
-    # Calling a job off is its owner's right, not a write that forgot its fence: it is never unfenced.
+    # A cancel is its owner's right, not a write that forgot its fence: it is never unfenced.
     return moved(job, CANCELLED, moment, "cancel", {"ended_attempt": attempt, "reason": reason or "cancelled"})
 
 
-def set_status(job: Job, moment: Moment, *, to: Status, attempt: int | None) -> Change:
+def set_status(
+    job: Job, moment: Moment, *, to: Status, attempt: int | None,
+    claim_id: str | None = None, new_claim: str | None = None,
+) -> Change:  # fmt: skip
     """M's plain `status --set`: what the word means, done by the act that means it."""
     if job.status is to and attempt is None:
         return unchanged(job)
+    fence = {"attempt": attempt, "claim_id": claim_id}
     match to:
         case Status.RUNNING:
-            return _set_running(job, moment, attempt)
+            return _set_running(job, moment, attempt, claim_id, new_claim)
         case Status.COMPLETED:
-            return complete(job, moment, attempt=attempt, result=job.result, checked=False)
+            return complete(job, moment, **fence, new_claim=new_claim, result=job.result, checked=False)  # type: ignore[arg-type]
         case Status.ERROR:
-            return fail(job, moment, attempt=attempt, reason=job.reason or "set by hand")
+            return fail(job, moment, **fence, reason=job.reason or "set by hand", result=job.result)  # type: ignore[arg-type]
         case Status.CANCELLED:
-            return cancel(job, moment, attempt=attempt, reason=None)
+            return cancel(job, moment, **fence, reason=None)  # type: ignore[arg-type]
         case Status.PENDING:
-            return _set_pending(job, moment, attempt)
+            return _set_pending(job, moment, attempt, claim_id)
         case Status.WAITING:
-            check_fence(job, attempt)
+            check_fence(job, attempt, claim_id)
             why = "waiting is never set by hand; register with --at, or fail --retryable"
             raise Refused(why=f"Job {job.job_id} is {job.status}; {why}.")
 
 
 def publish(
     job: Job, moment: Moment, *,
-    event: str, detail: str, data: Mapping[str, Any], attempt: int | None, look_first: bool = False,
+    event: str, detail: str, data: Mapping[str, Any], attempt: int | None,
+    claim_id: str | None = None, new_claim: str | None = None, look_first: bool = False,
 ) -> Change:  # fmt: skip
     """An event is told: `started`, `completed` and `error` move the job or are refused, the others only renew it."""
     check_event(event)
     told = Telling(detail=detail, data=check_data(dict(data)))
     if event == "completed":
-        return complete(job, moment, attempt=attempt, result=job.result, told=told, look_first=look_first)
+        return complete(
+            job, moment, attempt=attempt, claim_id=claim_id, new_claim=new_claim, result=job.result, told=told,
+            look_first=look_first,
+        )  # fmt: skip
     if event == "error":
-        return fail(job, moment, attempt=attempt, reason=detail or "error", told=told)
-    check_fence(job, attempt)
+        return fail(
+            job, moment, attempt=attempt, claim_id=claim_id, reason=detail or "error", result=job.result, told=told
+        )
+    check_fence(job, attempt, claim_id)
     if job.status.ended:
         raise Refused(why=f"Job {job.job_id} is {job.status} and takes no event.")
     change = unchanged(job)
     if event == "started" and job.status is not RUNNING:
-        change = claim(job, moment, owner=MANUAL, lease_seconds=None, by="publish", unfenced=True)
+        change = claim(job, moment, owner=MANUAL, lease_seconds=None, by="publish", claim_id=new_claim, unfenced=True)
     change = published(change, event, detail or event, moment, dict(data))
     return change.then(_renewed_by_event(change.job, moment))
 
@@ -214,11 +242,16 @@ def say(job: Job, moment: Moment, attempt: int | None, *, told: Telling | None =
     return Change(job=heard, lines=(line("said", moment, job, attempt=attempt, status=words["status"]),))
 
 
-def check_fence(job: Job, attempt: int | None) -> None:
-    """A claim holds while the job is running under exactly that attempt."""
-    if attempt is None or (job.status is RUNNING and job.attempt == attempt):
+def check_fence(job: Job, attempt: int | None, claim_id: str | None = None) -> None:
+    """A claim is valid while the job runs under exactly that attempt and, if the writer gives it, that claim id."""
+    if attempt is None or (job.status is RUNNING and job.attempt == attempt and _is_claim(job, claim_id)):
         return
     raise ClaimLost(job=job.job_id, attempt=attempt, why=_what_became_of_it(job, attempt))
+
+
+def _is_claim(job: Job, claim_id: str | None) -> bool:
+    """Claims of an older version have no id, and are fenced by their number alone."""
+    return claim_id is None or job.claim_id is None or claim_id == job.claim_id
 
 
 def _what_became_of_it(job: Job, attempt: int) -> str:
@@ -226,34 +259,38 @@ def _what_became_of_it(job: Job, attempt: int) -> str:
         return f"there was no such attempt, the latest is {job.attempt}"
     if job.attempt > attempt:
         return f"attempt {job.attempt} has taken over"
+    if job.status is RUNNING:
+        return f"another claim holds attempt {attempt}"
     return f"the job is {job.status}"
 
 
-def _has_ended_it(job: Job, to: Status, attempt: int | None) -> bool:
-    """Whether this write has ended the job already, and comes again; who has lost the claim is refused. Without an
-    attempt the status alone decides; with one, only the write that ended the job may come again."""
-    if job.status is to and (attempt is None or job.ended_attempt == attempt):
+def _has_ended_it(job: Job, to: Status, attempt: int | None, claim_id: str | None) -> bool:
+    """Whether this write has ended the job already, and comes again; a writer that has lost the claim is refused.
+    Without an attempt the status alone decides; with one, only the write that ended the job may come again."""
+    if job.status is to and (attempt is None or (job.ended_attempt == attempt and _is_claim(job, claim_id))):
         return True
-    check_fence(job, attempt)
+    check_fence(job, attempt, claim_id)
     return False
 
 
-def _held(job: Job, moment: Moment) -> tuple[Job, tuple[Line, ...]]:
-    """Ending a job that nobody had claimed is a claim and an end, so that the history has no jump."""
-    change = claim(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, unfenced=True)
+def _held(job: Job, moment: Moment, claim_id: str | None) -> tuple[Job, tuple[Line, ...]]:
+    """Ending a job that was not claimed is a claim and an end, so that the history has no jump."""
+    change = claim(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, claim_id=claim_id, unfenced=True)
     return change.job, change.lines
 
 
-def _set_running(job: Job, moment: Moment, attempt: int | None) -> Change:
+def _set_running(
+    job: Job, moment: Moment, attempt: int | None, claim_id: str | None, new_claim: str | None
+) -> Change:
     if attempt is not None:
-        return heartbeat(job, moment, attempt=attempt, lease_seconds=None)
-    return claim(job, moment, owner=MANUAL, lease_seconds=None, by="status", unfenced=True)
+        return heartbeat(job, moment, attempt=attempt, claim_id=claim_id, lease_seconds=None)
+    return claim(job, moment, owner=MANUAL, lease_seconds=None, by="status", claim_id=new_claim, unfenced=True)
 
 
-def _set_pending(job: Job, moment: Moment, attempt: int | None) -> Change:
+def _set_pending(job: Job, moment: Moment, attempt: int | None, claim_id: str | None) -> Change:
     if job.status is WAITING and attempt is None:
         return moved(job, PENDING, moment, "status", {"waiting_for": None, "due_at": None})
-    return release(job, moment, attempt=attempt)
+    return release(job, moment, attempt=attempt, claim_id=claim_id)
 
 
 def _same_or_illegal(job: Job, to: Status) -> Change:

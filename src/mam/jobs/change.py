@@ -32,7 +32,7 @@ class Change(Frozen):
     job: Job
     lines: tuple[Line, ...] = ()
     before: Job | None = None
-    """The job that it began with, if `fields` are all that makes the other one of it: then nobody need compare them."""
+    """The job that it began with, if `fields` are all that the act set; a store then compares nothing."""
     fields: Json = {}  # noqa: RUF012
 
     def then(self, job: Job, *lines: Line) -> Change:
@@ -66,16 +66,12 @@ def moved(
     now = moment.second
     if to is RUNNING:
         fields["claimed_at"] = fields["heard_at"] = now
-    else:  # nobody holds it any more
-        fields["lease"] = None
-        if job.claimant is not None:
-            fields["claimant"] = None
-        if job.supervised:
-            fields["supervised"] = False
+    else:  # the claim is over
+        fields["lease"] = fields["claimant"] = None
+        fields["supervised"] = False
     if to.ended:
         fields["ended_at"], fields["last_seq"] = now, job.last_seq + 1
-        if job.waiting_for is not None or job.due_at is not None:
-            fields["waiting_for"] = fields["due_at"] = None
+        fields["waiting_for"] = fields["due_at"] = None
     fields["status"] = to
     fields["updated_at"] = now if now > job.created_at else job.created_at  # the clock may have stepped back
     after, change = new(Job), new(Change)

@@ -50,6 +50,9 @@ class Job(Frozen):
     priority: int = 0
     attempt: int = 0
     """Counts claims, and is the fence: a write of an earlier attempt is refused."""
+    claim_id: str | None = None
+    """The random name of the latest claim. A write that gives it is fenced by it too, since a server that went back in
+    time may hand out an attempt twice."""
     owner: str | None = None
     lease: Lease | None = None
     claimant: Json | None = None
@@ -117,7 +120,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "schema_version": (int,), "job_id": (str,), "status": (str,), "created_at": (str,), "updated_at": (str,),
     "prompt": (str,), "agent": (str,), "agent_session": (str,), "broker": (dict,), "topic_prefix": (str,),
     "timeout_sec": (int,), "idle_timeout_sec": (int,), "expected_artifacts": (list,), "last_seq": (int,),
-    "auth_token": (type(None),), "number": (int,), "priority": (int,), "attempt": (int,),
+    "auth_token": (type(None),), "number": (int,), "priority": (int,), "attempt": (int,), "claim_id": (str, type(None)),
     "owner": (str, type(None)), "lease": (dict, type(None)), "claimant": (dict, type(None)),
     "claimed_at": (str, type(None)), "heard_at": (str, type(None)), "ended_at": (str, type(None)),
     "ended_attempt": (int, type(None)), "losses": (int,), "max_losses": (int,), "retries": (int,),

@@ -31,61 +31,69 @@ class Ending(Frozen):
     retryable: bool = False
 
 
-def started(job: Job, moment: Moment, *, attempt: int, run: Json) -> Change:
-    """The agent runs. From here on there is something to watch, and subscribers are told."""
-    acts.check_fence(job, attempt)
+def started(job: Job, moment: Moment, *, attempt: int, run: Json, claim_id: str | None = None) -> Change:
+    """The agent runs. From here on there is something to watch, and subscribers get an event."""
+    acts.check_fence(job, attempt, claim_id)
     return published(unchanged(job.replace(run=run, checks=None)), "started", f"attempt {attempt}", moment)
 
 
-def quiet(job: Job, moment: Moment, *, attempt: int, seconds: int) -> Change:
-    """Nothing was heard for longer than it should be. Unlike other events this is no sign of life."""
-    acts.check_fence(job, attempt)
+def quiet(job: Job, moment: Moment, *, attempt: int, seconds: int, claim_id: str | None = None) -> Change:
+    """The agent was silent for longer than it should be. Unlike other events this is no sign of life."""
+    acts.check_fence(job, attempt, claim_id)
     return published(unchanged(job), "progress", f"quiet for {seconds} s", moment, {"quiet": True})
 
 
 def finish(
-    job: Job, moment: Moment, *, attempt: int, ending: Ending, delay_seconds: float, began: Json | None = None
-) -> Change:
-    """The attempt is over, and this is what becomes of the job. `began` is the run of an agent that was over before it
-    was told that it runs."""
+    job: Job, moment: Moment, *,
+    attempt: int, ending: Ending, delay_seconds: float, claim_id: str | None = None, began: Json | None = None,
+) -> Change:  # fmt: skip
+    """The attempt is over, and this is what becomes of the job. `began` is the run of an agent that had ended before mam
+    recorded that it runs."""
     if began is not None:
         return _also_began(
-            started(job, moment, attempt=attempt, run=began),
-            lambda now: finish(now, moment, attempt=attempt, ending=ending, delay_seconds=delay_seconds),
+            started(job, moment, attempt=attempt, claim_id=claim_id, run=began),
+            lambda now: finish(
+                now, moment, attempt=attempt, claim_id=claim_id, ending=ending, delay_seconds=delay_seconds
+            ),
         )
-    acts.check_fence(job, attempt)
+    acts.check_fence(job, attempt, claim_id)
     own = job.replace(supervised=False, run=ending.run, checks=ending.checks)
     told = _told(job)
     if ending.reason is None:
         checked = bool(ending.checks and (ending.checks.get("artifacts") or ending.checks.get("script")))
-        return acts.complete(own, moment, attempt=attempt, result=ending.result, checked=checked, told=told)
-    own = own.replace(result=ending.result)
-    if not ending.retryable:
-        return acts.fail(own, moment, attempt=attempt, reason=ending.reason, told=told)
-    return acts.fail_retryable(own, moment, attempt=attempt, reason=ending.reason, delay_seconds=delay_seconds)
+        change = acts.complete(own, moment, attempt=attempt, result=ending.result, checked=checked, told=told)
+    elif not ending.retryable:
+        change = acts.fail(own, moment, attempt=attempt, reason=ending.reason, result=ending.result, told=told)
+    else:
+        own = own.replace(result=ending.result)
+        return acts.fail_retryable(own, moment, attempt=attempt, reason=ending.reason, delay_seconds=delay_seconds)
+    return change.replace(before=job)  # an end sets everything that `own` differs in
 
 
 def postpone(
-    job: Job, moment: Moment, *, attempt: int, reason: str, seconds: float, waiting_for: str = "place"
-) -> Change:
+    job: Job, moment: Moment, *,
+    attempt: int, reason: str, seconds: float, claim_id: str | None = None, waiting_for: str = "place",
+) -> Change:  # fmt: skip
     """This worker does not have the job's directory, or its session cannot take it; another may, or it may come. That
     costs no retry."""
-    acts.check_fence(job, attempt)
+    acts.check_fence(job, attempt, claim_id)
     due_at = iso_milli(moment.wall_ms + round(seconds * 1000))
     wait = {"owner": None, "reason": reason, "waiting_for": waiting_for, "due_at": due_at}
     return moved(job, WAITING, moment, "worker", wait)
 
 
 def hand_back(
-    job: Job, moment: Moment, *, attempt: int, run: Json | None, began: Json | None = None, reason: str | None = None
-) -> Change:
+    job: Job, moment: Moment, *,
+    attempt: int, run: Json | None, claim_id: str | None = None, began: Json | None = None, reason: str | None = None,
+) -> Change:  # fmt: skip
     """The worker has to go before the work is done, or cannot begin it; that costs the job nothing."""
     if began is not None:
         return _also_began(
-            started(job, moment, attempt=attempt, run=began),
-            lambda now: hand_back(now, moment, attempt=attempt, run=run, reason=reason),
+            started(job, moment, attempt=attempt, claim_id=claim_id, run=began),
+            lambda now: hand_back(now, moment, attempt=attempt, claim_id=claim_id, run=run, reason=reason),
         )
-    return acts.release(job if run is None else job.replace(run=run), moment, attempt=attempt, reason=reason)
+    held = job if run is None else job.replace(run=run)
+    return acts.release(held, moment, attempt=attempt, claim_id=claim_id, reason=reason)
 
 
 def _also_began(began: Change, end: Callable[[Job], Change]) -> Change:

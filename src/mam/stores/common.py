@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from _operator import ne
-from itertools import compress
+import os
 
 from mam.errors import Refused, UnknownJob
 from mam.jobs import acts
@@ -23,18 +22,21 @@ if TYPE_CHECKING:
 
 
 def changed_fields(before: Job | None, change: Change) -> Json:
-    """Only what changed goes into the journal: a prompt of a megabyte is logged once, not at every step."""
+    """What an act set, as the journal keeps it: a prompt of a megabyte is logged once, not at every step. An act that does
+    not say what it set is compared with the job before it."""
     job = change.job
     if before is None:
         return job.to_json()
-    old, new = before.__dict__, change.fields if change.before is before else job.__dict__
-    # Not one after the other: every act comes here, and most of what it would go through is Python.
-    changed = dict(compress(new.items(), map(ne, map(old.__getitem__, new), new.values())))
+    if change.before is before:
+        changed = dict(change.fields)
+    else:
+        old, new = before.__dict__, job.__dict__
+        changed = {name: new[name] for name in new if new[name] != old[name]}
     if "unknown" in changed:
         del changed["unknown"]
         changed.update((name, value) for name, value in job.unknown.items() if not _has(before.unknown, name, value))
-    if "lease" in changed and job.lease is not None:
-        changed["lease"] = {**job.lease.__dict__}
+    if changed.get("lease") is not None:
+        changed["lease"] = {**changed["lease"].__dict__}
     return changed
 
 
@@ -90,15 +92,17 @@ def matches(query: Query, job: Job) -> bool:
 
 def claimed(job: Job, request: Request, moment: Moment) -> Change:
     """What a request does to the job that it gets."""
-    if not request.supervised and request.agent_id is None:
-        return acts.claim(job, moment, request.owner, request.lease_seconds)
     claimant = None
     if request.agent_id is not None:
         claimant = {"agent_id": request.agent_id, "generation_id": request.generation_id}
-    by = "worker" if request.supervised else "pick"
     return acts.claim(
-        job, moment, request.owner, request.lease_seconds, by, supervised=request.supervised, claimant=claimant
-    )
+        job, moment, request.owner, request.lease_seconds, "worker" if request.supervised else "pick",
+        claim_id=request.claim_id or new_claim_id(), supervised=request.supervised, claimant=claimant,
+    )  # fmt: skip
+
+
+def new_claim_id() -> str:
+    return os.urandom(8).hex()
 
 
 def checked_needed(draft: Job, needed: Needed, store: str, newest: Callable[[str], Job | None]) -> Needed:

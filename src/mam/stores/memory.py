@@ -10,6 +10,7 @@ from mam.jobs import acts
 from mam.jobs.change import Change
 from mam.jobs.claiming import claim_order, claimable
 from mam.jobs.dependency import settle_dependency
+from mam.jobs.ending import end
 from mam.jobs.generation import Generations, announced, displaced
 from mam.jobs.pause import holding, seconds_until_lifted, tried_first
 from mam.jobs.record import DEPENDENCY
@@ -31,10 +32,11 @@ from mam.stores.port import Entry, Kept, Query, Registration, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
+    from mam.jobs.ending import End
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Problem
@@ -46,7 +48,6 @@ class MemoryStore:
     address = "memory"
     journal_id = "memory"
     home = None
-    coming: Callable[[Entry], None] | None = None
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock: Clock = clock or SystemClock()
@@ -56,6 +57,7 @@ class MemoryStore:
         self._secrets: dict[str, dict[str, str]] = {}
         self._generations: dict[str, Generations] = {}
         self._archive: dict[str, Kept] = {}
+        self._positions: dict[str, str] = {}
         self._changed = Condition()
 
     def register(self, draft: Job) -> Registration:
@@ -86,6 +88,9 @@ class MemoryStore:
             change = act(before, self.clock.now())
             check_exclusive(before, change.job, self.holder)
             return self._commit(change)
+
+    def end_job(self, job_id: str, ended: End) -> Job:
+        return self.change(job_id, lambda job, moment: end(job, moment, ended))
 
     def claim(self, request: Request) -> Job | None:
         with self._changed:
@@ -227,6 +232,12 @@ class MemoryStore:
             if len(self._entries) > int(cursor):
                 return True
             return self._changed.wait(timeout)
+
+    def position(self, consumer: str) -> str | None:
+        return self._positions.get(consumer)
+
+    def save_position(self, consumer: str, position: str) -> None:
+        self._positions[consumer] = position
 
     def due_in(self) -> float | None:
         with self._changed:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
+    from mam.jobs.ending import End
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
 
@@ -31,6 +32,8 @@ class Request(Frozen):
     owner: str
     lease_seconds: float | None = None
     """None takes the job's own time limit."""
+    claim_id: str | None = None
+    """The name of the claim; the store makes one up if there is none."""
     supervised: bool = False
     """Whether a worker asks, who will look at the outcome itself."""
     job_id: str | None = None
@@ -103,10 +106,6 @@ if TYPE_CHECKING:
         @property
         def clock(self) -> Clock: ...
 
-        coming: Callable[[Entry], None] | None
-        """For whoever waits and wants to be prepared: a store that can shows here what is written and not yet durable.
-        It has happened only when `entries` gives it. Called by the thread that waits."""
-
         def register(self, draft: Job) -> Registration:
             """Take a new job. Its number is higher than any before.
 
@@ -127,6 +126,9 @@ if TYPE_CHECKING:
             The act sees the job as it is under the lock, and the store's own time. If it raises, nothing changes; if
             it returns no lines, nothing is written. Raises UnknownJob. Durable when it returns.
             """
+
+        def end_job(self, job_id: str, ended: End) -> Job:
+            """What `change` with `mam.jobs.ending.end` does; a store may do it in one statement."""
 
         def claim(self, request: Request) -> Job | None:
             """Hand out the first job of exactly this label: highest priority, then lowest number.
@@ -222,6 +224,12 @@ if TYPE_CHECKING:
 
         def wait(self, cursor: str, timeout: float) -> bool:
             """Sleep until there may be an entry behind the cursor; False when the time ran out."""
+
+        def position(self, consumer: str) -> str | None:
+            """How far a named follower has read the journal, as it saved it; None for a new one."""
+
+        def save_position(self, consumer: str, position: str) -> None:
+            """Durable when it returns."""
 
         def due_in(self) -> float | None:
             """Seconds until time decides something about a job (0 if it has); None if nothing is to come."""

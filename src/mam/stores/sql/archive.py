@@ -1,4 +1,4 @@
-"""Ended jobs that were moved out of the way, and jobs of another registry that are taken in; in named queries."""
+"""Ended jobs out of the way of the others, and jobs that come whole from another registry."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import sys
 from abc import ABC, abstractmethod
 
 from mam.jobs.change import Change
-from mam.jobs.generation import Generations
+from mam.jobs.record import parse_job
 from mam.stores.common import archived_line, lines_of
 from mam.stores.port import Kept
-from mam.stores.sql.rows import job_of, new_row
 from mam.writing import as_text
 
 TYPE_CHECKING = False
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Moment
     from mam.jobs.change import Line
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
 
     T = TypeVar("T")
 
@@ -28,7 +27,7 @@ PAGE = 500
 
 
 class SqlArchive(ABC):
-    """The part of an SQL store that the hot verbs never touch."""
+    """The part of an SQL store that claims and ends never touch."""
 
     address: str
 
@@ -42,24 +41,31 @@ class SqlArchive(ABC):
     def _moment(self) -> Moment: ...
 
     @abstractmethod
-    def _write_new(self, change: Change, root: str | None) -> None: ...
+    def _insert(self, change: Change, root: str | None, moment: Moment) -> None: ...
 
     @abstractmethod
-    def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
-        """Whole or not at all, and without harm when it is done twice; `lines` are those of the journal, by job."""
+    def _note(self, job: Job, fields: Json | None, lines: tuple[Line, ...]) -> None: ...
 
     @abstractmethod
-    def _forget(self, job_id: str) -> None:
-        """The job's row and what was told about it, if they are there."""
+    def get(self, job_id: str) -> Job: ...
+
+    @abstractmethod
+    def events(self, job_id: str) -> list[Line]: ...
 
     # -- ended jobs ------------------------------------------------------------------------------------------------
 
     def archive(self, job_ids: Sequence[str]) -> list[str]:
+        self._act(self._archive, job_ids)
+        archived = {row[0] for row in self._rows("only archived", job_ids=json.dumps(list(job_ids)))}
+        return [job_id for job_id in job_ids if job_id in archived]
+
+    def _archive(self, job_ids: Sequence[str]) -> None:
         moment = self._moment()
-        lines = {job_id: as_text([archived_line(job_id, moment)]) for job_id in job_ids}
-        self._move_to_archive(list(job_ids), lines)
-        moved = {row[0] for row in self._rows("only archived", job_ids=json.dumps(list(job_ids)))}
-        return [job_id for job_id in job_ids if job_id in moved]
+        for (job_id,) in self._rows("to archive", job_ids=json.dumps(list(job_ids))):
+            job = self.get(job_id)
+            self._put_into_archive(Kept(job=job, events=self.events(job_id)))
+            self._rows("forget job", job_id=job_id)
+            self._note(job, None, (archived_line(job_id, moment),))
 
     def archived(self, job_id: str) -> Kept | None:
         rows = self._rows("archived", job_id=job_id)
@@ -73,42 +79,31 @@ class SqlArchive(ABC):
         query = "archive newest first" if newest_first else "archive contents"
         place = sys.maxsize if newest_first else -sys.maxsize
         while rows := self._rows(query, place=place, limit=PAGE):
-            for number, record, prompt, events in rows:
+            for number, record, events in rows:
                 place = number
-                yield self._kept(record, prompt, events)
+                yield self._kept(record, events)
 
-    def _kept(self, record: str, prompt: str, events: str) -> Kept:
-        return Kept(job=job_of(record, prompt, self.address), events=json.loads(events))
+    def _kept(self, record: str, events: str) -> Kept:
+        return Kept(job=self._archived_job(record), events=json.loads(events))
 
-    def _newest_archived(self, job_id: str) -> Job | None:
-        """The last retry of a job that is archived itself."""
-        rows = self._rows("newest archived", job_id=job_id)
-        return job_of(rows[0][0], rows[0][1], self.address) if rows else None
-
-    def generations(self) -> dict[str, Generations]:
-        return {
-            agent_id: Generations(current=current, superseded=tuple(json.loads(superseded)))
-            for agent_id, current, superseded in self._rows("generations")
-        }
+    def _archived_job(self, record: str) -> Job:
+        return parse_job(json.loads(record), self.address)
 
     # -- jobs of another registry ------------------------------------------------------------------------------------
 
     def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
-        def do() -> None:
-            moment = self._moment()
-            for kept in batch:
-                if archived:
-                    self._put_into_archive(kept)
-                else:
-                    self._take_in(kept, lines_of(kept, moment))
-            if not archived and batch:
-                self._rows("number behind", number=max(kept.job.number for kept in batch))
+        self._act(self._put_into_archive_all if archived else self._take_in_all, batch)
 
-        self._act(do)
+    def _take_in_all(self, batch: Sequence[Kept]) -> None:
+        moment = self._moment()
+        for kept in batch:
+            self._rows("forget job", job_id=kept.job.job_id)
+            self._insert(Change(job=kept.job, lines=lines_of(kept, moment)), self._root_of(kept.job), moment)
+        self._rows("number behind", number=max((kept.job.number for kept in batch), default=0))
 
-    def _take_in(self, kept: Kept, lines: tuple[Line, ...]) -> None:
-        self._forget(kept.job.job_id)
-        self._write_new(Change(job=kept.job, lines=lines), self._root_of(kept.job))
+    def _put_into_archive_all(self, batch: Sequence[Kept]) -> None:
+        for kept in batch:
+            self._put_into_archive(kept)
 
     def _put_into_archive(self, kept: Kept) -> None:
         job = kept.job
@@ -119,8 +114,7 @@ class SqlArchive(ABC):
             key=job.key,
             retry_of=job.retry_of,
             root=self._root_of(job),
-            record=new_row(job, None).record,
-            prompt=job.prompt,
+            record=as_text(job.to_json()),
             events=as_text(kept.events),
         )
 

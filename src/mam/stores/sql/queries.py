@@ -7,14 +7,21 @@ import os
 MARK = "-- name: "
 
 
-def load_queries(file: str, name: str = "queries.sql") -> dict[str, str]:
-    """The named queries beside a module; `file` is the module's own `__file__`."""
+def load_queries(file: str, **parts: str) -> dict[str, str]:
+    """The named queries of `queries.sql` beside a module, whose own `__file__` is `file`. `{name}` in a query stands for the
+    part of that name."""
     queries: dict[str, list[str]] = {}
     current: list[str] = []
-    with open(os.path.join(os.path.dirname(file), name), encoding="utf-8") as text:
+    with open(os.path.join(os.path.dirname(file), "queries.sql"), encoding="utf-8") as text:
         for line in text:
             if line.startswith(MARK):
                 current = queries.setdefault(line.removeprefix(MARK).strip(), [])
             elif line.strip() and not line.lstrip().startswith("--"):
                 current.append(line)
-    return {key: "".join(lines).strip().rstrip(";") for key, lines in queries.items()}
+    return {key: _filled("".join(lines).strip().rstrip(";"), parts) for key, lines in queries.items()}
+
+
+def _filled(query: str, parts: dict[str, str]) -> str:
+    for name, part in parts.items():
+        query = query.replace(f"{{{name}}}", part)
+    return query

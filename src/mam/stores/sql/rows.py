@@ -1,178 +1,159 @@
-"""A job as a row: what the database must see of it to choose and to order, and the record as text.
-
-The text leaves out what no act has touched and is as a new record of schema_version 1 has it: most of a job is, and
-every act writes it anew. For the same reason an act says what it set, and only that is compared.
-"""
+"""A job as a row, and back. What a database looks for, orders by, fences with or shows has a column; `extra` holds the rest."""
 
 from __future__ import annotations
 
 import json
 
 from mam.errors import BadRecord
+from mam.frozen import Frozen
 from mam.jobs.lease import Lease
 from mam.jobs.record import NO_BROKER, Job, parse_job
-from mam.jobs.status import Status
+from mam.jobs.status import PENDING, Status
 from mam.jobs.sweep import end_of_wait
-from mam.stores.common import changed_fields, event_of
-from mam.stores.sql.gate import blocked_at_first
 from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+    from collections.abc import Sequence
+    from typing import Any
 
-    from mam.jobs.change import Change
+    from mam.clock import Moment
     from mam.jobs.record import Json
 
-    T = TypeVar("T")
+FREE, BLOCKED, UNREADABLE = 0, 1, 2
 
-_ENDLESS = float("inf")
+SAME = (
+    "job_id", "created_at", "updated_at", "agent", "timeout_sec", "idle_timeout_sec", "last_seq", "number", "priority",
+    "attempt", "claim_id", "owner", "claimed_at", "heard_at", "ended_at", "ended_attempt", "losses", "max_losses",
+    "retries", "max_retries", "waiting_for", "due_at", "reason", "result", "key", "retry_of", "workdir", "origin_host",
+    "exclusive", "parent_id",
+)  # fmt: skip
+"""Fields whose column has their name and holds their value."""
 
+JSON = ("expected_artifacts", "said", "checks", "run")
+LEASE = ("lease_expires_at", "lease_seconds", "lease_boot_id", "lease_boot_ms")
 
-def _finite(text: str) -> float:
-    """No store can write another, so a record that holds one is not mam's."""
-    number = float(text)
-    if not abs(number) < _ENDLESS:  # nor is NaN
-        raise ValueError(text)
-    return number
+COLUMNS = (
+    *SAME, *JSON, *LEASE, "status", "label", "supervised", "checked", "claimant_agent", "claimant_generation", "extra",
+    "version", "root", "awaited", "prompt",
+)  # fmt: skip
+"""What every query that reads jobs gives, in this order: `{columns}` in the .sql files."""
 
-
-_decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
-_read = _decoder.scan_once  # type: ignore[attr-defined] # the scanner in C, where there is one
-"""What `json.loads` comes to, without its search for space around a text that mam wrote itself."""
-
+_IN_COLUMNS = frozenset((*SAME, *JSON, "status", "agent_session", "supervised", "checked", "claimant", "lease", "prompt"))
+_USUAL: Json = {**Job.field_defaults, "broker": NO_BROKER}
+_NEW: Json = {**Job.all_fields, **_USUAL, "unknown": {}}
 _STATUSES = {status.value: status for status in Status}
-_ABSENT = object()
-TOPICS = "python/mqtt/jobs/"
-_USUAL = {**Job.field_defaults, "broker": NO_BROKER, "expected_artifacts": []}
-FIXED = Job.needed - _USUAL.keys() - {"prompt", "topic_prefix", "unknown"}
-NEW = {**Job.all_fields, **_USUAL, "unknown": {}}
+_TOPICS = "python/mqtt/jobs/"
 
 
-class Row:
-    """One job as it stands there. `root` is the first of its chain of retries, None for a job that retries none."""
+class Row(Frozen):
+    """One job as the database holds it."""
 
-    __slots__ = ("fields", "job", "prompt", "record", "root")
-
-    def __init__(self, record: str, prompt: str, root: str | None, store: str) -> None:
-        """Rows are believed: mam looked at every field before it wrote them. `check` does not believe."""
-        self.record = record
-        self.prompt = prompt
-        self.root = root
-        self.fields = fields = loaded(record, store)
-        try:
-            whole = {**NEW, "topic_prefix": TOPICS + fields["job_id"], **fields, "prompt": prompt}
-            if len(whole) == Job.width and whole["schema_version"] == 1 and fields.keys() >= FIXED:
-                whole["status"] = _STATUSES[fields["status"]]
-                if whole["lease"] is not None:
-                    whole["lease"] = Lease(**whole["lease"])
-                self.job = Job.of(whole)
-                return
-        except (KeyError, TypeError, ValueError):
-            pass
-        self.job = job_of(record, prompt, store)
-        self.fields = _unusual(self.job.to_json())
-
-    def check(self, store: str) -> None:
-        job_of(self.record, self.prompt, store)
-
-    def after(self, change: Change, encode: Callable[[object], str] = as_text) -> tuple[Row, Json]:
-        """The row of the same job after an act, and the fields that it changed."""
-        changed = changed_fields(self.job, change)
-        fields = {**self.fields, **changed}
-        fields.pop("prompt", None)
-        return row_of(change.job, self.root, fields, encode(fields)), changed
-
-    def ended(self, change: Change, encode: Callable[[object], T]) -> tuple[T, T, T]:
-        """In JSON, what an end that stands alone writes: the record, and fields and lines of its entry."""
-        changed = changed_fields(self.job, change)
-        return encode({**self.fields, **changed}), encode(changed), encode(change.lines)
+    job: Job
+    version: int
+    root: str | None
+    """The first job of its chain of retries; None for a job that retries none."""
+    awaited: bool
+    """Whether other jobs come after it."""
 
 
-def new_row(job: Job, root: str | None) -> Row:
-    fields = _unusual(job.to_json())
-    return row_of(job, root, fields, as_text(fields))
-
-
-def row_of(job: Job, root: str | None, fields: Json, record: str) -> Row:
-    """Of a job whose text is known already."""
-    row = Row.__new__(Row)
-    row.job, row.root, row.prompt = job, root, job.prompt
-    row.fields, row.record = fields, record
-    return row
-
-
-def job_values(row: Row) -> dict[str, Any]:
-    """The columns of a row, by name."""
-    job = row.job
-    return {
-        **changing_values(row),
-        "label": job.agent_session,
-        "agent": job.agent,
-        "priority": job.priority,
-        "created_at": job.created_at,
-        "key": job.key,
-        "retry_of": job.retry_of,
-        "root": row.root,
-        "parent": job.parent_id,
-        "exclusive": job.exclusive,
-        "prompt": row.prompt,
-    }
-
-
-def changing_values(row: Row) -> dict[str, Any]:
-    """Those columns that an act may change, and what the job is found by."""
-    job = row.job
-    end = end_of_wait(job)
-    boot_id = end.boot_id if end else ""
-    return {
-        "job_id": job.job_id,
-        "number": job.number,
-        "status": str(job.status),
-        "blocked": blocked_at_first(job),
-        "due_ms": end.wall_ms if end else None,
-        "boot_id": boot_id or None,
-        "boot_ms": end.boot_ms if end and boot_id else None,
-        "claimant_agent": None if job.claimant is None else job.claimant["agent_id"],
-        "record": row.record,
-    }
-
-
-def entry_of(fields: Json, change: Change, encode: Callable[[object], str] = as_text) -> dict[str, Any]:
-    """A change as the journal keeps it."""
-    return {"fields": encode(fields), "lines": encode(change.lines)}
-
-
-def told(fields: Json, change: Change) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A change as the journal keeps it, and as an event log does that stands beside it."""
-    events = [
-        {"seq": event["seq"], "event": as_text(event)} for event in map(event_of, change.lines) if event is not None
-    ]
-    return entry_of(fields, change), events
-
-
-def job_of(record: str, prompt: str, store: str) -> Job:
-    """For whoever reads: every field is looked at. What is said of a bad one holds the row, so that it can be found."""
-    fields = loaded(record, store)
+def row_of(found: Sequence[Any], store: str) -> Row:
+    """BadRecord names the row by its number when mam cannot read it."""
+    values = dict(zip(COLUMNS, found, strict=True))
     try:
-        return parse_job({**fields, "prompt": prompt}, store)
+        job = _job_of(values)
     except BadRecord as bad:
-        raise BadRecord(**bad.facts, row=record) from None
+        raise BadRecord(file=store, problem=bad.facts["problem"], row=values["number"]) from None
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise BadRecord(file=store, problem=f"its row cannot be read ({error})", row=values["number"]) from None
+    return Row(job=job, version=values["version"], root=values["root"], awaited=bool(values["awaited"]))
 
 
-def _unusual(fields: Json) -> Json:
-    usual = {**_USUAL, "prompt": fields["prompt"], "topic_prefix": TOPICS + fields["job_id"]}
-    return {name: value for name, value in fields.items() if value != usual.get(name, _ABSENT)}
+def _job_of(values: Json) -> Job:
+    fields = {name: values[name] for name in SAME}
+    fields["agent_session"] = values["label"]
+    fields["status"] = _STATUSES[values["status"]]
+    fields["supervised"] = bool(values["supervised"])
+    fields["checked"] = None if values["checked"] is None else bool(values["checked"])
+    fields["prompt"] = values["prompt"]
+    fields["topic_prefix"] = _TOPICS + values["job_id"]
+    for name in JSON:
+        text = values[name]
+        fields[name] = None if text is None else [] if text == "[]" else json.loads(text)
+    if values["lease_expires_at"] is not None:
+        fields["lease"] = _lease_of(values)
+    if values["claimant_agent"] is not None:
+        fields["claimant"] = {"agent_id": values["claimant_agent"], "generation_id": values["claimant_generation"]}
+    if values["extra"] == "{}":
+        return Job.of({**_NEW, **fields})
+    # Nothing but JSON is known of what is in there, so every field is looked at.
+    lease = fields.pop("lease", None)
+    whole = parse_job({**fields, **json.loads(values["extra"])}, "")
+    return whole if lease is None else whole.replace(lease=lease)
 
 
-def loaded(record: str, store: str) -> Json:
-    try:
-        fields, end = _read(record, 0)
-        if end != len(record):
-            fields = _decoder.decode(record)
-    except (StopIteration, ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        raise BadRecord(file=store, problem="one of its records is not a JSON object of finite numbers", row=record)
-    return fields
+def _lease_of(values: Json) -> Lease:
+    return Lease(
+        expires_at=values["lease_expires_at"],
+        seconds=_number(values["lease_seconds"]),
+        boot_id=values["lease_boot_id"] or "",
+        boot_ms=values["lease_boot_ms"] or 0,
+    )
+
+
+def _number(seconds: float) -> float:
+    """A column of numbers gives 60 back as 60.0; records show the whole number."""
+    return int(seconds) if seconds == int(seconds) else seconds
+
+
+def values_of(job: Job, moment: Moment) -> Json:
+    """The columns of a job, by name."""
+    fields = job.__dict__
+    values = {name: fields[name] for name in SAME}
+    values["status"], values["label"] = job.status.value, job.agent_session
+    values["supervised"], values["checked"] = int(job.supervised), None if job.checked is None else int(job.checked)
+    for name in JSON:
+        values[name] = None if fields[name] is None else as_text(fields[name])
+    lease, claimant = job.lease, job.claimant
+    values["lease_expires_at"] = None if lease is None else lease.expires_at
+    values["lease_seconds"] = None if lease is None else lease.seconds
+    values["lease_boot_id"] = None if lease is None else lease.boot_id
+    values["lease_boot_ms"] = None if lease is None else lease.boot_ms
+    values["claimant_agent"] = None if claimant is None else claimant["agent_id"]
+    values["claimant_generation"] = None if claimant is None else claimant["generation_id"]
+    values["due_boot"], values["due_ms"] = _due(job, moment)
+    # A keyed job is blocked until `Blocking.rebalance` has compared it with the others of its key.
+    values["blocked"] = BLOCKED if job.exclusive is not None and job.status is PENDING else FREE
+    values["extra"] = as_text(_extra(job)) if _has_extra(job) else "{}"
+    return values
+
+
+def _due(job: Job, moment: Moment) -> tuple[str, int | None]:
+    """When time decides something about the job, and on which clock. A lease of another boot goes by the wall clock."""
+    end = end_of_wait(job)
+    if end is None:
+        return "", None
+    if end.boot_id and end.boot_id == moment.boot_id:
+        return end.boot_id, end.boot_ms
+    return "", end.wall_ms
+
+
+_EXTRA = tuple(name for name in Job.field_names if name not in _IN_COLUMNS and name not in ("unknown", "topic_prefix"))
+
+
+def _has_extra(job: Job) -> bool:
+    fields = job.__dict__
+    return (
+        bool(job.unknown)
+        or job.topic_prefix != _TOPICS + job.job_id
+        or any(fields[name] != _USUAL[name] for name in _EXTRA)
+    )
+
+
+def _extra(job: Job) -> Json:
+    """Fields that have no column and are not as usual."""
+    fields = job.__dict__
+    extra = {name: fields[name] for name in _EXTRA if fields[name] != _USUAL[name]}
+    if job.topic_prefix != _TOPICS + job.job_id:
+        extra["topic_prefix"] = job.topic_prefix
+    return {**job.unknown, **extra}

@@ -1,21 +1,24 @@
-"""The port in terms of named queries. A database says how it connects, begins and waits; everything else is here."""
+"""The port in named queries. A database adds how it connects, begins, commits and waits.
+
+Every act reads the row, lets a pure function decide, and writes the row and its journal entry in the same transaction.
+"""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
 
-from mam.errors import AlreadyRegistered, UnknownJob
+from mam.errors import AlreadyRegistered, BadRecord, UnknownJob
 from mam.jobs import acts
-from mam.jobs.status import PENDING
+from mam.jobs.ending import end
+from mam.jobs.generation import Generations
+from mam.jobs.pause import Pause
 from mam.jobs.sweep import SWEEP_LIMIT, settle
-from mam.stores.common import check_exclusive, claimed, soonest
-from mam.stores.port import Registration
+from mam.stores.common import changed_fields, check_exclusive, checked_needed, claimed, event_of, soonest
+from mam.stores.port import Problem, Registration
 from mam.stores.sql.archive import SqlArchive
-from mam.stores.sql.damage import SqlDamage, check_moved, check_same
-from mam.stores.sql.gate import Gate, stands_alone
-from mam.stores.sql.look import Look
-from mam.stores.sql.rows import Row, changing_values, job_of, job_values, new_row
+from mam.stores.sql.blocking import Blocking
+from mam.stores.sql.rows import COLUMNS, Row, row_of, values_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,36 +28,27 @@ if TYPE_CHECKING:
     from mam.clock import Clock, Moment
     from mam.jobs.change import Change, Line
     from mam.jobs.dependency import Needed
-    from mam.jobs.pause import Pause
+    from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Act, Entry, Query, Request
+    from mam.stores.port import Act, Query, Request
     from mam.stores.sql.sessions import Sessions
 
     T = TypeVar("T")
 
-PAGE = 500
-"""Rows asked for at once: a long list never holds the database's old pages back."""
-
-UNBELIEVABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
-"""What comes of a record that is not what a record is."""
-
-KNOWN_ROWS, KNOWN_SIZE = 32, 1 << 16
-"""How many rows a store remembers, and of how many characters each."""
+_NUMBER = COLUMNS.index("number")
 
 
-class SqlStore(SqlArchive, SqlDamage):
-    """Half of a store; `_act`, `_rows`, `_moment` and the journal's own order are the other half."""
+class SqlStore(SqlArchive):
+    """Half of a store; `_act`, `_rows`, `_moment`, `_note` and the journal are the other half."""
 
-    address: str
     clock: Clock
     home: str | None = None
-    coming: Callable[[Entry], None] | None = None
 
     def __init__(self) -> None:
-        super().__init__()
-        self._known: dict[str, Row] = {}
-        """What this store wrote last of jobs that go on: whoever claims one is likely to end it. Only a row that the
-        database finds unchanged, in the same transaction, is taken for what is there."""
+        self._unreadable: dict[str, str] = {}
+        """By their ids, the jobs that the last list passed over, and why."""
+        self._is_news = False
+        """Whether the open transaction does something that others may wait for."""
 
     # -- what a database adds ----------------------------------------------------------------------------------------
 
@@ -64,32 +58,19 @@ class SqlStore(SqlArchive, SqlDamage):
 
     @abstractmethod
     def _rows(self, query: str, **values: Any) -> list[Any]:
-        """What a named query answers."""
-
-    @abstractmethod
-    def _look(self, request: Request | None, limit: int) -> Look:
-        """All that a claim has to know before it may decide; without a request, all that a sweep has to."""
-
-    @abstractmethod
-    def _to_change(self, job_id: str) -> tuple[Row, Moment]:
-        """The row of one job, held until the transaction ends, and the time by which it is judged."""
-
-    @abstractmethod
-    def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
-        """A new row, with its line in the journal and what it tells."""
-
-    @abstractmethod
-    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
-        """The same for a row that is there."""
+        """What a named query answers, in the open transaction if there is one."""
 
     @abstractmethod
     def _moment(self) -> Moment:
         """The time by which this database judges leases."""
 
+    @abstractmethod
+    def _note(self, job: Job, fields: Json | None, lines: tuple[Line, ...]) -> None:
+        """One entry of the journal, in the open transaction."""
+
     @property
-    def _gate(self) -> Gate:
-        """Made when it is needed: one that was kept would keep the store that it asks."""
-        return Gate(self._rows)
+    def _blocking(self) -> Blocking:
+        return Blocking(self._rows)
 
     @property
     def _sessions(self) -> Sessions:
@@ -99,92 +80,179 @@ class SqlStore(SqlArchive, SqlDamage):
 
     @property
     def journal_id(self) -> str:
-        return str(self._value("journal id"))
+        return str(self._rows("epoch")[0][0])
 
-    # -- changing --------------------------------------------------------------------------------------------------
+    # -- registering -------------------------------------------------------------------------------------------------
 
     def register(self, draft: Job) -> Registration:
-        return self._act(self._registered, draft)
+        return self._act(self._register, draft)
 
     def register_all(self, drafts: Sequence[Job]) -> list[Job]:
-        return self._act(lambda: [self._registered(draft).job for draft in drafts])
+        return self._act(lambda: [self._register(draft).job for draft in drafts])
 
-    def _registered(self, draft: Job) -> Registration:
-        number, moment, known, root = self._place_for(draft)
+    def _register(self, draft: Job) -> Registration:
+        known = self._registered_before(draft)
         if known is not None:
             return Registration(job=known, created=False)
+        if self._rows("taken", job_id=draft.job_id):
+            raise AlreadyRegistered(job=draft.job_id)
+        root = self._root_of(draft)
         needed = self._needed(draft) if draft.after else {}
-        change = acts.register(draft, number, moment, needed)
-        self._write_new(change, root)
+        moment = self._moment()
+        change = acts.register(draft, int(self._rows("next number")[0][0]), moment, needed)
+        self._insert(change, root, moment)
         return Registration(job=change.job, created=True)
+
+    def _registered_before(self, draft: Job) -> Job | None:
+        """The job with the same key, or the earlier retry of the same job, wherever it is."""
+        for name, value in (("key", draft.key), ("retry_of", draft.retry_of)):
+            if value is None:
+                continue
+            found = self._job(f"job by {name}", value=value)
+            archived = [] if found is not None else self._rows(f"archived by {name}", value=value)
+            if found is not None or archived:
+                return found or self._archived_job(archived[0][0])
+        return None
+
+    def _needed(self, draft: Job) -> Needed:
+        """The jobs that a new one comes after, as they are until this transaction ends."""
+        needed = {job_id: self.newest(job_id) for job_id in draft.after}
+        return checked_needed(draft, needed, self.address, self.newest)
+
+    # -- changing ----------------------------------------------------------------------------------------------------
 
     def change(self, job_id: str, act: Act) -> Job:
         return self._act(self._change, job_id, act)
 
+    def end_job(self, job_id: str, ended: End) -> Job:
+        return self.change(job_id, lambda job, moment: end(job, moment, ended))
+
     def _change(self, job_id: str, act: Act) -> Job:
-        row, moment = self._to_change(job_id)
-
-        def do() -> Job:
-            change = act(row.job, moment)
-            check_exclusive(row.job, change.job, self.holder)
-            return self._write(row, change)
-
-        return self._believing(row, do)
+        rows = self._rows("job to change", job_id=job_id)
+        if not rows:
+            raise UnknownJob(job=job_id, store=self.address)
+        row, moment = row_of(rows[0], self.address), self._moment()
+        change = act(row.job, moment)
+        check_exclusive(row.job, change.job, self.holder)
+        return self._write(row, change, moment)
 
     def claim(self, request: Request) -> Job | None:
-        """What is due is settled in a transaction of its own: entries of one job must not be written by a transaction
-        that is older than the one that registered it, or followers would meet them in the wrong order."""
         if request.agent_id is not None and request.generation_id is not None:
             self.announce(request.agent_id, request.generation_id)
-        return self._past_damage(self._claim_first, request)
+        return self._past_unreadable(lambda: self._act(self._claim, request))
 
-    def _claim_first(self, request: Request) -> Job | None:
-        job, settled = self._act(self._settle_or_claim, request)
-        return self._act(lambda: self._claim(request, self._look(request, 0))) if settled else job
-
-    def _settle_or_claim(self, request: Request) -> tuple[Job | None, bool]:
-        look = self._look(request, SWEEP_LIMIT)
-        if look.due or look.unsettled:
-            self._settle(look)
-            return None, True
-        return self._claim(request, look), False
-
-    def _claim(self, request: Request, look: Look) -> Job | None:
-        row = look.first
+    def _claim(self, request: Request) -> Job | None:
+        moment = self._moment()
+        is_due, is_unsettled, is_paused = self._hindrances(moment)
+        if is_due or is_unsettled:
+            self._settle(moment)
+        row = self._first(request, self.pauses() if is_paused else [], moment)
         if row is None:
             return None
-        check_same(row, PENDING, request.label, self.address)
         if request.agent_id is not None and request.generation_id is not None:
             self._sessions.check(request.agent_id, request.generation_id)
-        return self._believing(row, lambda: self._write(row, claimed(row.job, request, look.moment)))
+        return self._write(row, claimed(row.job, request, moment), moment)
+
+    def _hindrances(self, moment: Moment) -> tuple[bool, bool, bool]:
+        """Whether a job's time has come, an end concerns others that were not looked at yet, and something is paused."""
+        ((is_due, is_unsettled, is_paused),) = self._rows("hindrances", **_clocks(moment))
+        return bool(is_due), bool(is_unsettled), bool(is_paused)
+
+    def _first(self, request: Request, pauses: list[Pause], moment: Moment) -> Row | None:
+        """The job that a request gets, past those whose agent is paused."""
+        from mam.jobs.pause import passed_over, tried_first
+
+        wanted = [] if request.job_id is None else [request.job_id]
+        wanted = wanted or tried_first(pauses, request.label, moment)
+        for job_id in wanted:
+            row = self._first_of(request.label, job_id, passed_over(pauses, request.label, moment, job_id))
+            if row is not None:
+                return row
+        if request.job_id is not None:
+            return None
+        return self._first_of(request.label, None, passed_over(pauses, request.label, moment))
+
+    def _first_of(self, label: str, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
+        if skipped is None:
+            return None
+        query = "first pending" if job_id is None else "this pending"
+        rows = self._rows(query, label=label, job_id=job_id, skipped=json.dumps(sorted(skipped)))
+        return row_of(rows[0], self.address) if rows else None
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
-        """In a transaction of its own, for the same reason; and said until it is known, since a database may forget
-        what it did not answer. The claim then looks again that nobody was quicker."""
-        moved: list[Job] = []
-        while (some := self._act(self._announce, agent_id, generation_id)) is not None:
-            moved += some
-        return moved
+        return self._act(self._announce, agent_id, generation_id)
 
-    def _announce(self, agent_id: str, generation_id: str) -> list[Job] | None:
-        """The jobs that it takes from its predecessor; None when it is known already."""
+    def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        """The jobs that an older generation of the session held; they can be claimed again."""
         from mam.jobs.generation import displaced
 
         sessions = self._sessions
         if not sessions.announce(agent_id, generation_id):
-            return None
-        held = sessions.held_by(agent_id)
-        if not held:
             return []
         moment = self._moment()
-        rows = self._readable(self._those_to_change(held))
-        moved = [self._settled(row, lambda job: displaced(job, agent_id, generation_id, moment)) for row in rows]
+        rows = self._to_change(sessions.held_by(agent_id))
+        moved = [self._settled(row, displaced(row.job, agent_id, generation_id, moment), moment) for row in rows]
         return [job for job in moved if job is not None]
 
-    def sweep(self) -> list[Job]:
-        return self._past_damage(lambda: self._act(lambda: self._settle(self._look(None, SWEEP_LIMIT))))
+    def generations(self) -> dict[str, Generations]:
+        return {
+            agent_id: Generations(current=current, superseded=tuple(json.loads(superseded)))
+            for agent_id, current, superseded in self._rows("generations")
+        }
 
-    # -- reading ---------------------------------------------------------------------------------------------------
+    def sweep(self) -> list[Job]:
+        return self._past_unreadable(lambda: self._act(lambda: self._settle(self._moment())))
+
+    def _settle(self, moment: Moment) -> list[Job]:
+        """What time has decided, for a bounded number of jobs, longest due first; then what ends mean for others."""
+        rows = [row_of(found, self.address) for found in self._rows("due", limit=SWEEP_LIMIT, **_clocks(moment))]
+        settled = [self._settled(row, settle(row.job, moment), moment) for row in rows]
+        return [job for job in settled if job is not None] + self._settle_dependents(moment)
+
+    def _settle_dependents(self, moment: Moment) -> list[Job]:
+        from mam.jobs.dependency import settle_dependency
+
+        page = self._blocking.page(SWEEP_LIMIT)
+        if page is None:
+            return []
+        rows = self._to_change(page.dependents)
+        newest = {job_id: self.newest(job_id) for row in rows for job_id in row.job.after}
+        settled = [self._settled(row, settle_dependency(row.job, newest, moment), moment) for row in rows]
+        self._blocking.turn(page)
+        return [job for job in settled if job is not None]
+
+    def _settled(self, row: Row, change: Change, moment: Moment) -> Job | None:
+        return self._write(row, change, moment) if change.lines else None
+
+    def _to_change(self, job_ids: list[str]) -> list[Row]:
+        if not job_ids:
+            return []
+        return [row_of(found, self.address) for found in self._rows("jobs to change", job_ids=json.dumps(job_ids))]
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def _insert(self, change: Change, root: str | None, moment: Moment) -> None:
+        job = change.job
+        awaited = bool(self._rows("is awaited", root=root or job.job_id))
+        self._rows("insert job", **values_of(job, moment), root=root, awaited=int(awaited))
+        self._rows("insert prompt", number=job.number, prompt=job.prompt)
+        self._note(job, job.to_json(), change.lines)
+        self._blocking.written(None, job, root, awaited=awaited)
+
+    def _write(self, row: Row, change: Change, moment: Moment) -> Job:
+        """Row and journal entry of one change, in the open transaction; the job after it."""
+        job = change.job
+        if not change.lines:
+            return job
+        fields = changed_fields(row.job, change)
+        self._rows("update job", **values_of(job, moment), version=row.version)
+        if "prompt" in fields:
+            self._rows("update prompt", number=job.number, prompt=job.prompt)
+        self._note(job, fields, change.lines)
+        self._blocking.written(row.job, job, row.root, awaited=row.awaited)
+        return job
+
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     def get(self, job_id: str) -> Job:
         job = self._job("job", job_id=job_id)
@@ -200,194 +268,112 @@ class SqlStore(SqlArchive, SqlDamage):
         return [row[0] for row in self._rows("children", parent=job_id)]
 
     def select(self, query: Query) -> Iterator[Job]:
-        from mam.stores.sql.selection import Selection
+        from mam.stores.sql.selection import selected
 
-        self._spoilt = {}
-        return self._listed(Selection(self._rows, query).rows())
+        self._unreadable = {}
+        for found in selected(self._rows, query, _NUMBER):
+            try:
+                yield row_of(found, self.address).job
+            except BadRecord as bad:
+                self._unreadable[found[0]] = str(bad.facts["problem"])
 
     def ahead_of(self, job: Job) -> int:
-        return int(self._value("ahead", label=job.agent_session, priority=job.priority, number=job.number))
+        return int(self._rows("ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])
 
     def newest(self, job_id: str) -> Job | None:
-        found = self._job("job", job_id=self._gate.newest(job_id))
-        return found if found is not None else self._newest_archived(job_id)
+        """Of the chain of retries that the job belongs to, in the registry or in the archive."""
+        rows = self._rows("root", job_id=job_id)
+        root = rows[0][0]
+        found = self._rows("newest", root=root)
+        if not found:
+            return None
+        (newest,) = found[0]
+        job = self._job("job", job_id=newest)
+        return job if job is not None else self._archived_job(self._rows("archived", job_id=newest)[0][0])
 
     def holder(self, key: str) -> str | None:
-        return self._gate.holder(key)
+        return self._blocking.holder(key)
 
     def events(self, job_id: str) -> list[Line]:
-        return [json.loads(row[0]) for row in self._rows("events", job_id=job_id)]
+        """What came with a job from another registry begins its history anew."""
+        lines: list[Line] = []
+        for (text,) in self._rows("lines of job", job_id=job_id):
+            found = json.loads(text)
+            lines = found if found[0]["event"] == "migrated" else lines + found
+        return [event for event in map(event_of, lines) if event is not None]
 
     def due_in(self) -> float | None:
         from mam.jobs.pause import seconds_until_lifted
 
         moment = self._moment()
-        (due,) = self._rows("next due", boot_id=moment.boot_id, boot_ms=moment.boot_ms, wall_ms=moment.wall_ms)
-        known = [int(time) for time in due if time is not None]
+        ((by_boot, by_wall, is_unsettled),) = self._rows("next due", **_clocks(moment))
+        if is_unsettled:
+            return 0.0
+        known = [int(left) for left in (by_boot, by_wall) if left is not None]
         return soonest(max(0, min(known)) / 1000 if known else None, seconds_until_lifted(self.pauses(), moment))
-
-    # -- looking ---------------------------------------------------------------------------------------------------
-
-    def _look_by(self, moment: Moment, request: Request | None, limit: int) -> Look:
-        """The look of a database that has no clock of its own."""
-        clocks = {"boot_id": moment.boot_id, "boot_ms": moment.boot_ms, "wall_ms": moment.wall_ms}
-        found: list[Any] = self._rows("due", limit=limit, **clocks) if limit else [(None, "paused")]
-        hindrances = {row[1] for row in found if row[0] is None}
-        if len(found) > len(hindrances) or "unsettled" in hindrances or request is None:
-            due = sorted((row for row in found if row[0] is not None), key=lambda row: -int(row[0]))
-            return Look(moment, [self._row(*row[1:]) for row in due[:limit]], "unsettled" in hindrances, None)
-        pauses = self.pauses() if "paused" in hindrances else []
-        return Look(moment, [], False, self._first(request, pauses, moment))
-
-    def _first(self, request: Request, pauses: list[Pause], moment: Moment) -> Row | None:
-        """The one that a request gets, unless a pause holds all of them."""
-        skipped: frozenset[str] | None = frozenset()
-        wanted = [] if request.job_id is None else [request.job_id]
-        if pauses:
-            from mam.jobs.pause import passed_over, tried_first
-
-            skipped = passed_over(pauses, request.label, moment)
-            wanted = wanted or tried_first(pauses, request.label, moment)
-        for job_id in wanted:
-            held = passed_over(pauses, request.label, moment, job_id) if pauses else skipped
-            if (row := self._this(request.label, job_id, held)) is not None:
-                return row
-        if request.job_id is not None or skipped is None:
-            return None
-        rows = self._first_pending(request.label, sorted(skipped))
-        return self._row(*rows[0]) if rows else None
-
-    def _first_pending(self, label: str, skipped: list[str]) -> list[Any]:
-        if skipped:
-            return self._rows("first of others", label=label, skipped=json.dumps(skipped))
-        return self._rows("first pending", label=label)
-
-    def _this(self, label: str, job_id: str, skipped: frozenset[str] | None) -> Row | None:
-        """Exactly this one, if it may be claimed and its agent is not passed over."""
-        if skipped is None:
-            return None
-        rows = self._rows("this pending", label=label, job_id=job_id, skipped=json.dumps(sorted(skipped)))
-        return self._row(*rows[0]) if rows else None
-
-    # -- pauses ----------------------------------------------------------------------------------------------------
-
-    def pauses(self) -> list[Pause]:
-        return pauses_in(self._rows("pauses"))
-
-    def pause(self, pause: Pause) -> None:
-        values = {**pause.as_dict(), "agent": pause.agent or "", "label": pause.label or ""}
-        self._act(lambda: self._rows("pause", **values))
-
-    def resume(self, agent: str | None, label: str | None) -> bool:
-        return bool(self._act(lambda: self._rows("resume", agent=agent or "", label=label or "")))
-
-    # -- shared ----------------------------------------------------------------------------------------------------
-
-    def _settle(self, look: Look) -> list[Job]:
-        """What time has decided, for a bounded number of jobs, longest due first."""
-        settled = []
-        for row in look.due:
-            moved = self._settled(row, lambda job: settle(job, look.moment))
-            check_moved(row, moved, self.address)
-            settled.append(moved)
-        if look.unsettled:
-            settled += self._settle_dependents(look.moment)
-        return [job for job in settled if job is not None]
-
-    def _settle_dependents(self, moment: Moment) -> list[Job | None]:
-        """What the end of a job means for some of those that come after it."""
-        from mam.jobs.dependency import settle_dependency
-
-        page = self._gate.page(SWEEP_LIMIT)
-        if page is None:
-            return []
-        rows = self._readable(self._those_to_change(page.dependents))
-        newest = {job_id: self.newest(job_id) for row in rows for job_id in row.job.after}
-        settled = [self._settled(row, lambda job: settle_dependency(job, newest, moment)) for row in rows]
-        self._gate.turn(page)
-        return settled
-
-    def _those_to_change(self, job_ids: list[str]) -> list[Any]:
-        return self._rows("jobs to change", job_ids=json.dumps(job_ids))
-
-    def _settled(self, row: Row, decide: Callable[[Job], Change]) -> Job | None:
-        def do() -> Job | None:
-            change = decide(row.job)
-            return self._write(row, change) if change.lines else None
-
-        return self._believing(row, do)
-
-    def _write(self, before: Row, change: Change) -> Job:
-        """Record, history and events of one change, in the transaction that is open; the job after it."""
-        if change.lines:
-            row, changed = before.after(change)
-            self._update(before, changing_values(row), changed, change)
-            self._written(row)
-        return change.job
-
-    def _write_new(self, change: Change, root: str | None) -> None:
-        row = new_row(change.job, root)
-        self._insert(job_values(row), change.job.to_json(), change)
-        self._gate.written(row.job, row.root)
-
-    def _written(self, row: Row) -> None:
-        if row.job.status.ended or not stands_alone(row.job):
-            self._gate.written(row.job, row.root)
-        self._remember(row)
-
-    def _remember(self, row: Row) -> None:
-        """A few small ones: a worker has so many jobs in its hands at once, and nobody ends a job twice."""
-        known, job = self._known, row.job
-        known.pop(job.job_id, None)
-        if not job.status.ended and len(row.prompt) + len(row.record) <= KNOWN_SIZE:
-            known[job.job_id] = row
-            if len(known) > KNOWN_ROWS:
-                known.pop(list(known)[0], None)  # noqa: RUF015 - in one step, since threads may share it
-
-    def _needed(self, draft: Job) -> Needed:
-        """Those that a new job comes after, as they are until this transaction ends."""
-        from mam.stores.common import checked_needed
-
-        needed = {job_id: self.newest(job_id) for job_id in draft.after}
-        return checked_needed(draft, needed, self.address, self.newest)
-
-    def _place_for(self, draft: Job) -> tuple[int, Moment, Job | None, str | None]:
-        """The number that a new job gets and when; the one that was registered in its place before; its root."""
-        known = self._job("job with key", key=draft.key) if draft.key is not None else None
-        if known is None and draft.retry_of is not None:
-            known = self._job("job that retries", retry_of=draft.retry_of)
-        if known is not None:
-            return 0, self._moment(), known, None
-        if self._rows("taken", job_id=draft.job_id):
-            raise AlreadyRegistered(job=draft.job_id)
-        root = None if draft.retry_of is None else self._value("root", job_id=draft.retry_of)
-        return int(self._value("next number")), self._moment(), None, root
-
-    def _row(self, record: str, prompt: str, root: str | None) -> Row:
-        return Row(record, prompt, root, self.address)
-
-    def _believing(self, row: Row, do: Callable[[], T]) -> T:
-        """Rows are believed until something about them cannot be; then each field is looked at, to say which."""
-        try:
-            return do()
-        except UNBELIEVABLE:
-            row.check(self.address)
-            raise
 
     def _job(self, query: str, **values: Any) -> Job | None:
         rows = self._rows(query, **values)
-        return job_of(rows[0][0], rows[0][1], self.address) if rows else None
+        return row_of(rows[0], self.address).job if rows else None
 
-    def _value(self, query: str, **values: Any) -> Any:
-        return self._rows(query, **values)[0][0]
+    # -- pauses and followers ----------------------------------------------------------------------------------------
+
+    def pauses(self) -> list[Pause]:
+        return [
+            Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at, probe=probe)
+            for agent, label, until, reason, made_at, probe in self._rows("pauses")
+        ]
+
+    def pause(self, pause: Pause) -> None:
+        values = {**pause.as_dict(), "agent": pause.agent or "", "label": pause.label or ""}
+        self._act(self._set_pause, "pause", values)
+
+    def resume(self, agent: str | None, label: str | None) -> bool:
+        return bool(self._act(self._set_pause, "resume", {"agent": agent or "", "label": label or ""}))
+
+    def _set_pause(self, query: str, values: Json) -> list[Any]:
+        self._is_news = True
+        return self._rows(query, **values)
+
+    def position(self, consumer: str) -> str | None:
+        rows = self._rows("position", name=consumer)
+        return str(rows[0][0]) if rows else None
+
+    def save_position(self, consumer: str, position: str) -> None:
+        self._act(lambda: self._rows("save position", name=consumer, position=position))
+
+    # -- rows that mam cannot read -----------------------------------------------------------------------------------
+
+    def _past_unreadable(self, do: Callable[[], T]) -> T:
+        """Does it again without the row that it stumbled over; a row that is met twice ends this."""
+        met: set[object] = set()
+        while True:
+            try:
+                return do()
+            except BadRecord as bad:
+                number = bad.facts.get("row")
+                if number is None or number in met:
+                    raise
+                met.add(number)
+                self._act(lambda: self._rows("set aside", number=number))  # noqa: B023
+
+    def problems(self) -> list[Problem]:
+        found = dict(self._unreadable)
+        for row in self._rows("those set aside"):
+            try:
+                job = row_of(row, self.address).job
+            except BadRecord as bad:
+                found[row[0]] = f"{bad.facts['problem']}; mam does not hand it out until it is mended"
+            else:
+                self._act(self._take_back, job)
+        return [Problem(file=f"{self.address} job {job_id}", problem=why) for job_id, why in found.items()]
+
+    def _take_back(self, job: Job) -> None:
+        """The row can be read again."""
+        self._rows("take back", number=job.number)
+        if job.exclusive is not None:
+            self._blocking.rebalance(job.exclusive)
 
 
-def pauses_in(rows: list[Any]) -> list[Pause]:
-    if not rows:
-        return []
-    from mam.jobs.pause import Pause
-
-    return [
-        Pause(agent=agent or None, label=label or None, until=until, reason=reason, made_at=made_at, probe=probe)
-        for agent, label, until, reason, made_at, probe in rows
-    ]
+def _clocks(moment: Moment) -> Json:
+    return {"boot_id": moment.boot_id, "boot_ms": moment.boot_ms, "wall_ms": moment.wall_ms}

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 APPLICATION = 0x6D616D31
 """`mam1`: marks the file as mam's, so that no other program's database is ever touched."""
 
-SCHEMAS = (
-    "schema_0001.sql", "schema_0002.sql", "schema_0003.sql", "schema_0004.sql", "schema_0005.sql", "schema_0006.sql",
-    "schema_0007.sql", "schema_0008.sql", "schema_0009.sql", "schema_0010.sql", "schema_0011.sql", "schema_0012.sql",
-)  # fmt: skip
-"""In order; the database's user_version is how many of them it has."""
+VERSION = 13
+"""Of the schema. 12 is that of mam 0.1.0, which `upgrade.sql` brings up to date; older ones are refused."""
 
-_MARKS = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {len(SCHEMAS)};"
+UPGRADABLE = 12
+
+_MARKS = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
 
 _LEAST_ROOM = 65536
 """What SQLite shares with others takes half of it."""
@@ -73,8 +72,8 @@ def create_database(path: str, journal_id: str, wait_seconds: float) -> bool:
 
 def schema_text() -> str:
     """All of it, as `mam init --sql` prints it."""
-    first = "INSERT INTO store VALUES (1, lower(hex(randomblob(16))));\n"
-    return "".join(_schema(name) for name in SCHEMAS) + f"\n{first}{_MARKS}\n"
+    first = "INSERT INTO store (one, epoch) VALUES (1, lower(hex(randomblob(16))));\n"
+    return f"{_file('schema.sql')}\n{first}{_MARKS}\n"
 
 
 def unavailable(path: str, error: apsw.Error, wait_seconds: float) -> StoreUnavailable:
@@ -171,8 +170,8 @@ def _check_contents(database: apsw.Connection, path: str) -> None:
     if _is_empty(database):
         raise StoreMissing(store=address_of(path))
     version = _check_ours(database, path)
-    if version < len(SCHEMAS):
-        why = f"has schema {version} of {len(SCHEMAS)}; `mam init --store {address_of(path)}` brings it up to date"
+    if version < VERSION:
+        why = f"has schema {version} of {VERSION}; `mam init --store {address_of(path)}` brings it up to date"
         raise StoreUnavailable(store=address_of(path), problem=why)
 
 
@@ -180,7 +179,10 @@ def _check_ours(database: apsw.Connection, path: str) -> int:
     application, version = _identity(database)
     if application != APPLICATION:
         raise StoreUnavailable(store=address_of(path), problem="is a database of another program")
-    if version > len(SCHEMAS):
+    if version < UPGRADABLE:
+        why = f"has schema {version} of a mam before 0.1.0; mam 0.1.0 brings it up to date, then this one does"
+        raise StoreUnavailable(store=address_of(path), problem=why)
+    if version > VERSION:
         why = f"has schema {version}, which only a newer mam knows; this is mam {__version__}: install a newer one"
         raise StoreUnavailable(store=address_of(path), problem=why)
     return version
@@ -192,17 +194,20 @@ def _identity(database: apsw.Connection) -> tuple[int, int]:
     return int(application), int(version)
 
 
-def _brought_up_to_date(database: apsw.Connection, path: str, journal_id: str) -> bool:
+def _brought_up_to_date(database: apsw.Connection, path: str, epoch: str) -> bool:
     database.execute("BEGIN IMMEDIATE")
     try:
         version = 0 if _is_empty(database) else _check_ours(database, path)
-        if version == len(SCHEMAS):
+        if version == VERSION:
             database.execute("ROLLBACK")
             return False
-        for name in SCHEMAS[version:]:
-            database.execute(_schema(name))
         if version == 0:
-            database.execute("INSERT INTO store VALUES (1, ?)", (journal_id,))
+            database.execute(_file("schema.sql"))
+            database.execute("INSERT INTO store (one, epoch) VALUES (1, ?)", (epoch,))
+        else:
+            from mam.stores.sqlite.upgrade import upgrade
+
+            upgrade(database, _file("schema.sql"))
         database.execute(f"{_MARKS} COMMIT")
     except BaseException:
         if database.in_transaction:
@@ -211,6 +216,6 @@ def _brought_up_to_date(database: apsw.Connection, path: str, journal_id: str) -
     return True
 
 
-def _schema(name: str) -> str:
+def _file(name: str) -> str:
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
         return file.read()

@@ -1,258 +1,220 @@
--- name: begin
--- Writers queue here, so that what is read next is still true when it is written.
-BEGIN IMMEDIATE
+-- The queries of the SQLite store. `{columns}` are the columns of a job (mam.stores.sql.rows).
+-- INDEXED BY: a planner that has statistics may otherwise walk through the whole table.
 
--- name: commit
-COMMIT
-
--- name: roll back
-ROLLBACK
-
--- name: journal id
-SELECT journal_id FROM store
+-- name: epoch
+SELECT epoch FROM store
 
 -- name: job
-SELECT record, prompt FROM job JOIN prompt USING (number) WHERE job_id = :job_id
+SELECT {columns} FROM job JOIN prompt USING (number) WHERE job_id = :job_id
 
 -- name: job to change
-SELECT record, prompt, root FROM job JOIN prompt USING (number) WHERE job_id = :job_id
+SELECT {columns} FROM job JOIN prompt USING (number) WHERE job_id = :job_id
 
 -- name: jobs to change
-SELECT record, prompt, root FROM job JOIN prompt USING (number)
+SELECT {columns} FROM job JOIN prompt USING (number)
 WHERE job_id IN (SELECT value FROM json_each(:job_ids)) ORDER BY number
 
--- name: job with key
-SELECT record, prompt FROM job JOIN prompt USING (number) WHERE key = :key
-UNION ALL
-SELECT record, prompt FROM archive WHERE key = :key
+-- name: job by key
+SELECT {columns} FROM job JOIN prompt USING (number) WHERE key = :value
 
--- name: job that retries
-SELECT record, prompt FROM job JOIN prompt USING (number) WHERE retry_of = :retry_of
-UNION ALL
-SELECT record, prompt FROM archive WHERE retry_of = :retry_of
+-- name: job by retry_of
+SELECT {columns} FROM job JOIN prompt USING (number) WHERE retry_of = :value
 
 -- name: taken
 SELECT 1 FROM job WHERE job_id = :job_id UNION ALL SELECT 1 FROM archive WHERE job_id = :job_id
 
--- name: root
-SELECT coalesce((SELECT root FROM job WHERE job_id = :job_id), (SELECT root FROM archive WHERE job_id = :job_id), :job_id)
-
 -- name: next number
 SELECT coalesce(max(number), 0) + 1 FROM job
 
--- name: ready
--- The first of a label whose jobs are all for one agent, as most are; and whether that has to be looked at more closely:
--- it has a key, there are other agents, somebody's time has come, an end has not been told to all yet, something is paused.
--- With no job there is nothing to hurry for, and each of these is asked for by itself.
--- INDEXED BY: a planner that has seen statistics may walk the whole table instead.
-SELECT record, prompt, root,
-       exclusive IS NOT NULL
-       OR agent <> (SELECT max(other.line_agent) FROM job AS other INDEXED BY job_line
-                 WHERE other.line = 1 AND other.line_name = :label)
-       OR EXISTS (SELECT 1 FROM job INDEXED BY job_line
-                  WHERE line = 0 AND line_name = :boot_id AND line_agent = '' AND line_rank <= :boot_ms AND :boot_id <> '')
-       OR EXISTS (SELECT 1 FROM job INDEXED BY job_line
-                  WHERE line = 0 AND line_name = '' AND line_agent = '' AND line_rank <= :wall_ms)
-       OR EXISTS (SELECT 1 FROM unsettled) OR EXISTS (SELECT 1 FROM pause)
-FROM job INDEXED BY job_line JOIN prompt USING (number)
-WHERE line = 1 AND line_name = :label
-ORDER BY line_agent, line_rank, number LIMIT 1
+-- name: hindrances
+SELECT EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND :boot_id <> '')
+       OR EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms <= :wall_ms),
+       EXISTS (SELECT 1 FROM unsettled),
+       EXISTS (SELECT 1 FROM pause)
 
--- name: first of others
--- From agent to agent, so that ten thousand jobs of one that is passed over are one step.
-WITH RECURSIVE agents (agent) AS (
-    SELECT min(line_agent) FROM job INDEXED BY job_line WHERE line = 1 AND line_name = :label
-    UNION ALL
-    SELECT (SELECT min(line_agent) FROM job INDEXED BY job_line
-            WHERE line = 1 AND line_name = :label AND line_agent > agents.agent)
-    FROM agents WHERE agents.agent IS NOT NULL
-)
-SELECT record, prompt, root FROM job JOIN prompt USING (number)
-WHERE number IN (
-    SELECT (SELECT number FROM job INDEXED BY job_line
-            WHERE line = 1 AND line_name = :label AND line_agent = agents.agent
-            ORDER BY line_rank, number LIMIT 1)
-    FROM agents WHERE agent IS NOT NULL AND agent NOT IN (SELECT value FROM json_each(:skipped))
-)
+-- name: first pending
+SELECT {columns} FROM job INDEXED BY job_pending JOIN prompt USING (number)
+WHERE label = :label AND status = 'pending' AND blocked = 0 AND agent NOT IN (SELECT value FROM json_each(:skipped))
+  AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
 ORDER BY priority DESC, number LIMIT 1
 
 -- name: this pending
-SELECT record, prompt, root FROM job JOIN prompt USING (number)
-WHERE job_id = :job_id AND line = 1 AND label = :label
+SELECT {columns} FROM job JOIN prompt USING (number)
+WHERE job_id = :job_id AND label = :label AND status = 'pending' AND blocked < 2
   AND agent NOT IN (SELECT value FROM json_each(:skipped))
-
--- name: other boots
--- Leases of an earlier boot go by the wall clock. No process outlives its boot, so this is asked once by each.
-UPDATE job SET boot_id = NULL, boot_ms = NULL
-WHERE boot_id <> :boot_id AND number IN (
-    SELECT number FROM job INDEXED BY job_line WHERE line = 0 AND line_name > '' AND line_name < :boot_id
-    UNION ALL
-    SELECT number FROM job INDEXED BY job_line WHERE line = 0 AND line_name > :boot_id
-    UNION ALL
-    SELECT number FROM job INDEXED BY job_line WHERE line = 3
-)
+  AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
 
 -- name: due
--- Whose time has come by the clock that each goes by. Behind them, rows that are no jobs: an end has not been told to
--- all yet; something is paused.
-SELECT late, record, prompt, root FROM (
-    SELECT :boot_ms - line_rank AS late, number, record, root FROM job INDEXED BY job_line
-    WHERE line = 0 AND line_name = :boot_id AND line_agent = '' AND line_rank <= :boot_ms AND :boot_id <> ''
-    ORDER BY line_rank LIMIT :limit
-) JOIN prompt USING (number)
-UNION ALL
-SELECT late, record, prompt, root FROM (
-    SELECT :wall_ms - line_rank AS late, number, record, root FROM job INDEXED BY job_line
-    WHERE line = 0 AND line_name = '' AND line_agent = '' AND line_rank <= :wall_ms
-    ORDER BY line_rank LIMIT :limit
-) JOIN prompt USING (number)
-UNION ALL
-SELECT NULL, 'unsettled', NULL, NULL WHERE EXISTS (SELECT 1 FROM unsettled)
-UNION ALL
-SELECT NULL, 'paused', NULL, NULL WHERE EXISTS (SELECT 1 FROM pause)
+-- Jobs whose time has come, longest due first, each by the clock that it goes by.
+SELECT {columns} FROM (
+    SELECT * FROM (SELECT number AS at, :boot_ms - due_ms AS late FROM job INDEXED BY job_due
+                   WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND :boot_id <> '' ORDER BY due_ms LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (SELECT number AS at, :wall_ms - due_ms AS late FROM job INDEXED BY job_due
+                   WHERE due_boot = '' AND due_ms <= :wall_ms ORDER BY due_ms LIMIT :limit)
+) JOIN job ON job.number = at JOIN prompt USING (number)
+WHERE blocked < 2 ORDER BY late DESC LIMIT :limit
 
 -- name: next due
-SELECT (SELECT min(line_rank) FROM job INDEXED BY job_line
-        WHERE line = 0 AND line_name = :boot_id AND line_agent = '' AND :boot_id <> '') - :boot_ms,
-       (SELECT min(line_rank) FROM job INDEXED BY job_line
-        WHERE line = 0 AND line_name = '' AND line_agent = '') - :wall_ms,
-       (SELECT 0 WHERE EXISTS (SELECT 1 FROM unsettled))
+SELECT (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = :boot_id AND due_ms IS NOT NULL AND :boot_id <> '') - :boot_ms,
+       (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms IS NOT NULL) - :wall_ms,
+       EXISTS (SELECT 1 FROM unsettled)
+
+-- name: this boot
+-- Leases of an earlier boot go by the wall clock.
+UPDATE store SET boot_id = :boot_id WHERE boot_id <> :boot_id RETURNING 1
+
+-- name: other boots
+SELECT {columns} FROM job JOIN prompt USING (number) WHERE due_ms IS NOT NULL AND due_boot NOT IN ('', :boot_id)
+
+-- name: by the wall clock
+UPDATE job SET due_boot = '', due_ms = :due_ms WHERE number = :number
 
 -- name: insert job
--- 320: what a claim and an end add to a record that has nothing unusual in it.
-INSERT INTO job (job_id, number, status, label, agent, priority, created_at, key, retry_of, root, exclusive, blocked,
-                 due_ms, boot_id, boot_ms, claimant_agent, parent, told, record, room, waits_for_key, holds_key)
-VALUES (:job_id, :number, :status, :label, :agent, :priority, :created_at, :key, :retry_of, :root, :exclusive, :blocked,
-        :due_ms, :boot_id, :boot_ms, :claimant_agent, :parent, CASE WHEN :tells THEN last_insert_rowid() END, :record,
-        CASE WHEN :status = 'pending' OR :status = 'waiting' THEN zeroblob(320) END,
-        CASE WHEN :status = 'pending' THEN :exclusive END, CASE WHEN :status = 'running' THEN :exclusive END)
-
--- name: children
-SELECT job_id FROM job INDEXED BY job_parent WHERE parent = :parent ORDER BY number
+INSERT INTO job ({names}) VALUES ({values})
 
 -- name: insert prompt
 INSERT INTO prompt (number, prompt) VALUES (:number, :prompt)
 
 -- name: update job
 UPDATE job
-SET status = :status, blocked = :blocked, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    claimant_agent = :claimant_agent, told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record,
-    room = NULL, waits_for_key = CASE WHEN :status = 'pending' THEN exclusive END,
-    holds_key = CASE WHEN :status = 'running' THEN exclusive END
-WHERE number = :number AND job_id = :job_id
+SET version = version + 1, status = :status, agent = :agent, label = :label, priority = :priority, blocked = :blocked,
+    updated_at = :updated_at, claimed_at = :claimed_at, heard_at = :heard_at, ended_at = :ended_at, attempt = :attempt,
+    claim_id = :claim_id, owner = :owner, supervised = :supervised, claimant_agent = :claimant_agent,
+    claimant_generation = :claimant_generation, lease_expires_at = :lease_expires_at, lease_seconds = :lease_seconds,
+    lease_boot_id = :lease_boot_id, lease_boot_ms = :lease_boot_ms, waiting_for = :waiting_for, due_at = :due_at,
+    due_boot = :due_boot, due_ms = :due_ms, ended_attempt = :ended_attempt, losses = :losses, max_losses = :max_losses,
+    retries = :retries, max_retries = :max_retries, timeout_sec = :timeout_sec, idle_timeout_sec = :idle_timeout_sec,
+    last_seq = :last_seq, reason = :reason, result = :result, checked = :checked,
+    expected_artifacts = :expected_artifacts, said = :said, checks = :checks, run = :run, workdir = :workdir,
+    origin_host = :origin_host, extra = :extra
+WHERE number = :number AND version = :version
 
--- name: claim plain job
--- One that has no key, comes after nobody and is held by no session. What is left out need not be compared by its indexes.
-UPDATE job
-SET status = 'running', due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms, record = :record, room = NULL
-WHERE number = :number AND job_id = :job_id
-
--- name: update known job
--- The same, only if it is still as it was known to be, and its end concerns nobody else.
-UPDATE job
-SET status = :status, due_ms = :due_ms, boot_id = :boot_id, boot_ms = :boot_ms,
-    told = CASE WHEN :tells THEN last_insert_rowid() ELSE told END, record = :record, room = NULL
-WHERE number = :number AND record = :before AND exclusive IS NULL
-  AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
-
--- name: end known job
--- The same for an end, which tells something and waits for nothing.
-UPDATE job
-SET status = :status, due_ms = NULL, boot_id = NULL, boot_ms = NULL, told = last_insert_rowid(), record = :record,
-    room = NULL
-WHERE number = :number AND record = :before AND exclusive IS NULL
-  AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = coalesce(job.root, job.job_id))
-
--- name: take entry back
--- The last one, of a transaction that nobody has seen yet.
-DELETE FROM journal WHERE number = last_insert_rowid()
+-- name: update prompt
+UPDATE prompt SET prompt = :prompt WHERE number = :number
 
 -- name: insert entry
-INSERT INTO journal (job_id, fields, lines) VALUES (:job_id, :fields, :lines)
+INSERT INTO journal (job, job_id, fields, lines) VALUES (:job, :job_id, :fields, :lines)
 
--- name: insert next entry
--- One that tells something and names the one before it that does. The job's own row is written behind it and names it.
-INSERT INTO journal (job_id, fields, lines, told)
-VALUES (:job_id, :fields, :lines, (SELECT told FROM job WHERE number = :number))
-
--- name: ids with prefix
-SELECT job_id FROM job WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
-
--- name: select
--- Page by page, so that no reader holds the write-ahead log back.
-SELECT record, prompt, job_id, number FROM job JOIN prompt USING (number)
-WHERE number < :below AND (:label IS NULL OR label = :label) AND (:since IS NULL OR created_at >= :since)
-  AND status IN (SELECT value FROM json_each(:statuses))
-ORDER BY number DESC LIMIT :limit
-
--- name: select failed
--- The same of those that failed or were called off, which may be few among a million.
-SELECT record, prompt, job_id, number FROM job INDEXED BY job_line JOIN prompt USING (number)
-WHERE line = 2 AND line_name = '' AND line_agent = '' AND line_rank = 0 AND number < :below
-  AND (:label IS NULL OR label = :label) AND (:since IS NULL OR created_at >= :since)
-  AND status IN (SELECT value FROM json_each(:statuses))
-ORDER BY number DESC LIMIT :limit
-
--- name: select numbered
-SELECT record, prompt, job_id, number FROM job JOIN prompt USING (number)
-WHERE number IN (SELECT value FROM json_each(:numbers)) AND (:label IS NULL OR label = :label)
-  AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
-ORDER BY number DESC
-
--- name: open numbers
--- Of the jobs that have not ended, by the indexes of those who claim and sweep; that there are more than a limit is all
--- that is wanted to know of many.
-SELECT number FROM (SELECT number FROM job INDEXED BY job_line WHERE line <= 1 LIMIT :limit)
-UNION
-SELECT number FROM (SELECT number FROM job INDEXED BY job_by_exclusive
-                    WHERE waits_for_key IS NOT NULL LIMIT :limit)
-UNION
-SELECT number FROM (SELECT number FROM dependency LIMIT :limit)
-UNION
-SELECT number FROM (SELECT number FROM job INDEXED BY job_line WHERE line = 3 LIMIT :limit)
-ORDER BY number DESC LIMIT :limit
-
--- name: ahead
--- Those that a key holds back count too, and are in another index.
-SELECT (SELECT count(*) FROM job INDEXED BY job_line
-        WHERE line = 1 AND line_name = :label
-          AND (line_rank < -:priority OR (line_rank = -:priority AND number < :number)))
-     + (SELECT count(*) FROM job INDEXED BY job_by_exclusive
-        WHERE waits_for_key IS NOT NULL AND label = :label AND blocked <> 0
-          AND (priority > :priority OR (priority = :priority AND number < :number)))
-
--- name: holder
-SELECT job_id FROM job WHERE holds_key = :key
-
--- name: block key
--- Only the heads are free, one for each agent of a label, so this touches few rows however many wait for the key.
-UPDATE job SET blocked = 1 WHERE waits_for_key = :key AND blocked = 0
-
--- name: free heads
-WITH RECURSIVE head (number, label, agent) AS (
-    SELECT * FROM (SELECT number, label, agent FROM job WHERE waits_for_key = :key AND blocked < 2
-                   ORDER BY label, agent, priority DESC, number LIMIT 1)
-    UNION ALL
-    SELECT job.number, job.label, job.agent
-    FROM head JOIN job ON job.number = (SELECT number FROM job WHERE waits_for_key = :key AND blocked < 2
-                                          AND (label, agent) > (head.label, head.agent)
-                                        ORDER BY label, agent, priority DESC, number LIMIT 1)
-)
-UPDATE job SET blocked = 0 WHERE number IN (SELECT number FROM head)
-
--- name: events
-WITH RECURSIVE chain (number, lines, told) AS (
-    SELECT number, lines, told FROM journal WHERE number = (SELECT told FROM job WHERE job_id = :job_id)
-    UNION ALL
-    SELECT journal.number, journal.lines, journal.told FROM chain JOIN journal ON journal.number = chain.told
-)
-SELECT lines FROM chain ORDER BY number
+-- name: lines of job
+SELECT lines FROM journal
+WHERE job = (SELECT number FROM job WHERE job_id = :job_id) AND job_id = :job_id ORDER BY number
 
 -- name: last entry
 SELECT coalesce(max(number), 0) FROM journal
 
 -- name: entries
 SELECT number, job_id, fields, lines FROM journal WHERE number > :after AND number <= :upto ORDER BY number LIMIT :limit
+
+-- name: position
+SELECT position FROM consumer WHERE name = :name
+
+-- name: save position
+INSERT OR REPLACE INTO consumer (name, position) VALUES (:name, :position)
+
+-- name: ids with prefix
+SELECT job_id FROM job WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
+
+-- name: children
+SELECT job_id FROM job INDEXED BY job_parent WHERE parent_id = :parent ORDER BY number
+
+-- name: select
+SELECT {columns} FROM job JOIN prompt USING (number)
+WHERE number < :below AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: select label
+SELECT {columns} FROM job INDEXED BY job_label JOIN prompt USING (number)
+WHERE label = :label AND number < :below AND (:since IS NULL OR created_at >= :since)
+  AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: select failed
+SELECT {columns} FROM job INDEXED BY job_failed JOIN prompt USING (number)
+WHERE status IN ('error', 'cancelled') AND number < :below AND (:label IS NULL OR label = :label)
+  AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: select open
+SELECT {columns} FROM job INDEXED BY job_open JOIN prompt USING (number)
+WHERE ended_at IS NULL AND number < :below AND (:label IS NULL OR label = :label)
+  AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: ahead
+SELECT count(*) FROM (
+    SELECT priority, number FROM job INDEXED BY job_pending WHERE label = :label AND status = 'pending' AND blocked = 0
+    UNION ALL
+    SELECT priority, number FROM job INDEXED BY job_exclusive
+    WHERE exclusive IS NOT NULL AND status = 'pending' AND blocked = 1 AND label = :label
+) WHERE priority > :priority OR (priority = :priority AND number < :number)
+
+-- name: root
+-- Of the chain of retries that a job belongs to; the job itself if it retries none.
+SELECT coalesce((SELECT root FROM job WHERE job_id = :job_id), (SELECT root FROM archive WHERE job_id = :job_id), :job_id)
+
+-- name: newest
+SELECT job_id FROM (
+    SELECT job_id, number FROM job WHERE root = :root
+    UNION ALL SELECT job_id, number FROM job WHERE job_id = :root
+    UNION ALL SELECT job_id, number FROM archive WHERE root = :root
+    UNION ALL SELECT job_id, number FROM archive WHERE job_id = :root
+) ORDER BY number DESC LIMIT 1
+
+-- name: holder
+SELECT job_id FROM job WHERE exclusive = :key AND status = 'running'
+
+-- name: block key
+UPDATE job SET blocked = 1 WHERE exclusive = :key AND status = 'pending' AND blocked = 0
+
+-- name: free heads
+-- The first of each agent of a label; one step for each, however many wait.
+WITH RECURSIVE head (number, label, agent) AS (
+    SELECT * FROM (SELECT number, label, agent FROM job
+                   WHERE exclusive = :key AND status = 'pending' AND blocked < 2
+                   ORDER BY label, agent, priority DESC, number LIMIT 1)
+    UNION ALL
+    SELECT job.number, job.label, job.agent
+    FROM head JOIN job ON job.number = (SELECT number FROM job
+                                        WHERE exclusive = :key AND status = 'pending' AND blocked < 2
+                                          AND (label, agent) > (head.label, head.agent)
+                                        ORDER BY label, agent, priority DESC, number LIMIT 1)
+)
+UPDATE job SET blocked = 0 WHERE number IN (SELECT number FROM head)
+
+-- name: needs
+INSERT OR IGNORE INTO dependency (needs, number, job_id)
+VALUES (coalesce((SELECT root FROM job WHERE job_id = :needs), (SELECT root FROM archive WHERE job_id = :needs), :needs),
+        :number, :job_id)
+
+-- name: await
+-- All open jobs of the chain of retries that a job belongs to.
+UPDATE job SET awaited = 1
+WHERE awaited = 0 AND (job_id = :job_id OR job_id = (SELECT root FROM job WHERE job_id = :job_id)
+                       OR root = coalesce((SELECT root FROM job WHERE job_id = :job_id), :job_id))
+
+-- name: is awaited
+SELECT 1 FROM dependency WHERE needs = :root LIMIT 1
+
+-- name: needs no more
+DELETE FROM dependency WHERE job_id = :job_id
+
+-- name: ended
+INSERT INTO unsettled (root, ended, upto)
+SELECT needs, :job_id, 0 FROM dependency WHERE needs = coalesce(:root, :job_id) LIMIT 1
+ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
+
+-- name: unsettled
+SELECT root, ended, upto FROM unsettled ORDER BY root LIMIT 1
+
+-- name: dependents
+SELECT number, job_id FROM dependency WHERE needs = :root AND number > :upto ORDER BY number LIMIT :limit
+
+-- name: settled upto
+UPDATE unsettled SET upto = :upto WHERE root = :root AND ended = :ended
+
+-- name: settled
+DELETE FROM unsettled WHERE root = :root AND ended = :ended
 
 -- name: pauses
 SELECT agent, label, until, reason, made_at, probe FROM pause ORDER BY agent, label
@@ -276,58 +238,51 @@ VALUES (:agent_id, :generation_id, :superseded)
 
 -- name: held by
 SELECT job_id FROM job INDEXED BY job_claimant
-WHERE claimant_agent = :agent_id AND status = 'running' ORDER BY number
+WHERE claimant_agent = :agent_id AND status = 'running' AND blocked < 2 ORDER BY number
 
 -- name: to archive
--- The newest stays: its number is the one to count on from.
-SELECT job_id, number, key, retry_of, root, record, prompt FROM job JOIN prompt USING (number)
-WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND status IN ('completed', 'error', 'cancelled')
+-- The newest job stays: its number is the one to count on from.
+SELECT job_id FROM job
+WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND ended_at IS NOT NULL
   AND number < (SELECT max(number) FROM job)
 
 -- name: forget job
 DELETE FROM job WHERE job_id = :job_id
 
+-- name: put into archive
+INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, root, record, events)
+VALUES (:job_id, :number, :key, :retry_of, :root, :record, :events)
+
 -- name: only archived
-SELECT job_id FROM archive
-WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND job_id NOT IN (SELECT job_id FROM job)
+SELECT job_id FROM archive WHERE job_id IN (SELECT value FROM json_each(:job_ids))
 
 -- name: archived
-SELECT record, prompt, events FROM archive WHERE job_id = :job_id
+SELECT record, events FROM archive WHERE job_id = :job_id
+
+-- name: archived by key
+SELECT record FROM archive WHERE key = :value
+
+-- name: archived by retry_of
+SELECT record FROM archive WHERE retry_of = :value
 
 -- name: archived with prefix
 SELECT job_id FROM archive WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
 
 -- name: archive contents
-SELECT number, record, prompt, events FROM archive WHERE number > :place ORDER BY number LIMIT :limit
+SELECT number, record, events FROM archive WHERE number > :place ORDER BY number LIMIT :limit
 
 -- name: archive newest first
-SELECT number, record, prompt, events FROM archive WHERE number < :place ORDER BY number DESC LIMIT :limit
-
--- name: newest archived
--- Of the chain that an archived job belongs to, whether the others are archived too or not.
-WITH chain (root) AS (SELECT coalesce(root, job_id) FROM archive WHERE job_id = :job_id)
-SELECT record, prompt FROM (
-    SELECT number, record, prompt FROM job JOIN prompt USING (number) WHERE root IN (SELECT root FROM chain)
-    UNION ALL
-    SELECT number, record, prompt FROM archive WHERE root IN (SELECT root FROM chain) OR job_id IN (SELECT root FROM chain)
-)
-ORDER BY number DESC LIMIT 1
-
--- name: put into archive
-INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, root, record, prompt, events)
-VALUES (:job_id, :number, :key, :retry_of, :root, :record, :prompt, :events)
+SELECT number, record, events FROM archive WHERE number < :place ORDER BY number DESC LIMIT :limit
 
 -- name: number behind
 -- Numbers go on behind the highest that is there.
 SELECT :number
 
 -- name: set aside
--- A row that nobody can read; there is nothing else to find it by.
-UPDATE job SET blocked = 2 WHERE record = :record AND blocked < 2 RETURNING job_id
+UPDATE job SET blocked = 2 WHERE number = :number AND blocked < 2
 
 -- name: those set aside
-SELECT record, prompt, job_id, number, status, label, exclusive FROM job INDEXED BY job_line JOIN prompt USING (number)
-WHERE line = 3 ORDER BY number
+SELECT {columns} FROM job JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
 
 -- name: take back
-UPDATE job SET blocked = 0 WHERE job_id = :job_id AND blocked = 2
+UPDATE job SET blocked = 0 WHERE number = :number AND blocked = 2

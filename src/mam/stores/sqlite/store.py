@@ -1,36 +1,58 @@
-"""The port, on SQLite: each act is one immediate transaction, durable when it commits."""
+"""The port on SQLite: each act is one immediate transaction of one connection, durable when it commits."""
 
 from __future__ import annotations
 
 import json
 import os
-from _thread import get_ident
+from _thread import RLock, get_ident
+from weakref import WeakSet
+
+import apsw
 
 from mam.clock import SystemClock
-from mam.errors import StoreUnavailable, UnknownJob
-from mam.stores.common import event_of
+from mam.errors import StoreUnavailable
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
-from mam.stores.sql.look import Look
-from mam.stores.sql.rows import Row
-from mam.stores.sql.store import PAGE
-from mam.stores.sqlite.database import create_database
-from mam.stores.sqlite.plain import PlainStore
+from mam.stores.sql.queries import load_queries
+from mam.stores.sql.rows import COLUMNS, row_of
+from mam.stores.sql.store import SqlStore
+from mam.stores.sqlite.bell import Bell
+from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
 from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
-    from mam.stores.port import Request
+    from mam.jobs.record import Job, Json
     from mam.stores.watch import Watch
 
     T = TypeVar("T")
 
 WAIT_SECONDS = 10.0
+PAGE = 500
+_NAMES = [*(name for name in COLUMNS if name not in ("prompt", "version")), "blocked", "due_boot", "due_ms"]
+QUERIES = load_queries(
+    __file__, columns=", ".join(COLUMNS), names=", ".join(_NAMES), values=", ".join(f":{name}" for name in _NAMES)
+)
+
+_opened: WeakSet[SqliteStore] = WeakSet()
+
+
+def _before_fork() -> None:
+    for store in list(_opened):
+        store._let_go()
+
+
+def _in_child() -> None:
+    for store in list(_opened):
+        store._begin_anew()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 
 
 def create_sqlite_store(path: str, lock_wait_seconds: float = WAIT_SECONDS) -> bool:
@@ -38,18 +60,92 @@ def create_sqlite_store(path: str, lock_wait_seconds: float = WAIT_SECONDS) -> b
     return create_database(os.path.realpath(path), SystemClock().new_id(), lock_wait_seconds)
 
 
-class SqliteStore(PlainStore):
+class SqliteStore(SqlStore):
     """A registry in one database file of one host. Threads and processes may share it; a fork opens its own."""
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
-        super().__init__(path, clock, lock_wait_seconds)
+        super().__init__()
+        self._path = os.path.realpath(path)
+        self.address = address_of(self._path)
+        self.clock = clock or SystemClock()
+        self._wait_seconds = lock_wait_seconds
+        self._bell = Bell(f"{self._path}-bell")
+        self._boot_id: str | None = None
+        """The boot whose clock the leases in the database have been compared with."""
+        self._threads = RLock()
         self._watches: dict[int, Watch] = {}
-        """One for each thread that waits: news that one has read would be lost to the other."""
+        """One for each thread that waits: what one has read would be lost to the other."""
+        self._cursor: apsw.Cursor | None = self._open().cursor()
+        _opened.add(self)
 
-    # -- the journal -----------------------------------------------------------------------------------------------
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def _act(self, do: Callable[..., T], *given: Any) -> T:
+        with self._threads:
+            database = (self._cursor or self._reopened()).connection
+            if database.in_transaction:  # an act within an act is a part of it
+                return do(*given)
+            self._is_news = False
+            try:
+                self._begin()
+                done = do(*given)
+                self._commit()
+            except apsw.Error as error:
+                failure = self._failed(error)
+                self._undo(database)
+                raise failure from None
+            except BaseException:
+                self._undo(database)
+                raise
+            if self._is_news:
+                self._bell.ring()
+            return done
+
+    def _begin(self) -> None:
+        self._run("BEGIN IMMEDIATE")
+        moment = self.clock.now()
+        if moment.boot_id != self._boot_id:
+            self._go_by_this_boot(moment)
+
+    def _commit(self) -> None:
+        self._run("COMMIT")
+
+    def _undo(self, database: apsw.Connection) -> None:
+        self._boot_id = None  # what was not committed has to be done again
+        if self._cursor is not None and database.in_transaction:
+            self._run("ROLLBACK")
+
+    def _go_by_this_boot(self, moment: Moment) -> None:
+        """A lease of an earlier boot is on a clock that is gone."""
+        if self._rows("this boot", boot_id=moment.boot_id):
+            for found in self._rows("other boots", boot_id=moment.boot_id):
+                lease = row_of(found, self.address).job.lease
+                if lease is not None:
+                    self._rows("by the wall clock", number=found[COLUMNS.index("number")], due_ms=lease.wall_ms)
+        self._boot_id = moment.boot_id
+
+    def _run(self, statement: str) -> None:
+        (self._cursor or self._reopened()).execute(statement)
+
+    def _rows(self, query: str, **values: Any) -> list[Any]:
+        with self._threads:
+            try:
+                return (self._cursor or self._reopened()).execute(QUERIES[query], values).fetchall()
+            except apsw.Error as error:
+                raise self._failed(error) from None
+
+    def _moment(self) -> Moment:
+        return self.clock.now()
+
+    # -- the journal -------------------------------------------------------------------------------------------------
+
+    def _note(self, job: Job, fields: Json | None, lines: tuple[Line, ...]) -> None:
+        self._is_news = True
+        text = None if fields is None else as_text(fields)
+        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=as_text(lines))
 
     def end(self) -> str:
-        return str(self._value("last entry"))
+        return str(self._rows("last entry")[0][0])
 
     def entries(self, cursor: str | None) -> Iterator[Entry]:
         after, upto = int(cursor or 0), int(self.end())
@@ -73,6 +169,40 @@ class SqliteStore(PlainStore):
             return True  # something may have happened before the watch began: look once more
         return self.end() != cursor or watch.wait(timeout)
 
+    def due_in(self) -> float | None:
+        if self.clock.now().boot_id != self._boot_id:
+            self._act(lambda: None)  # which compares the leases with this boot
+        return super().due_in()
+
+    # -- secrets -----------------------------------------------------------------------------------------------------
+
+    def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
+        try:
+            self._act(self._secrets.keep, job_id, secrets)
+        except OSError as error:
+            why = f"its secrets cannot be kept: {error.strerror}"
+            raise StoreUnavailable(store=self.address, problem=why) from None
+
+    def secrets(self, job_id: str) -> dict[str, str]:
+        try:
+            return self._secrets.of(job_id)
+        except OSError as error:
+            why = f"its secrets cannot be read: {error.strerror}"
+            raise StoreUnavailable(store=self.address, problem=why) from None
+
+    @property
+    def _secrets(self) -> Secrets:
+        return Secrets(f"{self._path}-secrets")
+
+    # -- the connection ----------------------------------------------------------------------------------------------
+
+    def _open(self) -> apsw.Connection:
+        return open_database(self._path, self._wait_seconds)
+
+    def _reopened(self) -> apsw.Cursor:
+        self._cursor = self._open().cursor()
+        return self._cursor
+
     def close(self) -> None:
         with self._threads:
             for watch in self._watches.values():
@@ -81,72 +211,26 @@ class SqliteStore(PlainStore):
             self._bell.muffle()
             self._let_go()
 
-    # -- secrets ---------------------------------------------------------------------------------------------------
-
-    def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
-        try:
-            self._act(self._secrets.keep, job_id, secrets)
-        except OSError as error:
-            raise StoreUnavailable(
-                store=self.address, problem=f"its secrets cannot be kept: {error.strerror}"
-            ) from None
-
-    def secrets(self, job_id: str) -> dict[str, str]:
-        try:
-            return self._secrets.of(job_id)
-        except OSError as error:
-            raise StoreUnavailable(
-                store=self.address, problem=f"its secrets cannot be read: {error.strerror}"
-            ) from None
-
-    # -- how it is done here ---------------------------------------------------------------------------------------
-
-    def _look(self, request: Request | None, limit: int) -> Look:
-        moment = self.clock.now()
-        if moment.boot_id != self._boot_id:
-            self._leave_other_boots(moment)
-        return self._look_by(moment, request, limit)
-
-    def due_in(self) -> float | None:
-        if self.clock.now().boot_id != self._boot_id:
-            self._act(self._look, None, 0)  # leases of another boot are kept by a clock that is gone
-        return super().due_in()
-
-    def _to_change(self, job_id: str) -> tuple[Row, Moment]:
-        rows = self._rows("job to change", job_id=job_id)
-        if not rows:
-            raise UnknownJob(job=job_id, store=self.address)
-        return self._row(*rows[0]), self.clock.now()
-
-    def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
-        def do() -> None:
-            names = ("job_id", "number", "key", "retry_of", "root", "record", "prompt")
-            for found in self._rows("to archive", job_ids=json.dumps(job_ids)):
-                job_id = found[0]
-                self._rows(
-                    "put into archive", **dict(zip(names, found, strict=True)), events=as_text(self.events(job_id))
-                )
-                self._forget(job_id)
-                self._rows("insert entry", job_id=job_id, fields=None, lines=lines[job_id])
-
-        self._act(do)
-
-    def _forget(self, job_id: str) -> None:
-        self._rows(
-            "forget job", job_id=job_id
-        )  # what was told about it stays in the journal, where nobody looks for it
-
-    def events(self, job_id: str) -> list[Line]:
-        lines = [line for row in self._rows("events", job_id=job_id) for line in json.loads(row[0])]
-        return [event for event in map(event_of, lines) if event is not None]
-
-    def _first_pending(self, label: str, skipped: list[str]) -> list[Any]:
-        return self._rows("first of others", label=label, skipped=json.dumps(skipped))
+    def _let_go(self) -> None:
+        """Before a fork too: SQLite would take the parent's connection in the child for its own, and its locks for held."""
+        with self._threads:
+            if self._cursor is not None:
+                self._cursor.connection.close()
+                self._cursor = None
 
     def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self._watches = {}  # what the parent watches
+        """In a forked child: no thread of the parent's is here, and the watches are the parent's."""
+        self._threads = RLock()
+        self._watches = {}
 
-    @property
-    def _secrets(self) -> Secrets:
-        return Secrets(f"{self._path}-secrets")
+    def _failed(self, error: apsw.Error) -> StoreUnavailable:
+        if isinstance(error, apsw.IOError):
+            self._distrust()
+        return unavailable(self._path, error, self._wait_seconds)
+
+    def _distrust(self) -> None:
+        """After an error of the disk the log may hold a commit whose sync failed: in memory it looks whole, and the next
+        process that opens the log would build on it. Closing carries over what is durable and drops the rest."""
+        if self._cursor is not None:
+            self._cursor.connection.close(True)
+            self._cursor = None

@@ -1,0 +1,48 @@
+"""How the holder of a claim ends its job: the act that workers do most, so a store may write it in one statement."""
+
+from __future__ import annotations
+
+from mam.clock import Moment
+from mam.frozen import Frozen
+from mam.jobs import acts, supervised
+from mam.jobs.change import Change
+from mam.jobs.record import Job
+from mam.jobs.status import COMPLETED, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Json
+
+
+class End(Frozen):
+    """What the holder writes; `attempt` and `claim_id` are its fence."""
+
+    status: Status
+    """completed or error."""
+    attempt: int
+    claim_id: str | None = None
+    result: str | None = None
+    reason: str | None = None
+    checked: bool | None = None
+    look_first: bool = False
+    """Whether the artifacts that the job expects have still to be looked at (acts.LookFirst)."""
+    supervised: bool = False
+    """Whether the worker that supervises the job ends it, with the `run` and the `checks` that it recorded. An agent's own
+    report does not end a supervised job; mam stores it."""
+    run: Json | None = None
+    checks: Json | None = None
+
+
+def end(job: Job, moment: Moment, ended: End) -> Change:
+    """The rule that every store follows, in one statement or not."""
+    if ended.supervised:
+        ending = supervised.Ending(run=ended.run or {}, checks=ended.checks, result=ended.result, reason=ended.reason)
+        return supervised.finish(
+            job, moment, attempt=ended.attempt, claim_id=ended.claim_id, ending=ending, delay_seconds=0
+        )
+    if ended.status is COMPLETED:
+        return acts.complete(
+            job, moment, attempt=ended.attempt, claim_id=ended.claim_id, result=ended.result, checked=ended.checked,
+            look_first=ended.look_first,
+        )  # fmt: skip
+    return acts.fail(job, moment, attempt=ended.attempt, claim_id=ended.claim_id, reason=ended.reason or "error")

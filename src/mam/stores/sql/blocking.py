@@ -1,0 +1,82 @@
+"""What keeps a pending job from being claimed: an exclusive key in use, and jobs that have to end first.
+
+A claim sees only jobs that are pending and not blocked. Of the pending jobs that share an exclusive key, the first of each
+agent of a label is not blocked (another agent may be paused), so a thousand jobs behind one key cost other claims nothing.
+The end of a job only notes that those that come after it are to be looked at; sweeps do that later.
+"""
+
+from __future__ import annotations
+
+from mam.frozen import Frozen
+from mam.jobs.record import DEPENDENCY
+from mam.jobs.status import PENDING, RUNNING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.jobs.record import Job
+
+    Ask = Callable[..., list[Any]]
+    """Runs a named query in the open transaction."""
+
+
+class Page(Frozen):
+    """Some of the jobs that come after one that has ended."""
+
+    root: str
+    ended: str
+    dependents: list[str]
+    upto: int
+    last: bool
+
+
+class Blocking:
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def written(self, before: Job | None, job: Job, root: str | None, *, awaited: bool) -> None:
+        """After every write of a row, in the same transaction. A claim leaves the others of its key as they are: the
+        index of running keys decides, and the end of the claim rebalances."""
+        claimed = before is not None and before.status is PENDING and job.status is RUNNING
+        if job.exclusive is not None and not claimed:
+            self.rebalance(job.exclusive)
+        if job.after:
+            self._depend(job)
+        if job.status.ended and awaited:
+            self._ask("ended", job_id=job.job_id, root=root)
+
+    def rebalance(self, key: str) -> None:
+        """Blocks all pending jobs of the key but the first of each agent of a label."""
+        self._ask("block key", key=key)
+        self._ask("free heads", key=key)
+
+    def holder(self, key: str) -> str | None:
+        rows = self._ask("holder", key=key)
+        return str(rows[0][0]) if rows else None
+
+    def page(self, limit: int) -> Page | None:
+        """The next ones to look at; None when there are none."""
+        rows = self._ask("unsettled")
+        if not rows:
+            return None
+        root, ended, upto = rows[0]
+        found = self._ask("dependents", root=root, upto=upto, limit=limit)
+        ids = [job_id for _number, job_id in found]
+        return Page(root=root, ended=ended, dependents=ids, upto=found[-1][0] if found else upto, last=len(ids) < limit)
+
+    def turn(self, page: Page) -> None:
+        """They have been looked at. Another end meanwhile has another stamp, and begins anew."""
+        if page.last:
+            self._ask("settled", root=page.root, ended=page.ended)
+        else:
+            self._ask("settled upto", root=page.root, ended=page.ended, upto=page.upto)
+
+    def _depend(self, job: Job) -> None:
+        if job.waiting_for != DEPENDENCY:
+            self._ask("needs no more", job_id=job.job_id)
+            return
+        for needed in job.after:
+            self._ask("needs", job_id=job.job_id, number=job.number, needs=needed)
+            self._ask("await", job_id=needed)
