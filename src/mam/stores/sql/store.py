@@ -65,8 +65,8 @@ class SqlStore(SqlArchive):
         """The time by which this database judges leases."""
 
     @abstractmethod
-    def _note(self, job: Job, fields: Json | None, lines: tuple[Line, ...]) -> None:
-        """One entry of the journal, in the open transaction."""
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
+        """One entry of the journal, in the open transaction; `version` is that of the row now, 0 when it is gone."""
 
     @property
     def _blocking(self) -> Blocking:
@@ -236,7 +236,7 @@ class SqlStore(SqlArchive):
         awaited = bool(self._rows("is awaited", root=root or job.job_id))
         self._rows("insert job", **values_of(job, moment), root=root, awaited=int(awaited))
         self._rows("insert prompt", number=job.number, prompt=job.prompt)
-        self._note(job, job.to_json(), change.lines)
+        self._note(job, 1, job.to_json(), change.lines)
         self._blocking.written(None, job, root, awaited=awaited)
 
     def _write(self, row: Row, change: Change, moment: Moment) -> Job:
@@ -248,7 +248,7 @@ class SqlStore(SqlArchive):
         self._rows("update job", **values_of(job, moment), version=row.version)
         if "prompt" in fields:
             self._rows("update prompt", number=job.number, prompt=job.prompt)
-        self._note(job, fields, change.lines)
+        self._note(job, row.version + 1, fields, change.lines)
         self._blocking.written(row.job, job, row.root, awaited=row.awaited)
         return job
 
