@@ -232,6 +232,23 @@ class Records:
         return sorted(found, key=lambda event: int(event["seq"]))
 
 
+def whole_events(events: list[Line], last_seq: int) -> list[Line]:
+    """The events of a log, with markers for the numbers up to the last that it lacks."""
+    whole: list[Line] = []
+    upto = 0
+    for event in events:
+        first, last = int(event["seq"]), int(event.get("upto", event["seq"]))
+        if first <= upto or last > last_seq:
+            continue
+        if first > upto + 1:
+            whole.append({"marker": "imported", "seq": upto + 1, "upto": first - 1})
+        whole.append(event)
+        upto = last
+    if upto < last_seq:
+        whole.append({"marker": "imported", "seq": upto + 1, "upto": last_seq})
+    return whole
+
+
 def _log_text(events: list[Line]) -> bytes:
     return b"".join(to_bytes(event) + b"\n" for event in events)
 

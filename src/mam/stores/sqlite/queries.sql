@@ -162,6 +162,9 @@ WHERE ended_at IS NULL AND number < :below AND (:label IS NULL OR label = :label
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
+-- name: counts
+SELECT status, count(*) FROM job GROUP BY status
+
 -- name: ahead
 SELECT count(*) FROM (
     SELECT priority, number FROM job INDEXED BY job_pending WHERE label = :label AND status = 'pending' AND blocked = 0
