@@ -15,7 +15,7 @@ from mam.errors import BadRecord
 from mam.frozen import Frozen
 from mam.stores.beside import make_directories, replace_bytes, sync_directory
 from mam.stores.files.adopting import insert_new
-from mam.stores.files.mirror import ASIDE
+from mam.stores.files.mirror import ASIDE, Mirror
 from mam.stores.files.records import whole_events
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Kept
@@ -61,6 +61,11 @@ class _Building(FilesStore):
         self._path = os.path.join(self.home, f"registry.db{self.SUFFIX}")
         make_directories(self.home)
         return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
+
+    def _files(self) -> Mirror:
+        if self._mirror is None:
+            self._mirror = Mirror(self._directory, self.home, keeps_aside=False)
+        return self._mirror
 
 
 def make_database(directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False) -> Made:
