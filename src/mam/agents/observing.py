@@ -73,10 +73,10 @@ def root_of(record: AgentRecord) -> str:
 
 def parsed(line: bytes) -> dict[str, Any] | None:
     """A line of the file; None for what is none of ours."""
-    import json
+    from mam.strict_json import safe_json
 
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = safe_json(line)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None

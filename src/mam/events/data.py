@@ -16,11 +16,11 @@ DEPTH_LIMIT = 64
 
 
 def parse_data(text: str) -> dict[str, Any]:
-    import json
+    from mam.strict_json import safe_json
 
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = safe_json(text)
+    except ValueError:
         data = None
     return check_levels(data)
 

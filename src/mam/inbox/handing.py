@@ -128,7 +128,7 @@ class Handing:
                 raise
             except MamError as bad:
                 taken.append(Taken(claim=claim, refused=str(bad)))
-            except Exception as bug:  # a bug in mam; a file that meets it must not stop the others, now or at each start
+            except Exception as bug:  # of mam; a file that meets one must not stop the others at each start
                 taken.append(Taken(claim=claim, refused=_unexpected(bug)))
             if len(some) >= FILES_AT_ONCE or size >= BYTES_AT_ONCE:
                 yield some

@@ -96,7 +96,7 @@ def _text(event: Event, what: str) -> str:
     kinds = {"SequenceStart": "list", "MappingStart": "table"}
     if _kind(event) in kinds:
         raise BadInput(why=f"line {_line(event)}: {what} must be one value, not a {kinds[_kind(event)]}")
-    text = str(event.value)
+    text = str(getattr(event, "value", ""))
     if not text.strip():
         raise BadInput(why=f"line {_line(event)}: {what} has no value")
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -109,4 +109,4 @@ def _kind(event: Event) -> str:
 
 
 def _line(event: Event) -> int:
-    return int(event.start_mark.line) + FIRST_LINE
+    return (event.start_mark.line if event.start_mark is not None else 0) + FIRST_LINE

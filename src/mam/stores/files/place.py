@@ -23,13 +23,12 @@ def is_files_store(path: str) -> bool:
 
 
 def _is_record(path: str) -> bool:
-    import json
-
     from mam.reading import read_regular
+    from mam.strict_json import safe_json
 
     try:
         _, content = read_regular(path, RECORD_LIMIT, os.O_NOFOLLOW)
-        found = json.loads(content)
-    except (OSError, ValueError, RecursionError):
+        found = safe_json(content)
+    except (OSError, ValueError):
         return False
     return isinstance(found, dict) and found.get("job_id") == os.path.basename(path)[:-5] and "prompt" in found

@@ -6,7 +6,6 @@ Every path is a bare name below one directory descriptor; links, devices and oth
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 import time
@@ -14,6 +13,7 @@ import time
 from mam.errors import BadInput, BadRecord
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
+from mam.strict_json import safe_json
 from mam.writing import field_by_line, to_bytes, write_all
 
 TYPE_CHECKING = False
@@ -137,8 +137,8 @@ class Records:
         finally:
             os.close(descriptor)
         try:
-            return json.loads(data, parse_constant=_no_constant, parse_float=_finite), stamp_of(found)
-        except (ValueError, RecursionError):
+            return safe_json(data), stamp_of(found)
+        except ValueError:
             self._refuse(name, "is empty" if not data.strip() else "is not whole, valid JSON")
 
     def _check_kind(self, name: str, found: os.stat_result) -> None:
@@ -173,14 +173,3 @@ def _read_all(descriptor: int, size: int) -> bytes:
     while part := os.read(descriptor, size + 1):
         parts.append(part)
     return b"".join(parts)
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        _no_constant(text)  # mam would have to write it back as something that is not JSON
-    return number

@@ -6,13 +6,13 @@ counted and passed over. A vendor may add new kinds of lines at any time.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from abc import ABC, abstractmethod
 
 from mam.events.event import generalised
 from mam.frozen import Frozen
+from mam.strict_json import safe_json
 from mam.work.reports.lines import Lines
 from mam.work.reports.prices import FROM_PRICES, cost_of
 
@@ -159,8 +159,8 @@ class Reader(ABC):
         if not line.strip():
             return None
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            message = safe_json(line)
+        except ValueError:
             message = None
         if not isinstance(message, dict):
             self.report.strange += 1
