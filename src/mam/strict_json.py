@@ -8,7 +8,7 @@ values for one name; `safe_json` keeps the last of them, since other vendors' pr
 from __future__ import annotations
 
 import json
-from itertools import accumulate
+from itertools import accumulate, chain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,16 @@ def strict_json(data: bytes, depth: int = DEPTH_LIMIT) -> Any:
 def safe_json(data: bytes | str) -> Any:
     """The same, with the last value of a name that an object has twice."""
     return _lenient(_limited(data if isinstance(data, str) else data.decode("utf-8-sig"), DEPTH_LIMIT))
+
+
+def is_deeper(value: Any, limit: int) -> bool:
+    """Whether a value that is already parsed has more levels. Level by level, so that no depth is too much for it."""
+    level = [value]
+    while limit and level:
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
+        level = list(chain.from_iterable(inner))
+        limit -= 1
+    return any(isinstance(item, (dict, list)) for item in level)
 
 
 def _limited(text: str, depth: int) -> str:

@@ -24,6 +24,7 @@ HEADS = {
     "lists in lists": "agent:\n " + "- " * 30_000,
     "complex keys": "? " * 30_000,
     "indentation": "\n".join(" " * depth + "a:" for depth in range(350)),
+    "lines without number": "\n" * 4_000_000,
     "more than may be": "#" * 100_000 + "\n" + "[" * 100_000,
     "quotes": "agent: " + '"' * 60_000,
     "an open quote": 'agent: "' + "a" * 60_000,
@@ -65,6 +66,37 @@ def test_a_hostile_file_stops_no_other(desk: Desk, name: str) -> None:
     assert told.startswith(content)
     assert "drop it again" in told[len(content) :]
     assert desk.left() == []
+
+
+def test_a_hundred_of_them_at_once(desk: Desk) -> None:
+    """Variation: many at once, in one batch with good ones on either side."""
+    desk.drop("echo before\n", "a.prompt.md")
+    for number in range(100):
+        desk.drop(f"---\n{'[' * (29_000 + number)}\n---\ndo\n", f"b{number}.prompt.md")
+    desk.drop("echo behind\n", "c.prompt.md")
+    told = told_of(desk, ".prompt.md: the front matter is not a list")
+    assert len(told) == 100
+    assert "before" in desk.told("a.done.md")
+    assert "behind" in desk.told("c.done.md")
+
+
+def test_a_hostile_file_in_a_store_of_rows(tmp_path: Path) -> None:
+    """Variation: what no check of the front matter refuses meets the store's own encoder."""
+    world = World(tmp_path, "sqlite")
+    world.drop("bad.prompt.md", "---\nartifacts: [" + "\\ud800, " * 5_000 + "a]\n---\n\ufdd0\uffff\U0010ffff\u2028 bad")
+    world.drop("good.prompt.md", "good")
+    world.steady()
+    assert "good" in [job.prompt for job in world.all_jobs()]
+    world.close()
+
+
+def test_a_hostile_head_in_another_encoding(desk: Desk) -> None:
+    """Variation: with a byte order mark, and with the line ends of another system."""
+    for mark, name in (("\ufeff", "marked"), ("", "plain")):
+        desk.drop(f"{mark}---\r\nagent: {'[' * 30_000}\r\n---\r\ndo\r\n", f"{name}.prompt.md")
+    desk.drop("echo good\n", "good.prompt.md")
+    assert len(told_of(desk, "must be one value, not a list")) == 2
+    assert "good" in desk.told("good.done.md")
 
 
 def test_a_file_that_an_earlier_version_died_of_is_put_away_at_the_next_start(desk: Desk) -> None:

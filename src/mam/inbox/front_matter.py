@@ -9,7 +9,7 @@ from __future__ import annotations
 from mam.clock import SystemClock
 from mam.errors import BadInput
 from mam.frozen import Frozen
-from mam.inbox.shallow_yaml import entries
+from mam.inbox.shallow_yaml import SIZE_LIMIT, entries
 from mam.jobs.record import CHOICES
 from mam.times import when, whole_seconds
 
@@ -49,14 +49,15 @@ def parse(text: str) -> tuple[Wishes, str]:
     first, newline, rest = text.partition("\n")
     if first.rstrip() != FENCE or not newline:
         return Wishes(), text
-    lines = rest.split("\n")
-    for number, line in enumerate(lines):
-        if line.rstrip() in (FENCE, "..."):
-            head = "\n".join(lines[:number])
-            return _wishes(head), "\n".join(lines[number + 1 :])
+    end = 0
+    for line in rest[: SIZE_LIMIT + len(FENCE) + 1].split("\n"):
+        behind = end + len(line)
+        if line.rstrip() in (FENCE, "...") and rest[behind : behind + 1] in ("", "\n"):
+            return _wishes(rest[:end].removesuffix("\n")), rest[behind + 1 :]
+        end = behind + 1
     raise BadInput(
-        why="the front matter that begins in line 1 has no end: close it with a line ---, or put an empty line before"
-        " the first --- if it is a part of the prompt"
+        why=f"the front matter that begins in line 1 has no end: close it with a line --- within {SIZE_LIMIT:,}"
+        " characters, or put an empty line before the first --- if it is a part of the prompt"
     )
 
 

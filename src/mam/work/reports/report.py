@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from mam.events.event import generalised
 from mam.frozen import Frozen
 from mam.strict_json import safe_json
+from mam.telling import clean
 from mam.work.reports.lines import Lines
 from mam.work.reports.prices import FROM_PRICES, cost_of
 
@@ -190,11 +191,6 @@ def words(text: object, limit: int = WORDS_LIMIT) -> str | None:
         return None
     line = " ".join(clean(text).split())
     return (line if len(line) <= limit else f"{line[: limit - 1]}…") or None
-
-
-def clean(text: str) -> str:
-    """What every store can hold: no NUL, no half of a character."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def step(tool: object, path: object = None) -> str:
