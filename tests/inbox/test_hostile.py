@@ -115,7 +115,7 @@ def test_a_bug_over_one_file_stops_no_other(world: World, monkeypatch: pytest.Mo
     """Whatever a parser does: no such input is known, so the failure is put in."""
     from mam.inbox import handing
 
-    drafted = handing.drafted
+    drafted = handing.drafted  # type: ignore[attr-defined]
 
     def fail(content: bytes, *rest: object) -> object:
         if b"bad" in content:
