@@ -143,7 +143,10 @@ def _make(home: Home, page: Json, lock: int) -> Json:
     _check_repository(home, page)
     with repository_alone(home, page) as alone:
         _add(home, page, at(page["repository"], keep_open=(lock, alone)))
-    page = {**page, "state": MADE, "git_directory": discover(home.worktree).path("rev-parse", "--absolute-git-dir")}
+    # The settings that git reads in a worktree are not those of its repository: a file may be included for one branch.
+    directory = discover(home.worktree).path("rev-parse", "--absolute-git-dir")
+    at(directory, home.worktree, (lock,)).text("reset", "--hard", "--quiet", seconds=LONG_SECONDS)
+    page = {**page, "state": MADE, "git_directory": directory}
     home.write(page)
     return page
 
@@ -157,7 +160,7 @@ def _add(home: Home, page: Json, git: Git) -> None:
     words = [home.worktree, page["branch"]]
     if held is None:
         words = ["--no-track", "-b", page["branch"], home.worktree, page["base"]]
-    git.text("worktree", "add", *words, seconds=LONG_SECONDS)
+    git.text("worktree", "add", "--no-checkout", *words, seconds=LONG_SECONDS)
 
 
 @contextlib.contextmanager
