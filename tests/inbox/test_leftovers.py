@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.inbox.leftovers import COMMITTED, LEFTOVERS, MESSY, NESTED
+from tests.inbox.leftovers import BROKEN, COMMITTED, LEFTOVERS, MESSY, NESTED
 from tests.inbox.test_repositories import Shop
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def test_nothing_that_an_agent_left_is_run(shop: Shop, leftover: str) -> None:
     (told,) = (shop.desk.here / "finished/acme/shop/main").glob("x.*.md")
     assert "\nreached the end\n" in told.read_text().partition("# Outcome")[2], "the agent could not leave all of it"
     assert not trap.exists()
+    assert told.name == ("x.error.md" if leftover in BROKEN else "x.done.md")
     shop.desk.drop("echo more > more.txt", "y.prompt.md")
     shop.desk("inbox", "once")
     for held in shop.desk("workspaces", "--json").json:
@@ -83,8 +84,8 @@ def test_hooks_of_a_directory_that_gets_the_branch_are_not_run(shop: Shop) -> No
 def test_a_commit_that_another_one_replaces_still_counts(shop: Shop) -> None:
     shop.desk.drop(
         "---\npush: true\n---\necho new > new.txt; git add .; git -c user.name=a -c user.email=a@x commit -qm new\n"
-        "base=$(git rev-parse HEAD^); git replace HEAD $(git commit-tree -m none $base^{tree})\n"
-        "git replace -f $base HEAD"
+        "after=$(git -c user.name=a -c user.email=a@x commit-tree -p HEAD -m after HEAD^{tree})\n"
+        "git replace HEAD^ $after"
     )
     shop.desk.once()
     assert "- commits: 1\n" in shop.desk.told()
