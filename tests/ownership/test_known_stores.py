@@ -76,6 +76,38 @@ def test_a_pull_under_a_worker_that_waits_runs_nothing(mam: Mam, upstream: Path,
     assert sorted(own_status(mam).values()) == ["completed", "completed"]
 
 
+@pytest.mark.parametrize("comes_with_git", [True, False])
+def test_a_record_that_appears_while_git_is_at_work_waits_for_the_index(
+    mam: Mam, upstream: Path, mark: Path, comes_with_git: bool
+) -> None:
+    lock, record = mam.here / ".git/index.lock", mam.here / f".mam/jobs/{EVIL}.json"
+    lock.touch()
+    record.write_text(shell_job(mark))
+    assert mam(*WORK).code == 0
+    mam("get", EVIL).failed(9, "git is changing")
+    assert not mark.exists()
+    lock.unlink()
+    if comes_with_git:
+        git("add", "-f", str(record), cwd=mam.here)
+    assert mam(*WORK).code == 0
+    assert mark.exists() is not comes_with_git
+
+
+def test_a_prompt_that_appears_while_git_is_at_work_waits_for_the_index(mam: Mam, upstream: Path) -> None:
+    lock, inbox = mam.here / ".git/index.lock", mam.here / ".mam/inbox"
+    inbox.mkdir()
+    lock.touch()
+    for name in ("evil", "own"):
+        (inbox / f"{name}.prompt.md").write_text(name)
+    once = mam.start("inbox", "once", "--mode", "flat", "--agent", "shell", "--concurrency", "0")
+    assert once.stderr is not None
+    assert b"its files wait" in once.stderr.readline()
+    lock.rename(mam.here / ".git/lock.aside")
+    git("add", "-f", str(inbox / "evil.prompt.md"), cwd=mam.here)
+    assert finish(once).code == 1
+    assert sorted(job["prompt"] for job in mam("list", "--json").json) == ["own", "true"]
+
+
 def test_a_pull_that_replaces_a_known_record_runs_nothing(mam: Mam, upstream: Path, mark: Path) -> None:
     [own] = own_status(mam)
     bring(upstream, f".mam/jobs/{own}.json", shell_job(mark, own))

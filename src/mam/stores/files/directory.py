@@ -55,6 +55,10 @@ class Directory:
         self._expected = modified_ns
         self._disturbed = False
 
+    def look_again(self) -> None:
+        """Not everything was taken in: the next look is a thorough one, whatever this act still changes."""
+        self._disturbed = True
+
     def stamp(self) -> None:
         """From now on any change that is not mam's own shows, whatever happened before."""
         now = time.time_ns()

@@ -37,7 +37,8 @@ def look_around(book: Book) -> None:
     problems = {problem.file: stamp for problem, stamp in book.index.problems()}
     fresh = {job_id: stamp for job_id, stamp in there.items() if problems.get(f"{job_id}.json") != stamp}
     if any(known.get(job_id) != stamp for job_id, stamp in fresh.items()) and book.tracked() is None:
-        return  # the next look decides, when git has written which of these came with the repository
+        book.directory.look_again()  # when git has written which of these came with the repository
+        return
     _welcome(book, [job_id for job_id in fresh if job_id not in known])
     for job_id, stamp in fresh.items():
         if job_id in known and known[job_id] != stamp:
