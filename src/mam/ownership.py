@@ -158,6 +158,8 @@ def problem_of(seen: Seen, *, known: bool = False) -> str | None:
     try:
         return next(_brought(seen, known=known), None)
     except GitSilent as silent:
+        if not seen.links and not any(os.path.lexists(seen.real + suffix) for suffix in ("", *_OF_DATABASES)):
+            return None  # nothing is there that could have come
         return f"lies in a repository, and git cannot be asked whether it came with it ({silent})"
 
 

@@ -44,7 +44,7 @@ def repositories_of(place: str) -> Iterator[Repository]:
     while True:
         git_directory = git_directory_of(level)
         if git_directory is not None:
-            stamp = _stamp(os.path.join(git_directory, "index"))
+            stamp = _stamp(git_directory)
             yield Repository(level=level, git_directory=git_directory, stamp=stamp)
         above = os.path.dirname(level)
         if above == level:
@@ -70,11 +70,13 @@ def git_directory_of(level: str) -> str | None:
     return os.path.normpath(os.path.join(level, text.removeprefix("gitdir:").strip()))
 
 
-def _stamp(index: str) -> str:
+def _stamp(git_directory: str) -> str:
+    index = os.path.join(git_directory, "index")
     try:
         found = os.stat(index)
     except (FileNotFoundError, NotADirectoryError):
-        return ""
+        # A worktree may be here without the repository that it belongs to: only that one knows what it tracks.
+        return "" if os.path.isdir(git_directory) else f"{git_directory} is missing"
     except OSError as error:
         return f"{index}: {error.strerror}"  # git is asked, and reports the same
     return f"{index}:{found.st_ino}:{found.st_mtime_ns}:{found.st_size}"

@@ -185,6 +185,17 @@ def test_a_worktree_of_a_branch_that_brings_a_store(mam: Mam, upstream: Path, ma
     assert not mark.exists()
 
 
+def test_a_worktree_without_its_repository(mam: Mam, upstream: Path, mark: Path) -> None:
+    """As in a container that is given the worktree alone: nobody can tell what git tracks."""
+    bring(upstream, f"sub/.mam/jobs/{EVIL}.json", shell_job(mark))
+    tree = mam.home / "tree"
+    git("worktree", "add", "-q", str(tree), cwd=upstream)
+    shutil.rmtree(upstream)
+    mam(*WORK, cwd=tree / "sub").failed(1, "git cannot be asked", f"mam trust {tree}/sub/.mam/jobs")
+    assert mam("register", "x", "--agent", "shell", cwd=tree).code == 0
+    assert mam("list", cwd=tree).code == 0
+
+
 def test_a_repository_of_the_whole_home(mam: Mam, mark: Path) -> None:
     upstream = repository(mam.home / "upstream")
     bring(upstream, f"work/deep/.mam/jobs/{EVIL}.json", shell_job(mark))
