@@ -31,13 +31,14 @@ from mam.stores.files.records import Records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
     from typing import Any
 
     from mam.clock import Clock, Moment
     from mam.errors import StoreDamaged
     from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
+    from mam.ownership import Tracked
     from mam.stores.files.archive import Archive
     from mam.stores.files.index import Row, Stamp
     from mam.stores.files.journal import Place
@@ -72,6 +73,7 @@ class Book:
         self.behind = False
         """Whether an act of this session is committed but not carried out, so that nothing may be built on it."""
         self._inline_secrets: dict[str, dict[str, Any]] = {}
+        self._tracked: Tracked | None = None
 
     def close(self) -> None:
         self.index.close()
@@ -105,6 +107,8 @@ class Book:
             return known.job
         try:
             found = self.records.read(job_id)
+            if row is None or found.stamp != row.stamp:
+                self.check_not_tracked(job_id)
         except FileNotFoundError:
             if row is not None:
                 self.gone([job_id])
@@ -129,6 +133,23 @@ class Book:
             return kept if kept is not None and self.records.stamp(job_id) == kept.stamp else None
         except FileNotFoundError:
             return None
+
+    def check_not_tracked(self, job_id: str) -> None:
+        """A record that came with a repository is not taken in."""
+        names = self.tracked()
+        if names is None:
+            raise StoreUnavailable(store=self.directory.path, problem="git is changing the repository that holds it")
+        if f"{job_id}.json" in names:
+            why = f"came with a repository (git tracks it); `mam trust {self.directory.path}` lets it count"
+            raise BadRecord(file=os.path.join(self.directory.path, f"{job_id}.json"), problem=why)
+
+    def tracked(self) -> Container[str] | None:
+        """The files here that git tracks; None while git is at work."""
+        if self._tracked is None:
+            from mam.ownership import Tracked
+
+            self._tracked = Tracked(os.path.abspath(self.directory.path))
+        return self._tracked.now()
 
     def _welcome(self, found: Found) -> Job:
         """A file that could not be read before, and has been mended in place."""

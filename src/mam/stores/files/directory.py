@@ -22,6 +22,8 @@ class Directory:
         self.path = path
         self.descriptor = -1
         self.descriptor, self._identity = _open(path)
+        self.owner = os.fstat(self.descriptor).st_uid
+        """The user, or another one whose store the user has approved."""
         self._expected = UNKNOWN
         self._disturbed = False
 
@@ -52,6 +54,10 @@ class Directory:
         """What the directory looks like before this act's own changes."""
         self._expected = modified_ns
         self._disturbed = False
+
+    def look_again(self) -> None:
+        """Not everything was taken in: the next look is a thorough one, whatever this act still changes."""
+        self._disturbed = True
 
     def stamp(self) -> None:
         """From now on any change that is not mam's own shows, whatever happened before."""
@@ -87,7 +93,7 @@ def _open(path: str) -> tuple[int, tuple[int, int]]:
         raise StoreUnavailable(store=path, problem=error.strerror) from None
     found = os.fstat(descriptor)
     problem = None
-    if found.st_uid != os.geteuid():
+    if found.st_uid != os.geteuid() and not _is_approved(path):
         problem = f"belongs to another user (uid {found.st_uid}), whose files mam does not touch"
     elif found.st_mode & stat.S_IWOTH:
         problem = "can be written by everybody; `chmod 700` it first"
@@ -95,3 +101,9 @@ def _open(path: str) -> tuple[int, tuple[int, int]]:
         os.close(descriptor)
         raise StoreUnavailable(store=path, problem=problem)
     return descriptor, (found.st_dev, found.st_ino)
+
+
+def _is_approved(path: str) -> bool:
+    from mam.ownership import owned_by_others_is_fine
+
+    return owned_by_others_is_fine(path)

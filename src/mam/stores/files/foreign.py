@@ -36,6 +36,9 @@ def look_around(book: Book) -> None:
     known = {job_id: (inode, modified, size) for job_id, inode, modified, size in book.index.stamps()}
     problems = {problem.file: stamp for problem, stamp in book.index.problems()}
     fresh = {job_id: stamp for job_id, stamp in there.items() if problems.get(f"{job_id}.json") != stamp}
+    if any(known.get(job_id) != stamp for job_id, stamp in fresh.items()) and book.tracked() is None:
+        book.directory.look_again()  # when git has written which of these came with the repository
+        return
     _welcome(book, [job_id for job_id in fresh if job_id not in known])
     for job_id, stamp in fresh.items():
         if job_id in known and known[job_id] != stamp:
@@ -91,7 +94,9 @@ def welcome(book: Book, strangers: list[Found]) -> None:
 def _read(book: Book, job_id: str) -> Found | None:
     """None for a file that cannot be read, which is noted, or that is gone again."""
     try:
-        return book.records.read(job_id)
+        found = book.records.read(job_id)
+        book.check_not_tracked(job_id)
+        return found
     except BadRecord as bad:
         book.note_bad(job_id, bad)
     except FileNotFoundError:

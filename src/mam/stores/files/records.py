@@ -146,7 +146,7 @@ class Records:
             self._refuse(name, "is a directory")
         if not stat.S_ISREG(found.st_mode):
             self._refuse(name, "is not a regular file")
-        if found.st_uid != os.geteuid():
+        if found.st_uid not in (os.geteuid(), self._directory.owner):
             self._refuse(name, f"belongs to another user (uid {found.st_uid})")
         if found.st_size > SIZE_LIMIT:
             self._refuse(name, f"has {found.st_size:,} bytes, which no record has")
