@@ -68,6 +68,11 @@ CHILDREN = (
         meaning="Labels that every job may give to its children; else the name of the agent and the job's own label.",
     ),
     Setting(
+        name="worktrees", kind=bool,
+        meaning="Whether every job may give its children worktrees; else only a `shell` job or one with `full` "
+        "permissions.",
+    ),
+    Setting(
         name="validation", kind=str,
         meaning="A script that checks the outcome of every child, trusted as it is when the worker begins.",
     ),

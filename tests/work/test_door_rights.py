@@ -80,7 +80,11 @@ ATTACKS: dict[str, tuple[dict[str, Any], str]] = {
     "a directory beside": (child(workdir="PLACE-secret"), "outside"),
     "a link to the root": (child(workdir="PLACE/link"), "outside"),
     "a directory behind a link": (child(workdir="PLACE/link/etc"), "outside"),
-    "a worktree of another repository": (child(workdir="/", workspace="worktree"), "outside"),
+    "a worktree of another repository": (child(workdir="/", workspace="worktree"), "worktrees"),
+    "a worktree that its own .git leads astray": (
+        child(workdir="PLACE/sub", workspace="worktree"),
+        "worktrees",
+    ),
     "full permissions": (child(permissions="full"), "permissions ask"),
     "the label of a live session": (child(label="tmux:claude"), "labels"),
     "a person's job in a live session": (child("human", label="tmux:claude"), "labels"),
@@ -102,6 +106,8 @@ ATTACKS: dict[str, tuple[dict[str, Any], str]] = {
 def test_an_attack_is_rejected_in_one_line_and_changes_nothing(quick: Shop, name: str) -> None:
     request, word = ATTACKS[name]
     os.symlink("/", quick.place / "link")
+    (quick.place / "sub").mkdir()
+    (quick.place / "sub" / ".git").write_text("gitdir: /somewhere/private/.git")
     text = json.dumps(request).replace("PLACE", str(quick.place))
     (answer,) = attacked(quick, json.loads(text))
     assert answer.get("exit_code") == 1, answer
@@ -185,11 +191,13 @@ def test_the_directory_of_a_parent_is_where_it_began(quick: Shop, tmp_path: Path
 def test_the_users_settings_allow_more(quick: Shop, tmp_path: Path) -> None:
     script = tmp_path / "check.sh"
     script.write_text("exit 3")
-    quick.config = Config(children={"agents": ["codex"], "labels": ["night"], "validation": str(script)})
-    answers = attacked(quick, child("codex", label="night"), child("shell"))
+    quick.config = Config(
+        children={"agents": ["codex"], "labels": ["night"], "worktrees": True, "validation": str(script)}
+    )
+    answers = attacked(quick, child("codex", label="night", workspace="worktree"), child("shell"))
     assert [answer.get("exit_code") for answer in answers] == [None, 1]
     made = only_child(quick)
-    assert (made.agent, made.agent_session) == ("codex", "night")
+    assert (made.agent, made.agent_session, made.workspace) == ("codex", "night", "worktree")
     assert (made.validation or {})["script"] == str(script)
 
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 SHELL, HUMAN = "shell", "human"
 
 ALLOWED: dict[str, type] = {
-    "artifacts": list, "due_ms": int, "on_dependency_failure": str, "exclusive": str, "workspace": str,
+    "artifacts": list, "due_ms": int, "on_dependency_failure": str, "exclusive": str,
 }  # fmt: skip
-"""These give a child nothing: what it must leave, when it may begin, and a place that is empty or its own branch."""
+"""These give a child nothing: what it must leave, and when it may begin."""
 
-NAMED: dict[str, type] = {"label": str, "workdir": str, "key": str, "after": list}
+NAMED: dict[str, type] = {"label": str, "workdir": str, "workspace": str, "key": str, "after": list}
 """Each has a rule of its own in `choices_of_child`; the door looks `after` up among the family."""
 
 WIDTHS: dict[str, Callable[[Any], float]] = {
@@ -58,6 +58,7 @@ class Grants(Frozen):
 
     agents: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    worktrees: bool = False
     validation: Json | None = None
 
 
@@ -70,7 +71,9 @@ def choices_of_child(
     """
     chosen = _well_formed(asked)
     draft_job(job_id="draft", prompt="draft", agent=agent, **{**chosen, "after": ()})
-    _check_names(parent, agent, chosen.get("label"), grants)
+    if not _can_run_anything(parent):
+        _check_names(parent, agent, chosen.get("label"), grants)
+        _check_workspace(parent, chosen.get("workspace"), grants)
     for name, width in WIDTHS.items():
         if not _is_free(parent, agent, name):
             chosen[name] = _at_most(parent, name, chosen.get(name, Job.field_defaults[name]), width)
@@ -100,10 +103,21 @@ def _well_formed(asked: object) -> Json:
     return chosen
 
 
-def _check_names(parent: Job, agent: str, label: str | None, grants: Grants) -> None:
+def _can_run_anything(parent: Job) -> bool:
     """An agent that can run any command can start every other agent without mam, so its children may be of any kind."""
-    if parent.agent == SHELL or parent.permissions == "full":
-        return
+    return parent.agent == SHELL or parent.permissions == "full"
+
+
+def _check_workspace(parent: Job, workspace: str | None, grants: Grants) -> None:
+    """git runs outside of the agent's sandbox, and a `.git` that the agent wrote can lead it to any repository."""
+    if workspace == "worktree" and not grants.worktrees:
+        raise Refused(
+            why=f"Job {parent.job_id} cannot register a job with a worktree;"
+            " `worktrees` in [children] of the user's config.toml allows it."
+        )
+
+
+def _check_names(parent: Job, agent: str, label: str | None, grants: Grants) -> None:
     agents = (parent.agent, HUMAN, *grants.agents)
     if agent not in agents:
         raise _refusal(parent, "agent", agent, agents)

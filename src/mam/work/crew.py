@@ -135,5 +135,6 @@ def _grants(config: Config) -> Grants:
     return Grants(
         agents=tuple(children.get("agents", ())),
         labels=tuple(children.get("labels", ())),
+        worktrees=children.get("worktrees", False),
         validation=None if script is None else trusted_validation(os.path.expanduser(script)),
     )
