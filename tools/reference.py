@@ -71,8 +71,8 @@ ENVIRONMENT = {
     "XDG_CONFIG_HOME": "The user's file is `mam/config.toml` in it; `~/.config` if unset.",
     "XDG_CACHE_HOME": "What was read from that file is kept in `mam/config.json` in it; `~/.cache` if unset.",
     "XDG_RUNTIME_DIR": "The sockets of a worker's doors are in `mam` in it; a private temporary directory if unset.",
-    "XDG_STATE_HOME": "`mam/trusted.json` in it says which project files are trusted, `mam/work` is where jobs have "
-    "their fresh directories, worktrees and outputs; `~/.local/state` if unset.",
+    "XDG_STATE_HOME": "`mam/trusted.json` in it says which project files and stores are trusted, `mam/work` is "
+    "where jobs have their fresh directories, worktrees and outputs; `~/.local/state` if unset.",
 }
 
 EVENT_SENTENCES = {

@@ -65,9 +65,10 @@ def checked(values: Values, file: str) -> Values:
     if not (store.startswith(("/", "~")) or "://" in store):
         problem = "store must be an absolute path, sqlite:///path or postgresql://…, since this file counts everywhere"
         raise BadConfig(file=file, problem=problem)
-    if "workdirs" in values or "commands" in values or "broker" in values:
-        from mam.config_tables import check_broker, check_command, check_workdirs
+    if any(name in values for name in ("workdirs", "commands", "broker", "children")):
+        from mam.config_tables import check_broker, check_children, check_command, check_workdirs
 
+        check_children(values.get("children", {}), file)
         check_broker(values.get("broker", {}), file)
         check_workdirs(values.get("workdirs", {}), file)
         for name, table in values.get("commands", {}).items():

@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 
 from mam.errors import AmbiguousId, AttemptNeeded, ClaimLost, Refused, UnknownJob
 from mam.jobs import acts, rules
+from mam.jobs.record import MOST
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.port import Query, Request
@@ -174,6 +175,7 @@ class Registry:
     ) -> Job | None:
         """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
         `session` is an agent's id and its generation, which is refused once it was replaced."""
+        rules.check_seconds("time to wait", wait)
         request = _checked_request(label, owner, lease_seconds, session)
         if not wait:
             return self.claim(request)
@@ -213,31 +215,31 @@ class Registry:
         if lease_seconds is not None:
             rules.check_seconds("lease", lease_seconds)
         act = partial(acts.heartbeat, attempt=attempt, lease_seconds=lease_seconds)
-        return self._change(job, "heartbeat", act, unfenced=attempt is None)
+        return self._fenced(job, "heartbeat", act, attempt)
 
     def complete(self, job: str, *, attempt: int | None = None, result: str | None = None) -> Job:
         """The work is done, if the artifacts that were expected are there."""
         if result is not None:
             rules.check_text("result", result, rules.TEXT_LIMIT)
         act = partial(acts.complete, attempt=attempt, result=result, look_first=True)
-        return self._change(job, "complete", act, unfenced=attempt is None)
+        return self._fenced(job, "complete", act, attempt)
 
     def fail(self, job: str, *, reason: str, attempt: int | None = None, retryable: bool = False) -> Job:
         rules.check_text("reason", reason, rules.REASON_LIMIT)
         if not retryable:
             act = partial(acts.fail, attempt=attempt, reason=reason)
-            return self._change(job, "fail", act, unfenced=attempt is None)
+            return self._fenced(job, "fail", act, attempt)
         chance = self.store.clock.chance()
-        return self._change(
+        return self._fenced(
             job, "fail",
             lambda found, now: acts.fail_retryable(
                 found, now, attempt=attempt, reason=reason, delay_seconds=backoff_seconds(found.retries, chance)
             ),
-            unfenced=attempt is None,
+            attempt,
         )  # fmt: skip
 
     def release(self, job: str, *, attempt: int | None = None) -> Job:
-        return self._change(job, "release", partial(acts.release, attempt=attempt), unfenced=attempt is None)
+        return self._fenced(job, "release", partial(acts.release, attempt=attempt), attempt)
 
     def publish(
         self,
@@ -252,19 +254,17 @@ class Registry:
         act = partial(
             acts.publish, event=event, detail=detail, data=data or {}, attempt=attempt, look_first=True
         )  # fmt: skip
-        return self._change(job, "publish", act, unfenced=attempt is None)
+        return self._fenced(job, "publish", act, attempt)
 
     # -- what anyone may say -------------------------------------------------------------------------------------
 
     def cancel(self, job: str, *, attempt: int | None = None, reason: str | None = None) -> Job:
         if reason is not None:
             rules.check_text("reason", reason, rules.REASON_LIMIT)
-        return self._change(job, "cancel", partial(acts.cancel, attempt=attempt, reason=reason))
+        return self._change(job, "cancel", partial(acts.cancel, attempt=attempt, reason=reason), attempt)
 
     def set_status(self, job: str, status: Status, *, attempt: int | None = None) -> Job:
-        return self._change(
-            job, "status", partial(acts.set_status, to=status, attempt=attempt), unfenced=attempt is None
-        )
+        return self._fenced(job, "status", partial(acts.set_status, to=status, attempt=attempt), attempt)
 
     def next_seq(self, job: str) -> int:
         return self._change(job, "next_seq", acts.reserve_seq).last_seq
@@ -286,6 +286,8 @@ class Registry:
         """Each job now and whenever it changes, until all have ended; TimedOut when that takes too long."""
         from mam.following import follow
 
+        if timeout is not None:
+            rules.check_seconds("timeout", timeout)
         return follow(self, job_ids, timeout)
 
     def nap(self, cursor: str, longest: float) -> None:
@@ -303,10 +305,16 @@ class Registry:
         """Any pure act on one job; `verb` names it in the audit log when it is refused."""
         return self._change(job_id, verb, act)
 
-    def _change(self, job: str, verb: str, act: Act, *, unfenced: bool = False) -> Job:
-        """One act on one job. A holder's write without an attempt is `unfenced`, which a setting refuses."""
-        if unfenced and self._require_attempt:
+    def _fenced(self, job: str, verb: str, act: Act, attempt: int | None) -> Job:
+        """The write of a holder. One that names no attempt is not fenced, which a setting refuses."""
+        if attempt is None and self._require_attempt:
             act = partial(_of_nobodys_job, act)
+        return self._change(job, verb, act, attempt)
+
+    def _change(self, job: str, verb: str, act: Act, attempt: int | None = None) -> Job:
+        """One act on one job. `attempt` is what the caller gave to `act`, and is checked here for every verb."""
+        if attempt is not None:
+            rules.check_count("attempt", attempt, most=MOST)
         try:
             changed = self.store.change(job if rules.is_job_id(job) else self.resolve(job), act)
         except (acts.LookFirst, ClaimLost, UnknownJob) as stopped:

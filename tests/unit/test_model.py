@@ -196,9 +196,8 @@ class StoreBesideModel(RuleBasedStateMachine):
         if not self.jobs:
             return None
         job_id, expected = self._job(which)
-        attempt = {"none": None, "current": expected.attempt, "older": expected.attempt - 1}.get(
-            whose, expected.attempt + 1
-        )
+        older = expected.attempt - 1 if expected.attempt else expected.attempt + 2  # nothing is older than the first
+        attempt = {"none": None, "current": expected.attempt, "older": older}.get(whose, expected.attempt + 1)
         before, end = self.store.get(job_id), self.store.end()
         try:
             model(expected, attempt)

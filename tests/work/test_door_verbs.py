@@ -51,7 +51,7 @@ def job(registry: Registry) -> Job:
 
 @pytest.fixture
 def door(doors: Doors, job: Job) -> Door:
-    return doors.open(job.job_id, job.attempt)
+    return doors.open(job.job_id, job.attempt, "/")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from mam.cli.output import put, put_json, say
 from mam.clock import SystemClock
 from mam.config import load_config
 from mam.errors import BadInput
-from mam.workspace import FILES, locate
+from mam.workspace import FILES, check_whose, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def run(options: Options) -> int:
         raise BadInput(why="only a store of files can be rebuilt from its record files")
     from mam.stores.files.rebuilding import rebuild
 
+    check_whose(located)
     rebuilt = rebuild(located.path, SystemClock(), config.lock_wait_seconds)
     for problem in rebuilt.made.unreadable:
         say(f"left alone: {problem}")

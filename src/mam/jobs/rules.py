@@ -109,6 +109,8 @@ def check_choice(what: str, word: str, choices: Mapping[str, tuple[str, ...]]) -
 
 def check_seconds(what: str, seconds: float) -> float:
     """How long something shall last. What is not a number is not between any two."""
+    if type(seconds) not in (int, float):
+        raise BadInput(why=f"the {what} must be a number of seconds, not {seconds!r}")
     if not 0 <= seconds <= 2**31 - 1:
         raise BadInput(why=f"the {what} must be between 0 and {2**31 - 1} seconds, not {seconds}")
     return seconds
@@ -116,6 +118,8 @@ def check_seconds(what: str, seconds: float) -> float:
 
 def check_moment(what: str, wall_ms: int) -> int:
     """A time that the form YYYY-MM-DD can hold."""
+    if type(wall_ms) is not int:
+        raise BadInput(why=f"the {what} must be a whole number of milliseconds, not {wall_ms!r}")
     if not 0 <= wall_ms <= LAST_MS:
         raise BadInput(why=f"the {what} must lie in the years 1970 to 9999")
     return wall_ms

@@ -107,8 +107,8 @@ class Attempt:
         if launch is None:
             self._by_hand(text)
             return self._judged(None, SAID, (), place)
-        open_door = self._crew.doors.open
-        with open_door(self.job.job_id, self.job.attempt, self.watching.spoke, self._beginning.tell) as door:
+        job, open_door = self.job, self._crew.doors.open
+        with open_door(job.job_id, job.attempt, place.path, self.watching.spoke, self._beginning.tell) as door:
             self.watching.is_waiting = lambda: door.waits > 0
             last = self._agent(launch, place, door)
         return self._judged(last, launch.success, launch.retry_codes, place)

@@ -102,6 +102,8 @@ class Records:
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
+        self._owner = os.fstat(descriptor).st_uid
+        """The user, or another one whose store the user has approved."""
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -157,7 +159,7 @@ class Records:
     def _check_kind(self, name: str, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise self._bad(name, "is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file")
-        if found.st_uid != os.geteuid():
+        if found.st_uid not in (os.geteuid(), self._owner):
             raise self._bad(name, f"belongs to another user (uid {found.st_uid})")
         if found.st_size > SIZE_LIMIT:
             raise self._bad(name, f"has {found.st_size:,} bytes, which no record has")

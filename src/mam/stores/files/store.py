@@ -7,12 +7,14 @@ the record files in order (mirror.py). Reads ask the database and take no lock.
 from __future__ import annotations
 
 import os
+import stat
 from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
 
 import apsw
 
 from mam.clock import iso_second, parse_time
 from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
+from mam.ownership import owned_by_others_is_fine
 from mam.stores.beside import make_directories
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
 from mam.stores.files.mirror import Mirror, Shown, events_in
@@ -230,13 +232,20 @@ class FilesStore(SqliteStore):
 
 def _check_directory(path: str) -> None:
     try:
-        os.listdir(path)
+        found = os.stat(path)
     except FileNotFoundError:
         raise StoreMissing(store=path) from None
-    except NotADirectoryError:
-        raise StoreUnavailable(store=path, problem="is not a directory") from None
     except OSError as error:
         raise StoreUnavailable(store=path, problem=error.strerror) from None
+    problem = None
+    if not stat.S_ISDIR(found.st_mode):
+        problem = "is not a directory"
+    elif found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
+        problem = f"belongs to another user (uid {found.st_uid}), whose files mam does not touch"
+    elif found.st_mode & stat.S_IWOTH:
+        problem = "can be written by everybody; `chmod 700` it first"
+    if problem is not None:
+        raise StoreUnavailable(store=path, problem=problem)
 
 
 def _unavailable(address: str, error: OSError) -> StoreUnavailable:

@@ -11,6 +11,7 @@ import apsw
 
 from mam import __version__
 from mam.errors import StoreMissing, StoreUnavailable
+from mam.ownership import owned_by_others_is_fine
 from mam.stores.beside import make_directories
 from mam.stores.sqlite.place import network_file_system
 
@@ -177,7 +178,7 @@ def _check_file(path: str) -> None:
         raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
     if stat.S_ISDIR(found.st_mode):
         raise StoreUnavailable(store=address_of(path), problem="is a directory; name a file, such as jobs.db in it")
-    if found.st_uid != os.geteuid():
+    if found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
         raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
 
 
