@@ -8,6 +8,7 @@ from mam.clock import Moment, parse_time
 from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.rules import is_job_id
+from mam.stores.common import new_claim_id
 from mam.stores.files.directory import Directory
 from mam.stores.files.event_log import read_events
 from mam.stores.files.records import Records
@@ -32,6 +33,8 @@ class OldJobs:
         self._records = Records(self._directory)
         self._problems: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
+        self._claims: dict[str, str] = {}
+        """The claim ids of those that run; a second look must give the same as the first."""
 
     def ids(self) -> Sequence[str]:
         found = [one for job_id in self._names() if (one := self._found(job_id)) is not None]
@@ -47,7 +50,8 @@ class OldJobs:
         number = self._numbers.setdefault(job_id, len(self._numbers) + 1)
         # By the time it was last written, so that a second look says the same as the first.
         moment = Moment(wall_ms=found.stamp[1] // 1_000_000)
-        job = adopt_new(found.job, number, moment).job
+        new_claim = self._claims.setdefault(job_id, new_claim_id())
+        job = adopt_new(found.job, number, moment, new_claim).job
         return Kept(job=job, events=_complete(read_events(self._directory.descriptor, job_id), job.last_seq))
 
     def archive(self) -> Iterator[Kept]:

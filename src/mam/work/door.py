@@ -59,7 +59,10 @@ class Door:
     def environment(self) -> dict[str, str]:
         """What the agent is told."""
         bound = self.bound
-        return {"MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), "MAM_SOCKET": self.address}
+        return {
+            "MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), "MAM_CLAIM": bound.claim_id or "",
+            "MAM_SOCKET": self.address,
+        }  # fmt: skip
 
     @property
     def room(self) -> int:
@@ -121,12 +124,14 @@ class Doors:
         attempt: int,
         on_sign: Callable[[], None] | None = None,
         announce: Callable[[], None] = lambda: None,
+        claim_id: str | None = None,
     ) -> Door:
-        """Both are called in the doors' thread: `on_sign` whenever the agent has reported something, and must not wait;
+        """Two are called in the doors' thread: `on_sign` whenever the agent has reported something, and must not wait;
         `announce` before anything is carried out, and what it raises is the answer."""
         bound = Bound(
-            registry=self._registry, job_id=job_id, attempt=attempt, max_depth=self._max_depth, logs_dir=self._logs_dir
-        )
+            registry=self._registry, job_id=job_id, attempt=attempt, claim_id=claim_id,
+            max_depth=self._max_depth, logs_dir=self._logs_dir,
+        )  # fmt: skip
         door = Door(self, bound, self._place.new_address(), on_sign, announce)
         self._call(lambda: self._reception.open(door))
         return door
