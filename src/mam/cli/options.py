@@ -175,7 +175,7 @@ def _is_own(registry: Registry, job: str) -> bool:
     """Whether the job is the one this process was started for. A beginning of its id may still be another job's whole
     id."""
     own = os.environ.get("MAM_JOB_ID", "")
-    return job == own or (own.startswith(job) and registry.resolve(job) == own)
+    return bool(own) and (job == own or (own.startswith(job) and registry.resolve(job) == own))
 
 
 def _named(word: str | None, job: str | None) -> str | None:

@@ -39,7 +39,8 @@ def script_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[
 
 
 def _of_job(job: Job, mark: str) -> dict[str, str]:
-    return {JOB: job.job_id, ATTEMPT: str(job.attempt), CLAIM: job.claim_id or "", MARK: mark}
+    claim = {} if job.claim_id is None else {CLAIM: job.claim_id}
+    return {JOB: job.job_id, ATTEMPT: str(job.attempt), **claim, MARK: mark}
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:

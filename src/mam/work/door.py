@@ -59,10 +59,8 @@ class Door:
     def environment(self) -> dict[str, str]:
         """What the agent is told."""
         bound = self.bound
-        return {
-            "MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), "MAM_CLAIM": bound.claim_id or "",
-            "MAM_SOCKET": self.address,
-        }  # fmt: skip
+        claim = {} if bound.claim_id is None else {"MAM_CLAIM": bound.claim_id}
+        return {"MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), **claim, "MAM_SOCKET": self.address}
 
     @property
     def room(self) -> int:
