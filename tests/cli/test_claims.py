@@ -217,7 +217,7 @@ def test_the_own_claim_fences_what_the_own_attempt_does(mam: Mam) -> None:
     for words in (["status", job[:12], "--set", "completed"], ["cancel", job]):
         mam(*words, "--attempt", "1", **stranger).failed(4, "another claim holds attempt 1")
     mam("complete", **{**stranger, "MAM_CLAIM": "not one"}).failed(2, "'not one' is not a claim id")
-    mine = dict(pair.split("=") for pair in exported(mam, job).split())
+    mine: dict[str, Any] = dict(pair.split("=") for pair in exported(mam, job).split())
     assert mam("complete", **mine).line == "completed"
     assert mam("complete", **mine).line == "completed"
     assert mam("complete", "--attempt", "2", **{**mine, "MAM_CLAIM": "another", "MAM_ATTEMPT": "1"}).line == "completed"

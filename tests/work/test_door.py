@@ -164,8 +164,8 @@ def test_another_claim_of_the_same_attempt_is_refused(registry: Registry, doors:
         for claim_id in ("", "a b", "x" * 65, 7, True, ["a"]):
             refused(ask(door, **request, claim_id=claim_id), 2, "claim_id")
     assert registry.get(job.job_id) == before
-    for claim_id in (job.claim_id, None):
-        assert ask(door, verb="heartbeat", attempt=1, claim_id=claim_id)["job"]["claim_id"] == job.claim_id
+    for own in (job.claim_id, None):
+        assert ask(door, verb="heartbeat", attempt=1, claim_id=own)["job"]["claim_id"] == job.claim_id
 
 
 def test_a_server_that_went_back_in_time_ends_what_the_door_is_for(registry: Registry, door: Door, job: Job) -> None:
