@@ -143,6 +143,7 @@ def test_a_wrong_type_is_named(name: str, value: object) -> None:
         ("losses", -1), ("retries", -1), ("job_id", ""), ("job_id", "a" * 65), ("job_id", "a\0"), ("job_id", "-x"),
         ("status", "stalled"), ("status", ""),
         ("status", "Pending"), ("expected_artifacts", [1]), ("expected_artifacts", ["a", None]),
+        ("claim_id", ""), ("claim_id", "a b"), ("claim_id", "x" * 65), ("claim_id", 7),
         ("claimant", {}), ("claimant", {"agent_id": "gpu"}), ("claimant", {"agent_id": "gpu", "generation_id": 1}),
         ("claimant", {"agent_id": "../x", "generation_id": "g"}), ("claimant", {"agent_id": "", "generation_id": "g"}),
         ("lease", {}), ("lease", {"expires_at": "soon"}), ("lease", {"expires_at": 7}),
