@@ -191,6 +191,8 @@ class Registry:
     def claim(self, request: Request) -> Job | None:
         """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
         nothing, it is asked again, so that none is missed that may be claimed."""
+        if request.claim_id is not None:
+            rules.check_claim_id(request.claim_id)
         while True:
             job = self.store.claim(request)
             self._tell()

@@ -47,7 +47,7 @@ def _find_door_of_session(options: Options) -> None:
             page = _decoded(file.read())
         at, own = page["job_id"], page["generation_id"] == os.environ.get("MAM_GENERATION")
         if own and page["turn"] in ("typing", "handed") and page["socket"] and any(map(at.startswith, named)):
-            held = {"MAM_ATTEMPT": str(page["attempt"]), "MAM_CLAIM": page.get("claim_id", "")}
+            held = {"MAM_ATTEMPT": str(page["attempt"]), "MAM_CLAIM": str(page.get("claim_id") or "")}
             os.environ.update({"MAM_JOB_ID": at, **held, "MAM_SOCKET": page["socket"]})
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return

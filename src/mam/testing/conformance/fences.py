@@ -216,6 +216,8 @@ class Fences(StoreCase):
             for write in WRITES.values():
                 with pytest.raises(BadInput, match="claim id"):
                     write(registry, job.job_id, {"attempt": 1, "claim_id": claim_id})
+            with pytest.raises(BadInput, match="claim id"):
+                registry.claim(Request(label=LABEL, owner="worker", claim_id=claim_id))
         with pytest.raises(BadInput, match="attempt"):
             registry.complete(job.job_id, claim_id=job.claim_id)
         assert everything(store) == before
