@@ -15,7 +15,7 @@ from mam.jobs.record import parse_job
 from mam.registry import Registry
 from mam.work.door import Doors
 from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
-from tests.work.doors import ask, claimed, held_job, refused, through
+from tests.work.doors import ask, claimed, held_job, refused, through, unchanged_but
 from tests.work.support import descriptors
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def test_the_socket_is_private_and_its_name_is_short_and_new(doors: Doors, door:
     assert len(os.fsencode(door.address)) <= 103
     assert doors.open(job.job_id, 2, "/").address != door.address
     assert job.job_id not in door.address
-    assert door.environment == {"MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": "1", "MAM_SOCKET": door.address}
+    named = {"MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": "1", "MAM_CLAIM": job.claim_id}
+    assert door.environment == {**named, "MAM_SOCKET": door.address}
 
 
 def test_a_closed_door_is_gone(doors: Doors, door: Door) -> None:
@@ -153,6 +154,27 @@ def test_another_attempt_is_refused(registry: Registry, doors: Doors, door: Door
     refused(ask(door, verb="heartbeat", attempt="1"), 2)
     refused(ask(door, verb="heartbeat", attempt=True), 2)
     assert registry.get(job.job_id) == before
+
+
+def test_another_claim_of_the_same_attempt_is_refused(registry: Registry, doors: Doors, door: Door, job: Job) -> None:
+    before = registry.get(job.job_id)
+    for verb in ("publish", "complete", "fail", "heartbeat"):
+        request = {"verb": verb, "event": "progress", "reason": "x", "attempt": 1}
+        refused(ask(door, **request, claim_id="another"), 4, "another claim of attempt 1")
+        for claim_id in ("", "a b", "x" * 65, 7, True, ["a"]):
+            refused(ask(door, **request, claim_id=claim_id), 2, "claim_id")
+    assert registry.get(job.job_id) == before
+    for own in (job.claim_id, None):
+        assert ask(door, verb="heartbeat", attempt=1, claim_id=own)["job"]["claim_id"] == job.claim_id
+
+
+def test_a_server_that_went_back_in_time_ends_what_the_door_is_for(registry: Registry, door: Door, job: Job) -> None:
+    """Another worker holds the same attempt; whatever the agent gives, the door's own claim is compared."""
+    other = registry.act(job.job_id, "test", lambda found, now: unchanged_but(found, now, claim_id="another"))
+    for verb in ("publish", "complete", "fail", "heartbeat", "register"):
+        request = {"verb": verb, "event": "progress", "reason": "x", "agent": "a", "prompt": "p"}
+        refused(ask(door, **request), 4, "another claim holds attempt 1")
+    assert registry.get(job.job_id) == other
 
 
 def test_who_lost_the_claim_is_told_so(registry: Registry, doors: Doors, door: Door, job: Job) -> None:

@@ -35,6 +35,19 @@ def is_session_id(text: object) -> bool:
     return isinstance(text, str) and _is_of_id_letters(text) and len(text) <= SESSION_ID_LIMIT
 
 
+def is_claim_id(text: object) -> bool:
+    """`^[A-Za-z0-9_-]{1,64}$`."""
+    if not isinstance(text, str) or len(text) > ID_LIMIT:
+        return False
+    return text.isascii() and text.replace("_", "a").replace("-", "a").isalnum()
+
+
+def check_claim_id(text: str) -> str:
+    if not is_claim_id(text):
+        raise BadInput(why=f"{str(text)[:80]!r} is not a claim id: letters, digits, _ and -, at most {ID_LIMIT}")
+    return text
+
+
 def check_session_id(what: str, text: str) -> str:
     if not is_session_id(text):
         raise BadInput(why=f"{text[:80]!r} is not {what}: letters, digits, _ and -, at most {SESSION_ID_LIMIT}")

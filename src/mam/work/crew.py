@@ -9,7 +9,7 @@ from mam.machine.environment import agent_environment
 from mam.state import make_private
 from mam.work.adapters import adapter_of
 from mam.work.directory import mark_of
-from mam.work.door import Doors
+from mam.work.door import Door, Doors
 from mam.work.fitness import Rest
 from mam.work.runner import Guardian
 from mam.work.traces import Traces
@@ -94,6 +94,9 @@ class Crew:
 
     def environment(self, job: Job) -> dict[str, str]:
         return agent_environment(self._environ, job, self.mark)
+
+    def door(self, job: Job, place: str, on_sign: Callable[[], None], announce: Callable[[], None]) -> Door:
+        return self.doors.open(job.job_id, job.attempt, place, on_sign, announce, job.claim_id)
 
     def say(self, job: Job, words: str) -> None:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")

@@ -60,7 +60,8 @@ class Door:
     def environment(self) -> dict[str, str]:
         """What the agent is told."""
         bound = self.bound
-        return {"MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), "MAM_SOCKET": self.address}
+        claim = {} if bound.claim_id is None else {"MAM_CLAIM": bound.claim_id}
+        return {"MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), **claim, "MAM_SOCKET": self.address}
 
     @property
     def room(self) -> int:
@@ -125,12 +126,13 @@ class Doors:
         place: str,
         on_sign: Callable[[], None] | None = None,
         announce: Callable[[], None] = lambda: None,
+        claim_id: str | None = None,
     ) -> Door:
         """`place` is where the agent runs. Both calls are made in the doors' thread: `on_sign` whenever the agent has
         reported something, and must not wait; `announce` before anything is carried out, and what it raises is the
         answer."""
         bound = Bound(
-            registry=self._registry, job_id=job_id, attempt=attempt, place=os.path.realpath(place),
+            registry=self._registry, job_id=job_id, attempt=attempt, claim_id=claim_id, place=os.path.realpath(place),
             max_depth=self._max_depth, grants=self._grants, logs_dir=self._logs_dir,
         )  # fmt: skip
         door = Door(self, bound, self._place.new_address(), on_sign, announce)

@@ -16,7 +16,7 @@ from mam.frozen import Frozen
 from mam.jobs import acts
 from mam.jobs.record import MOST, Job
 from mam.jobs.rights import Grants, choices_of_child
-from mam.jobs.rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_job_id
+from mam.jobs.rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
 from mam.strict_json import safe_json
 from mam.work.children import is_below, kinship
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from mam.jobs.acts import Fence
     from mam.registry import Registry
 
     Json = dict[str, Any]
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 BODY_LIMIT = TEXT_LIMIT
 """Bytes behind the line: a prompt or a result."""
 
-_TOLD = ("job_id", "status", "attempt", "last_seq", "lease", "retries", "max_retries", "due_at")
+_TOLD = ("job_id", "status", "attempt", "claim_id", "last_seq", "lease", "retries", "max_retries", "due_at")
 """What the verbs print after a write; the texts of a job may be megabytes."""
 
 _PREFIX_LIMIT = 100
@@ -47,6 +48,7 @@ class Bound(Frozen):
     registry: Registry
     job_id: str
     attempt: int
+    claim_id: str | None
     place: str
     """Where the agent runs, without a link, as it was when the door was opened."""
     max_depth: int
@@ -118,27 +120,25 @@ def _publish(bound: Bound, asked: Asked) -> Json:
     check_text("data", json.dumps(data), REASON_LIMIT)
     detail = check_text("detail", asked.text("detail", ""), REASON_LIMIT)
     job = bound.registry.publish(
-        _own(bound, asked), event=asked.text("event"), detail=detail, data=data, attempt=_attempt(bound, asked)
+        _own(bound, asked), event=asked.text("event"), detail=detail, data=data, **_fence(bound, asked)
     )
     return _after(job, asked)
 
 
 def _heartbeat(bound: Bound, asked: Asked) -> Json:
-    return _after(bound.registry.heartbeat(_own(bound, asked), attempt=_attempt(bound, asked)), asked)
+    return _after(bound.registry.heartbeat(_own(bound, asked), **_fence(bound, asked)), asked)
 
 
 def _complete(bound: Bound, asked: Asked) -> Json:
     result = asked.long_text("result")
-    return _after(bound.registry.complete(_own(bound, asked), attempt=_attempt(bound, asked), result=result), asked)
+    return _after(bound.registry.complete(_own(bound, asked), **_fence(bound, asked), result=result), asked)
 
 
 def _fail(bound: Bound, asked: Asked) -> Json:
     reason, retryable = asked.long_text("reason"), asked.fields.get("retryable", False)
     if reason is None or not isinstance(retryable, bool):
         raise BadInput(why="fail takes a reason, and retryable as true or false")
-    job = bound.registry.fail(
-        _own(bound, asked), reason=reason, attempt=_attempt(bound, asked), retryable=retryable
-    )  # fmt: skip
+    job = bound.registry.fail(_own(bound, asked), reason=reason, **_fence(bound, asked), retryable=retryable)
     return _after(job, asked)
 
 
@@ -146,7 +146,7 @@ def _register(bound: Bound, asked: Asked) -> Json:
     """A child. Its rights are at most its parent's (`rights.py`), and it depends on nothing outside the family."""
     parent = bound.registry.store.get(bound.job_id)
     try:
-        acts.check_fence(parent, bound.attempt)
+        acts.check_fence(parent, bound.attempt, bound.claim_id)
     except ClaimLost as lost:
         _note_loss(bound, asked, lost)
         raise
@@ -238,15 +238,20 @@ def _own(bound: Bound, asked: Asked) -> str:
     return bound.job_id
 
 
-def _attempt(bound: Bound, asked: Asked) -> int:
-    given = asked.fields.get("attempt", bound.attempt)
+def _fence(bound: Bound, asked: Asked) -> Fence:
+    """The door's own claim, whatever the agent gives of it; what it gives must be the same."""
+    given, claim_id = asked.fields.get("attempt", bound.attempt), asked.fields.get("claim_id")
     if type(given) is not int or not 0 <= given <= MOST:
         raise BadInput(why="attempt must be a whole number")
-    if given != bound.attempt:
-        lost = ClaimLost(job=bound.job_id, attempt=given, why=f"this socket belongs to attempt {bound.attempt}")
+    if claim_id is not None and not is_claim_id(claim_id):
+        raise BadInput(why="claim_id must be the id of a claim")
+    is_another = None not in (claim_id, bound.claim_id) and claim_id != bound.claim_id
+    if given != bound.attempt or is_another:
+        owner = f"attempt {bound.attempt}" if given != bound.attempt else f"another claim of attempt {given}"
+        lost = ClaimLost(job=bound.job_id, attempt=given, why=f"this socket belongs to {owner}")
         _note_loss(bound, asked, lost)
         raise lost
-    return given
+    return {"attempt": bound.attempt, "claim_id": bound.claim_id}
 
 
 def _note_loss(bound: Bound, asked: Asked, lost: ClaimLost) -> None:
