@@ -32,12 +32,16 @@ def run(options: Options) -> int:
     rebuilt = rebuild(located.path, SystemClock(), config.lock_wait_seconds)
     for problem in rebuilt.made.unreadable:
         say(f"left alone: {problem}")
-    if rebuilt.unknown:
-        say(f"record files do not hold these, and they are lost: {', '.join(rebuilt.unknown)}")
+    say(f"record files do not hold these, and they are lost: {', '.join(rebuilt.unknown)}")
+    if rebuilt.without_file:
+        say(f"only the old database has these jobs: {', '.join(rebuilt.without_file)}")
     if rebuilt.kept is not None:
         say(f"the old database is {rebuilt.kept}")
     if options.json:
-        put_json({"store": located.shown, "jobs": rebuilt.made.jobs, "unknown": rebuilt.unknown, "kept": rebuilt.kept})
+        put_json(
+            {"store": located.shown, "jobs": rebuilt.made.jobs, "unreadable": rebuilt.made.unreadable,
+             "unknown": rebuilt.unknown, "without_file": rebuilt.without_file, "kept": rebuilt.kept}
+        )  # fmt: skip
     else:
         put(f"{located.shown}: {rebuilt.made.jobs} jobs")
     return 0

@@ -1,8 +1,8 @@
 """Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew from the
 record files when it was lost.
 
-It is built under another name and gets its own when it is whole. A process that is killed on the way leaves the record files as
-they are, and the next one begins again.
+It is built under another name and gets its own when it is whole. Until then no record file changes: a process that is killed on
+the way leaves everything as it was, and the next one begins again. Afterwards the first act writes the record files.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ import os
 from zlib import crc32
 
 from mam.clock import parse_time
-from mam.errors import BadRecord
+from mam.errors import BadRecord, StoreUnavailable
 from mam.frozen import Frozen
+from mam.jobs.sweep import with_lease
 from mam.stores.beside import make_directories, replace_bytes, sync_directory
-from mam.stores.files.adopting import insert_new
-from mam.stores.files.mirror import ASIDE, Mirror
+from mam.stores.files.adopting import insert_new, without_duplicates
+from mam.stores.files.mirror import ASIDE
 from mam.stores.files.records import whole_events
-from mam.stores.files.store import FilesStore
+from mam.stores.files.store import DATABASE, NEVER_MIRRORED, FilesStore
 from mam.stores.port import Kept
 from mam.stores.sqlite.database import create_database, open_database
 from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
     import apsw
@@ -34,14 +35,16 @@ if TYPE_CHECKING:
     from mam.stores.files.records import Found
 
     T = TypeVar("T")
+    Rest = Callable[[FilesStore], None]
 
-STEP = 256
+STEP, NAMED = 256, 5
 OLD_JOURNAL = "journal.log"
 _OLD_FORMAT = 2
 """Mam 0.1.0 writes 1, and refuses a journal of a higher one."""
 
 _OF_0_1_0 = ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "archive.sqlite", "pauses", "generations", "journal.end")
 _BESIDE = ("", "-wal", "-shm")
+_LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it anew from them"
 
 
 class Made(Frozen):
@@ -50,26 +53,38 @@ class Made(Frozen):
     jobs: int
     unreadable: list[str]
     """Names of record files that mam left alone, each with what is wrong with it."""
+    kept: str | None
+    """Where the database that it replaces is now."""
+
+    @property
+    def left_alone(self) -> str:
+        """The first of them, in a line."""
+        more = len(self.unreadable) - NAMED
+        return "; ".join(self.unreadable[:NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 class _Building(FilesStore):
-    """The store while its database has another name."""
+    """The store while its database has another name, and its record files stay as they are."""
 
     SUFFIX = ".new"
 
     def _open(self) -> apsw.Connection:
-        self._path = os.path.join(self.home, f"registry.db{self.SUFFIX}")
+        self._path = os.path.join(self.home, f"{DATABASE}{self.SUFFIX}")
         make_directories(self.home)
         return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
 
-    def _files(self) -> Mirror:
-        if self._mirror is None:
-            self._mirror = Mirror(self._directory, self.home, keeps_aside=False)
-        return self._mirror
+    def _finish_mirror(self) -> None:
+        """Not now."""
+
+    def _commit(self) -> None:
+        self._run("COMMIT")
 
 
-def make_database(directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False) -> Made:
-    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers."""
+def make_database(
+    directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
+) -> Made:
+    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers, and
+    `rest` adds what record files do not hold."""
     home = os.path.dirname(path)
     shared = not _is_on_network(directory)
     new = f"{path}{_Building.SUFFIX}"
@@ -80,22 +95,45 @@ def make_database(directory: str, path: str, clock: Clock, wait_seconds: float, 
     is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL)) and not own
     try:
         found, unreadable = _records(store)
-        if own:
+        if own or is_of_0_1_0:
             take_over(store, found)
-        elif is_of_0_1_0:
-            take_over(store, found)
-            _take_over_the_rest(store)
+        elif any(one.stamp is not None for one in found):
+            raise StoreUnavailable(store=directory, problem=_LOST)
         else:
             _adopt(store, found)
-        store._act(store._finish_mirror)
+        if is_of_0_1_0:
+            _take_over_the_rest(store)
+        if rest is not None:
+            rest(store)
+        store._act(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
     finally:
         store.close()
     _in_one_file(new, wait_seconds, shared=shared)
     _keep_older_mam_out(home)
+    kept = _put_aside(path)
     os.rename(new, path)
     sync_directory(home)
     _put_away(home)
-    return Made(jobs=len(found), unreadable=unreadable)
+    return Made(jobs=len(found), unreadable=unreadable, kept=kept)
+
+
+def _put_aside(path: str) -> str | None:
+    """Keeps a database whose place a new one takes; its name there. What belongs to it goes first: SQLite would take it for a
+    part of the new one."""
+    if not os.path.exists(path):
+        return None
+    aside = os.path.join(os.path.dirname(path), ASIDE)
+    make_directories(aside)
+    kept = os.path.join(aside, f"{DATABASE}.{os.urandom(4).hex()}")
+    for suffix in ("-wal", "-shm"):
+        if os.path.exists(path + suffix):
+            os.rename(path + suffix, kept + suffix)
+    try:
+        os.link(path, kept)
+    except OSError:  # a file system without links
+        os.rename(path, kept)
+    sync_directory(aside)
+    return kept
 
 
 def _is_on_network(directory: str) -> bool:
@@ -144,9 +182,16 @@ def take_over(store: FilesStore, found: list[Found]) -> None:
     for one in found:
         if one.secrets:
             store._act(store._secrets.keep, one.job.job_id, one.secrets)
-    records = store._files().records
     for chunk in _steps(jobs):
-        store.take_in([Kept(job=job, events=whole_events(records.events(job.job_id), job.last_seq)) for job in chunk])
+        store._act(_take_over_some, store, chunk)
+
+
+def _take_over_some(store: FilesStore, chunk: list[Job]) -> None:
+    records, moment = store._files().records, store._moment()
+    for job in chunk:
+        events = whole_events(records.events(job.job_id), job.last_seq)
+        sound = with_lease(without_duplicates(store, job), moment)
+        store.take_in([Kept(job=sound, events=events)])
 
 
 def _numbered(jobs: list[Job]) -> list[Job]:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import os
 
-from mam.errors import StoreUnavailable
+from mam.errors import AlreadyRegistered, BadRecord, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.common import event_of
 from mam.stores.files.records import Records, Stamp, events_name, record_name, record_text, stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.jobs.change import Line
     from mam.jobs.record import Job
 
@@ -33,17 +35,18 @@ class Shown(Frozen):
     version: int
     """0: the job is gone from the registry."""
     events: list[Line]
-    """Those to append."""
+    """Those to append; all of them for a new job."""
     is_new: bool
+    is_taken: bool = False
+    """Whether the file in its place was just taken over, and need not be kept."""
 
 
 class Mirror:
     """The files of one registry; `home` is its directory of mam's own."""
 
-    def __init__(self, path: str, home: str, *, keeps_aside: bool = True) -> None:
-        """Files that mam has just taken over need not be kept aside."""
+    def __init__(self, path: str, home: str) -> None:
         self._path = path
-        self._aside = os.path.join(home, ASIDE) if keeps_aside else None
+        self._aside = os.path.join(home, ASIDE)
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.records = Records(path, self._descriptor)
         self._prepared: list[tuple[str | None, Shown]] = []
@@ -86,17 +89,13 @@ class Mirror:
             if temporary is None:
                 self._remove(one.job.job_id)
                 continue
-            if one.events:
-                self._append_events(one)
+            if one.events and one.is_new:
+                self.records.replace_events(one.job.job_id, one.events, self._aside)
+            elif one.events:
+                self.records.append_events(one.job.job_id, one.events)
             self.records.put(temporary, one.job.job_id)
         if any(one.is_new for _, one in prepared):
             self.records.sync()
-
-    def _append_events(self, one: Shown) -> None:
-        try:
-            self.records.append_events(one.job.job_id, one.events)
-        except OSError:
-            self.records.remove(events_name(one.job.job_id))  # not a file; the whole log is written by the next repair
 
     def discard(self) -> None:
         """The act did not happen."""
@@ -110,46 +109,42 @@ class Mirror:
         text = self._text(job_id)
         if text is None:
             return
+        if one.is_new and not one.is_taken:
+            raise AlreadyRegistered(job=job_id)  # by another program, or before a backup was restored
         found = stamp_of(text)
-        if found is None and text:
-            self._keep_aside(job_id)
-        elif found is not None and not one.is_new and found.epoch == stamp.epoch and found.version >= stamp.version:
+        if found is None or found.epoch != stamp.epoch:
+            if text and not one.is_taken:
+                self.records.keep_aside(job_id, self._aside)
+        elif not one.is_new and found.version >= stamp.version:
             raise self._is_ahead(job_id)
 
-    def _keep_aside(self, job_id: str) -> None:
-        if self._aside is not None:
-            self.records.keep_aside(job_id, self._aside)
-
     def _text(self, job_id: str) -> bytes | None:
-        from mam.errors import BadRecord
-
         try:
             return self.records.text(job_id)
         except BadRecord:  # a link, a directory, a file of another user
             return b"?"
 
     def _is_ahead(self, job_id: str) -> StoreUnavailable:
-        why = f"is older than its record files (job {job_id}): a backup was restored; `mam rebuild` makes it anew from them"
-        return StoreUnavailable(store=self._path, problem=why)
+        return StoreUnavailable(store=self._path, problem=f"{older(job_id)}; `mam rebuild` makes it anew from them")
 
     # -- what an earlier act left undone -------------------------------------------------------------------------------
 
-    def repair(self, job: Job, version: int, epoch: str, events: list[Line]) -> bool:
-        """Writes the files of a job if they do not show this version; whether they did not."""
-        text = self._text(job.job_id)
+    def repair(self, job: Job, stamp: Stamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool) -> None:
+        """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that they
+        are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
+        job_id = job.job_id
+        text = self._text(job_id)
         found = None if text is None else stamp_of(text)
-        if found is not None and found.epoch == epoch:
-            if found.version > version:
-                raise self._is_ahead(job.job_id)
-            if found.version == version:
-                return False
-        if text and found is None:
-            self._keep_aside(job.job_id)
-        if events:
-            self.records.replace_events(job.job_id, events)
-        stamp = Stamp(epoch=epoch, version=version)
-        self.records.put(self.records.prepare(job.job_id, record_text(job, stamp), durable=True), job.job_id)
-        return True
+        if found is not None and found.epoch == stamp.epoch:
+            if found.version > stamp.version:
+                raise self._is_ahead(job_id)
+            if found.version == stamp.version and is_sure:
+                return
+        elif text and not is_taken:
+            self.records.keep_aside(job_id, self._aside)
+        if job.last_seq:
+            self.records.replace_events(job_id, events(), self._aside)
+        self.records.put(self.records.prepare(job_id, record_text(job, stamp), durable=True), job_id)
 
     def remove_own(self, job_id: str) -> None:
         """The files of a job that is gone, unless another program wrote the record."""
@@ -160,9 +155,16 @@ class Mirror:
     def _remove(self, job_id: str) -> None:
         text = self._text(job_id)
         if text is not None and stamp_of(text) is None:
-            self._keep_aside(job_id)
+            self.records.keep_aside(job_id, self._aside)
         self.records.remove(record_name(job_id))
-        self.records.remove(events_name(job_id))
+        try:
+            self.records.remove(events_name(job_id))
+        except OSError:
+            pass  # a directory, which is not mam's
+
+
+def older(job_id: str) -> str:
+    return f"is older than its record files (job {job_id}): a backup was restored"
 
 
 def events_in(lines: tuple[Line, ...]) -> list[Line]:

@@ -58,6 +58,8 @@ class Found(Frozen):
     given: frozenset[str]
     """The names of the fields that the file itself has."""
     secrets: dict[str, Any]
+    stamp: Stamp | None
+    """None when the file is not as mam wrote it."""
 
 
 def record_name(job_id: str) -> str:
@@ -154,7 +156,7 @@ class Records:
         job = parse_job(fields, self._label(name))
         if job.job_id != job_id:
             raise self._bad(name, f"it says that it is job {job.job_id}")
-        return Found(job=job, given=frozenset(fields), secrets=secrets)
+        return Found(job=job, given=frozenset(fields), secrets=secrets, stamp=stamp_of(text))
 
     def _check_kind(self, name: str, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
@@ -189,13 +191,15 @@ class Records:
         return temporary
 
     def put(self, temporary: str, job_id: str) -> None:
-        os.rename(temporary, record_name(job_id), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        self._rename(temporary, record_name(job_id))
+
+    def _rename(self, name: str, other: str) -> None:
+        os.rename(name, other, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def keep_aside(self, job_id: str, aside: str) -> None:
         """Keeps what another program wrote under a name of its own. A file stays in its place too until mam's own replaces
         it: there is no moment without a record."""
-        os.makedirs(aside, mode=0o700, exist_ok=True)
-        name, target = record_name(job_id), os.path.join(aside, f"{job_id}.{os.urandom(4).hex()}.json")
+        name, target = record_name(job_id), _name_in(aside, job_id, ".json")
         try:
             os.link(name, target, src_dir_fd=self._descriptor, follow_symlinks=False)
         except OSError:  # a directory, or a file system without links
@@ -213,17 +217,23 @@ class Records:
     # -- event logs ----------------------------------------------------------------------------------------------------
 
     def append_events(self, job_id: str, events: list[Line]) -> None:
+        """OSError for a log that is not a regular file; the next repair replaces it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(events_name(job_id), flags, 0o600, dir_fd=self._descriptor)
         try:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                write_all(descriptor, _log_text(events))
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "is not a regular file")
+            write_all(descriptor, _log_text(events))
         finally:
             os.close(descriptor)
 
-    def replace_events(self, job_id: str, events: list[Line]) -> None:
-        temporary = self.prepare(f"{job_id}.events", _log_text(events))
-        os.rename(temporary, events_name(job_id), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+    def replace_events(self, job_id: str, events: list[Line], aside: str) -> None:
+        name, temporary = events_name(job_id), self.prepare(f"{job_id}.events", _log_text(events))
+        try:
+            self._rename(temporary, name)
+        except IsADirectoryError:
+            os.rename(name, _name_in(aside, job_id, ".events.log"), src_dir_fd=self._descriptor)
+            self._rename(temporary, name)
 
     def events(self, job_id: str) -> list[Line]:
         """What can be read of an event log, in the order of the numbers."""
@@ -253,6 +263,11 @@ def whole_events(events: list[Line], last_seq: int) -> list[Line]:
     if upto < last_seq:
         whole.append({"marker": "imported", "seq": upto + 1, "upto": last_seq})
     return whole
+
+
+def _name_in(aside: str, job_id: str, suffix: str) -> str:
+    os.makedirs(aside, mode=0o700, exist_ok=True)
+    return os.path.join(aside, f"{job_id}.{os.urandom(4).hex()}{suffix}")
 
 
 def _log_text(events: list[Line]) -> bytes:

@@ -6,31 +6,31 @@ the record files in order (mirror.py). Reads ask the database and take no lock.
 
 from __future__ import annotations
 
+import json
 import os
-import stat
-from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
-
-import apsw
 
 from mam.clock import iso_second, parse_time
-from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
-from mam.ownership import owned_by_others_is_fine
+from mam.errors import BadRecord
 from mam.stores.beside import make_directories
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
 from mam.stores.files.mirror import Mirror, Shown, events_in
+from mam.stores.files.opening import check_directory, opened, unavailable, with_advice
+from mam.stores.files.records import Stamp
 from mam.stores.secrets import Secrets
 from mam.stores.sql.rows import row_of
-from mam.stores.sqlite.database import open_database
 from mam.stores.sqlite.place import network_file_system
 from mam.stores.sqlite.store import SqliteStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
+
+    import apsw
 
     from mam.clock import Clock, Moment
     from mam.jobs.change import Line
+    from mam.errors import StoreUnavailable
     from mam.jobs.record import Job, Json
     from mam.stores.port import Problem
     from mam.stores.sql.rows import Row
@@ -41,6 +41,13 @@ STORE, DATABASE = ".store", "registry.db"
 RECENT_SECONDS = 600
 """After a restart of the machine the files of jobs that changed so long before its end are looked at: no kernel keeps what was
 written for that long from the disk."""
+
+SAVED_EVERY = 1000
+"""Entries of the journal after which a process notes how far the files show it: what the next process looks through if this one
+is killed."""
+
+NEVER_MIRRORED = -1
+"""`mirrored_upto` of a database that was made from the record files, which are still as they were found."""
 
 
 def create_files_store(path: str) -> bool:
@@ -53,16 +60,19 @@ class FilesStore(SqliteStore):
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         directory = os.path.realpath(path)
-        _check_directory(directory)
+        check_directory(directory)
         self._directory = directory
         self._mirror: Mirror | None = None
         self._shown: dict[str, Shown] = {}
         """What the open transaction changes, as its files are to show it."""
-        self._mirrored = -1
-        """The last entry of the journal that this process knows to be mirrored."""
+        self._taken: set[str] = set()
+        """Jobs whose record files the open transaction takes over."""
+        self._mirrored = self._saved = NEVER_MIRRORED
+        """The last entry of the journal that this process knows to be mirrored, and the last that it noted as such."""
         self._on_network = network_file_system(directory) is not None
         super().__init__(os.path.join(directory, STORE, DATABASE), clock, lock_wait_seconds)
         self.address = directory
+        self._let_go_of_network()
 
     @property
     def home(self) -> str:  # type: ignore[override]
@@ -75,33 +85,35 @@ class FilesStore(SqliteStore):
             try:
                 return super()._act(do, *given)
             except OSError as error:
-                raise _unavailable(self._directory, error) from None
+                raise unavailable(self._directory, error) from None
             finally:
                 self._let_go_of_network()
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
-        if not self._on_network:
+        if not self._on_network or not self._can_write():
             return super()._rows(query, **values)
         with self._threads, self._lock():
-            is_within = self._cursor is not None and self._cursor.connection.in_transaction
             try:
                 return super()._rows(query, **values)
             finally:
-                if not is_within:
-                    self._let_go_of_network()
+                self._let_go_of_network()
 
     def _lock(self) -> registry_lock:
         return registry_lock(self._directory, self._wait_seconds, is_real=True)
 
     def _let_go_of_network(self) -> None:
         """On a network file system a connection lives only as long as the lock is held."""
-        if self._on_network:
+        if self._on_network and not (self._cursor is not None and self._cursor.connection.in_transaction):
             self._let_go()
+
+    def _can_write(self) -> bool:
+        return os.access(self._directory, os.W_OK)
 
     def _begin(self) -> None:
         if self._mirror is not None and not self._mirror.is_still():
             self._let_go()  # another directory has the name now
-        self._shown = {}
+            self._mirrored, self._boot_id = NEVER_MIRRORED, None
+        self._shown, self._taken = {}, set()
         super()._begin()
         self._finish_mirror()
 
@@ -118,18 +130,19 @@ class FilesStore(SqliteStore):
             mirror.put()
             self._mirrored = last
         except OSError:
-            self._mirrored = -1  # the act has happened; the next one finishes its files
+            self._mirrored = NEVER_MIRRORED  # the act has happened; the next one finishes its files
 
     def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
         super()._note(job, version, fields, lines)
         before = self._shown.get(job.job_id)
         events = events_in(lines)
-        if lines[0]["event"] == "migrated" or before is None:
-            earlier: list[Line] = []
-        else:
-            earlier = before.events
+        is_migrated = lines[0]["event"] == "migrated"
+        earlier = [] if is_migrated or before is None else before.events
         is_new = version == 1 or (before is not None and before.is_new)
-        self._shown[job.job_id] = Shown(job=job, version=version, events=earlier + events, is_new=is_new)
+        is_taken = is_migrated or job.job_id in self._taken
+        self._shown[job.job_id] = Shown(
+            job=job, version=version, events=earlier + events, is_new=is_new, is_taken=is_taken
+        )
 
     # -- the mirror ----------------------------------------------------------------------------------------------------
 
@@ -141,23 +154,28 @@ class FilesStore(SqliteStore):
     def _finish_mirror(self) -> None:
         """What a killed process has committed and not shown in files yet."""
         last = int(self.end())
-        if last == self._mirrored:
+        if last == self._mirrored and last - self._saved < SAVED_EVERY:
             return
-        ((upto,),) = self._rows("mirrored upto")
-        begin = max(upto, self._mirrored)
-        for (job_id,) in self._rows("jobs since", number=begin):
-            self._repair(job_id)
-        if last > upto:
-            self._rows("save mirrored", number=last)
-        self._mirrored = last
+        if last != self._mirrored:
+            ((upto,),) = self._rows("mirrored upto")
+            for (job_id,) in self._rows("jobs since", number=max(upto, self._mirrored)):
+                self._repair(job_id, is_taken=upto == NEVER_MIRRORED)
+        self._rows("save mirrored", number=last)
+        self._mirrored = self._saved = last
 
-    def _repair(self, job_id: str) -> None:
+    def _repair(self, job_id: str, *, is_taken: bool = False, is_sure: bool = True) -> None:
         rows = self._rows("job", job_id=job_id)
         if not rows:
             self._files().remove_own(job_id)
             return
-        row = row_of(rows[0], self.address)
-        self._files().repair(row.job, row.version, self.journal_id, self.events(job_id) if row.job.last_seq else [])
+        try:
+            row = row_of(rows[0], self.address)
+        except BadRecord:
+            return  # `problems` reports it; its file shows what mam last knew
+        stamp = Stamp(epoch=self.journal_id, version=row.version)
+        self._files().repair(
+            row.job, stamp, lambda: self.events(job_id), is_taken=is_taken, is_sure=is_sure
+        )
 
     def _go_by_this_boot(self, moment: Moment) -> None:
         """After a power cut the files of the last acts may be old or empty."""
@@ -167,7 +185,7 @@ class FilesStore(SqliteStore):
         if latest is not None:
             since = iso_second(parse_time(latest) - RECENT_SECONDS * 1000)
             for (job_id,) in self._rows("updated since", since=since):
-                self._repair(job_id)
+                self._repair(job_id, is_sure=False)
 
     # -- what other programs wrote -------------------------------------------------------------------------------------
 
@@ -185,13 +203,24 @@ class FilesStore(SqliteStore):
     # -- the connection ------------------------------------------------------------------------------------------------
 
     def _open(self) -> apsw.Connection:
+        if not self._can_write():
+            return opened(self._directory, self._path, self._wait_seconds, read_only=True)
+        if self._on_network:
+            with self._lock():
+                return self._open_or_make()
+        return self._open_or_make()
+
+    def _open_or_make(self) -> apsw.Connection:
         try:
             make_directories(self.home)
             if not os.path.exists(self._path):
                 self._make()
         except OSError as error:
-            raise _unavailable(self._directory, error) from None
-        return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
+            raise unavailable(self._directory, error) from None
+        return opened(self._directory, self._path, self._wait_seconds, shared=not self._on_network)
+
+    def _failed(self, error: apsw.Error) -> StoreUnavailable:
+        return with_advice(self._directory, super()._failed(error))
 
     def _make(self) -> None:
         from mam.stores.files.making import make_database
@@ -203,9 +232,8 @@ class FilesStore(SqliteStore):
         if made.jobs or made.unreadable:
             from mam.telling import tell
 
-            tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}")
-            for problem in made.unreadable:
-                tell("mam.store", f"left alone: {problem}")
+            left = f"; left alone: {made.left_alone}" if made.unreadable else ""
+            tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}{left}")
 
     def _let_go(self) -> None:
         super()._let_go()
@@ -215,7 +243,7 @@ class FilesStore(SqliteStore):
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
-        self._mirrored = -1
+        self._mirrored = NEVER_MIRRORED
 
     @property
     def _secrets(self) -> Secrets:
@@ -223,31 +251,11 @@ class FilesStore(SqliteStore):
 
     def _shown_again(self, row: Row) -> None:
         """Its file is written anew with this act, though nothing of the job changes."""
-        self._shown[row.job.job_id] = Shown(job=row.job, version=row.version, events=[], is_new=False)
+        job_id = row.job.job_id
+        self._shown[job_id] = Shown(
+            job=row.job, version=row.version, events=[], is_new=False, is_taken=job_id in self._taken
+        )
 
-    def version_of(self, job_id: str) -> int | None:
-        rows = self._rows("job", job_id=job_id)
-        return row_of(rows[0], self.address).version if rows else None
-
-
-def _check_directory(path: str) -> None:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        raise StoreMissing(store=path) from None
-    except OSError as error:
-        raise StoreUnavailable(store=path, problem=error.strerror) from None
-    problem = None
-    if not stat.S_ISDIR(found.st_mode):
-        problem = "is not a directory"
-    elif found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
-        problem = f"belongs to another user (uid {found.st_uid}), whose files mam does not touch"
-    elif found.st_mode & stat.S_IWOTH:
-        problem = "can be written by everybody; `chmod 700` it first"
-    if problem is not None:
-        raise StoreUnavailable(store=path, problem=problem)
-
-
-def _unavailable(address: str, error: OSError) -> StoreUnavailable:
-    cannot_write = error.errno in (ENOSPC, EDQUOT, EROFS, EACCES, EPERM)
-    return (StoreReadOnly if cannot_write else StoreUnavailable)(store=address, problem=error.strerror)
+    def versions(self, job_ids: Sequence[str]) -> dict[str, int]:
+        """The version of each of these jobs that is in the registry."""
+        return dict(self._rows("versions", job_ids=json.dumps(list(job_ids))))

@@ -55,6 +55,27 @@ def open_database(
     return database
 
 
+def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
+    """Where nothing can be written. SQLite reads a log only with its index (`-shm`), which it cannot make there; without one
+    the database alone is whole if there is no log."""
+    from urllib.parse import quote
+
+    _check_file(path)
+    has_log = os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal") > 0
+    immutable = "?immutable=1" if not has_log else ""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    try:
+        database = apsw.Connection(f"file:{quote(path)}{immutable}", flags=flags)
+        database.set_busy_handler(_patience(wait_seconds))
+        _check_contents(database, path)
+    except apsw.CantOpenError:
+        why = "cannot be read: its log has no index, and mam cannot write one beside it; copy the store, read the copy"
+        raise StoreUnavailable(store=address_of(path), problem=why) from None
+    except apsw.Error as error:
+        raise unavailable(path, error, wait_seconds) from None
+    return database
+
+
 def create_database(path: str, journal_id: str, wait_seconds: float, *, shared: bool = True) -> bool:
     """Makes the database, or brings an older one up to date; whether it did anything."""
     made = not os.path.exists(path)

@@ -88,6 +88,9 @@ SELECT max(updated_at) FROM job
 -- name: updated since
 SELECT job_id FROM job WHERE updated_at >= :since
 
+-- name: versions
+SELECT job_id, version FROM job WHERE job_id IN (SELECT value FROM json_each(:job_ids))
+
 -- name: newest ids
 SELECT job_id FROM job ORDER BY number DESC LIMIT :limit
 
