@@ -111,7 +111,7 @@ def values_of(job: Job, moment: Moment) -> Json:
     fields = job.__dict__
     values = {name: fields[name] for name in SAME}
     values["status"], values["label"] = job.status.value, job.agent_session
-    values["supervised"], values["checked"] = int(job.supervised), None if job.checked is None else int(job.checked)
+    values["supervised"], values["checked"] = job.supervised, job.checked
     for name in JSON:
         values[name] = None if fields[name] is None else as_text(fields[name])
     lease, claimant = job.lease, job.claimant
