@@ -157,7 +157,7 @@ FROM (SELECT DISTINCT exclusive FROM mam.job
 -- The exclusive keys of the jobs that a sweep may move, always in this order and before any row.
 SELECT exclusive, pg_advisory_xact_lock(hashtextextended('key ' || exclusive, 7168365))
 FROM (SELECT DISTINCT exclusive FROM (
-          (SELECT exclusive FROM mam.job WHERE due_ms <= %(wall_ms)s AND blocked < 2 ORDER BY due_ms LIMIT %(limit)s)
+          (SELECT exclusive FROM mam.job WHERE due_ms <= %(wall_ms)s AND blocked < 2 ORDER BY due_ms, number LIMIT %(limit)s)
           UNION ALL
           (SELECT exclusive FROM mam.unsettled JOIN mam.dependency ON needs = unsettled.root AND dependency.number > upto
            JOIN mam.job USING (job_id) WHERE unsettled.root = (SELECT min(root) FROM mam.unsettled)
@@ -210,7 +210,7 @@ FOR NO KEY UPDATE OF job SKIP LOCKED
 SELECT {columns} FROM mam.job
 WHERE due_ms <= %(wall_ms)s AND blocked < 2
   AND (exclusive IS NULL OR exclusive IN (SELECT json_array_elements_text(%(keys)s::json)))
-ORDER BY due_ms LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+ORDER BY due_ms, number LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: next due
 SELECT NULL, (SELECT min(due_ms) FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2) - %(wall_ms)s,

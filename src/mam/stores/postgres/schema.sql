@@ -66,7 +66,7 @@ CREATE TABLE mam.job (
 -- The settings: claims and ends leave old versions of rows behind, and the vacuum comes before claims feel them.
 
 CREATE INDEX job_pending ON mam.job (label, priority DESC, number) WHERE status = 'pending' AND blocked = 0;
-CREATE INDEX job_due ON mam.job (due_ms) WHERE due_ms IS NOT NULL AND blocked < 2;
+CREATE INDEX job_due ON mam.job (due_ms, number) WHERE due_ms IS NOT NULL AND blocked < 2;
 CREATE INDEX job_open ON mam.job (number) WHERE ended_at IS NULL;
 CREATE INDEX job_failed ON mam.job (number) WHERE status IN ('error', 'cancelled');
 CREATE INDEX job_label ON mam.job (label, number);

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from mam.jobs.change import Line
     from mam.jobs.dependency import Needed
     from mam.jobs.ending import End
-    from mam.jobs.generation import Generations
     from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Request
     from mam.stores.postgres.connection import Connection
@@ -74,11 +73,11 @@ class ServerClock:
 
 
 class HeldSessions(Sessions):
-    """Until the transaction ends, no other generation of the session is announced."""
+    """A claim keeps other generations of its session from being announced until it has committed."""
 
-    def _known(self, agent_id: str) -> Generations | None:
+    def check(self, agent_id: str, generation_id: str) -> None:
         self._ask("hold generation", agent_id=agent_id)
-        return super()._known(agent_id)
+        super().check(agent_id, generation_id)
 
 
 class PostgresStore(SqlStore):
@@ -244,6 +243,11 @@ class PostgresStore(SqlStore):
     @property
     def _sessions(self) -> Sessions:
         return HeldSessions(self._rows)
+
+    def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        """One announcement of a session after the other, also while it has no row yet."""
+        self._rows("lock", name=f"session {agent_id}")
+        return super()._announce(agent_id, generation_id)
 
     def _due(self, moment: Moment) -> list[Any]:
         asked = {"wall_ms": moment.wall_ms, "limit": SWEEP_LIMIT}
