@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from mam.registry import Registry
-from mam.stores.postgres.store import create_postgres_store
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from tests.postgres.server import empty
-from tests.postgres.settled import SettledStore
 from tests.unit.test_model import StoreBesideModel
 
 if TYPE_CHECKING:
@@ -22,11 +21,11 @@ def test_postgresql_agrees_with_the_model(database: str) -> None:
         def open_store(self) -> Store:
             empty(database)
             create_postgres_store(database)
-            return SettledStore(database, self.clock)
+            return PostgresStore(database, self.clock)
 
         def reopen(self) -> None:
             self.store.close()
-            self.store = SettledStore(database, self.clock)
+            self.store = PostgresStore(database, self.clock)
             self.registry = Registry(self.store)
 
     run_state_machine_as_test(
