@@ -129,9 +129,7 @@ def test_an_id_that_another_took_in_between_is_refused(store: DisturbedStore, ot
     check_journal(other)
 
 
-def test_a_claim_skips_what_another_has_in_its_hands_and_waits_for_nobody(
-    store: DisturbedStore, url: str
-) -> None:
+def test_a_claim_skips_what_another_has_in_its_hands_and_waits_for_nobody(store: DisturbedStore, url: str) -> None:
     first, second = registered(Registry(store), 2)
     with psycopg.connect(url) as holder:
         holder.execute("SELECT FROM mam.job WHERE job_id = %s FOR UPDATE", (first,))
@@ -159,7 +157,7 @@ def test_an_act_that_others_outrun_again_and_again_locks_the_row(store: Disturbe
 def test_who_comes_after_a_job_that_ends_meanwhile_hears_of_its_end(
     store: DisturbedStore, other: PostgresStore, url: str
 ) -> None:
-    """The end is one statement, decided before the registration has marked the job; it waits for the mark, and sees it."""
+    """The end is one statement, sent before the mark of the registration is committed; it waits, and sees it."""
     job = claimed(Registry(other))
     ending = threading.Thread(
         target=lambda: other.end_job(job.job_id, End(status=Status.COMPLETED, attempt=1, claim_id=job.claim_id))
@@ -280,7 +278,7 @@ def test_closing_a_store_wakes_the_thread_that_waits(store: DisturbedStore, url:
         try:
             waiter.wait(cursor, 0.01)
             woken.append(waiter.wait(cursor, 60.0))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it fails the test
+        except Exception as error:
             woken.append(error)
 
     thread = threading.Thread(target=wait)

@@ -33,7 +33,17 @@ __all__ = ["TestByTheServersClock"]
 
 
 class TestByTheServersClock(
-    Registrations, Claims, Fences, Lifecycle, Sequences, Journals, Dependencies, Exclusive, Pauses, Generations, Archives
+    Registrations,
+    Claims,
+    Fences,
+    Lifecycle,
+    Sequences,
+    Journals,
+    Dependencies,
+    Exclusive,
+    Pauses,
+    Generations,
+    Archives,
 ):
     shared_by_processes = StoreConformance.shared_by_processes
     has_boot_clock = False

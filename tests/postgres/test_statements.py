@@ -1,4 +1,4 @@
-"""The statements `claim` and `end` beside the pure functions: the same history gives the same records, events and journal."""
+"""The statements `claim` and `end` beside the pure functions: equal histories give equal records, events and journals."""
 
 from __future__ import annotations
 
@@ -30,10 +30,18 @@ if TYPE_CHECKING:
 
 HISTORIES, STEPS, JOBS = 60, 30, 8
 LABELS = ("one", "two")
-TEXTS = (None, "", "done", "이상한\n일", "see /home/me/secret/file.txt", "key sk-abcdefghijklmnop1234", '"quoted" \\ back')
+TEXTS = (
+    None,
+    "",
+    "done",
+    "이상한\n일",
+    "see /home/me/secret/file.txt",
+    "key sk-abcdefghijklmnop1234",
+    '"quoted" \\ back',
+)
 LEASES = (None, None, 60, 0.0005, 1.5, 0.1, 4000.25, 86400)
-RUNS = (None, {}, {"exit": 0, "text": "\0 é", "n": 1.0, "deep": [1e300, {"a": None}]})
-CHECKS = (None, {}, {"artifacts": ["a"]}, {"script": {"ok": True}}, {"script": None})
+RUNS: tuple[Any, ...] = (None, {}, {"exit": 0, "text": "\0 é", "n": 1.0, "deep": [1e300, {"a": None}]})
+CHECKS: tuple[Any, ...] = (None, {}, {"artifacts": ["a"]}, {"script": {"ok": True}}, {"script": None})
 
 
 class WallClock(FakeClock):
@@ -69,7 +77,18 @@ class History:
         self.turn = 0
 
     def run(self) -> None:
-        steps = (self.register, self.register, self.claim, self.claim, self.claim, self.end, self.end, self.end, self.touch, self.time)
+        steps = (
+            self.register,
+            self.register,
+            self.claim,
+            self.claim,
+            self.claim,
+            self.end,
+            self.end,
+            self.end,
+            self.touch,
+            self.time,
+        )
         self.register()
         for self.turn in range(STEPS):
             self.chance.choice(steps)()
@@ -81,8 +100,9 @@ class History:
         one_of = self.chance.choice
         job_id = f"job-{len(self.ids)}"
         draft = draft_job(
-            job_id=job_id, prompt="work", agent=one_of(("codex", "shell")), label=one_of(LABELS), priority=one_of((0, 0, 5)),
-            timeout_sec=one_of((0, 90, 3600)), artifacts=one_of(((), (), ("out/a",))), exclusive=one_of((None, None, None, "k")),
+            job_id=job_id, prompt="work", agent=one_of(("codex", "shell")), label=one_of(LABELS),
+            priority=one_of((0, 0, 5)), timeout_sec=one_of((0, 90, 3600)),
+            artifacts=one_of(((), (), ("out/a",))), exclusive=one_of((None, None, None, "k")),
             after=[one_of(self.ids)] if self.ids and self.chance.random() < 0.15 else (),
             on_dependency_failure=one_of(("hold", "cancel", "run")), permissions=one_of(("edit", "edit", "full")),
         )  # fmt: skip
@@ -94,7 +114,8 @@ class History:
         session = one_of(((None, None), (None, None), (None, None), ("gpu", "first"), ("gpu", "second")))
         request = Request(
             label=one_of(LABELS), owner=one_of(("worker", "", "w/é")), lease_seconds=one_of(LEASES),
-            claim_id=f"claim-{self.turn}", supervised=one_of((False, True)), agent_id=session[0], generation_id=session[1],
+            claim_id=f"claim-{self.turn}", supervised=one_of((False, True)),
+            agent_id=session[0], generation_id=session[1],
         )  # fmt: skip
         self.both(lambda store: store.claim(request))
 
@@ -104,7 +125,8 @@ class History:
         by_worker = job.supervised if self.chance.random() < 0.9 else not job.supervised
         ended = End(
             status=one_of((COMPLETED, ERROR)), attempt=job.attempt + one_of((0,) * 9 + (1,)),
-            claim_id=one_of((None, None, None, job.claim_id, job.claim_id, job.claim_id, "another")), result=one_of(TEXTS), reason=one_of(TEXTS),
+            claim_id=one_of((None, None, None, job.claim_id, job.claim_id, job.claim_id, "another")),
+            result=one_of(TEXTS), reason=one_of(TEXTS),
             checked=one_of((None, True, False)), look_first=one_of((False, False, True)), supervised=by_worker,
             run=one_of(RUNS), checks=one_of(CHECKS),
         )  # fmt: skip
@@ -175,7 +197,9 @@ def test_the_statements_do_what_the_rules_say(database: str, part: int) -> None:
     CountingClient.wrote = Counter()
     with psycopg.connect(database, autocommit=True) as admin:
         for seed in range(part * HISTORIES, (part + 1) * HISTORIES):
-            admin.execute("TRUNCATE mam.job, mam.journal, mam.dependency, mam.unsettled, mam.pause, mam.session_generation")
+            admin.execute(
+                "TRUNCATE mam.job, mam.journal, mam.dependency, mam.unsettled, mam.pause, mam.session_generation"
+            )
             admin.execute("ALTER SEQUENCE mam.job_number RESTART")
             clock = WallClock()
             store = CountingStore(database, clock)

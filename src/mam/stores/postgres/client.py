@@ -1,7 +1,7 @@
 """The connection of a store: statements, transactions, and what to do when an answer is lost.
 
-A statement that is lost before its answer came may have taken effect. So the process of the server that was to do it is ended
-first; then the caller looks for its own trace (a claim id, an act id in the journal) before it does the act again.
+A statement whose answer was lost may have taken effect. So the server's process that was to do it is ended first; then the
+caller looks for its own trace (a claim id, an act id in the journal) before it does the act again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,19 @@ PATIENCE_SECONDS = 10.0
 """How long a verb tries to get through to a server that was there before."""
 
 _PAUSE = 0.1
-_FIXED = ("number", "job_id", "version", "root", "awaited", "prompt", "created_at", "key", "retry_of", "parent_id", "exclusive")
+_FIXED = (
+    "number",
+    "job_id",
+    "version",
+    "root",
+    "awaited",
+    "prompt",
+    "created_at",
+    "key",
+    "retry_of",
+    "parent_id",
+    "exclusive",
+)
 """Columns that no act on a registered job sets; the prompt has a query of its own."""
 
 _NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "due_ms"]
@@ -91,7 +103,7 @@ class Client:
                 cursor.executemany(text(QUERIES[query]), each)
 
     def once(self, do: Callable[[], T], found: Callable[[], T | None]) -> T:
-        """Does an act whose last statement is its only write. `found` gives its outcome when it has happened already."""
+        """Does an act whose last statement is its only write. `found` gives its outcome if it has happened already."""
         self._notice_fork()
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -105,7 +117,7 @@ class Client:
                 return done
 
     def act(self, do: Callable[[], T], is_done: Callable[[], bool]) -> T:
-        """Does it in one transaction. `is_done` tells whether the commit of it took effect, when its answer was lost."""
+        """Does it in one transaction. `is_done` tells whether a commit whose answer was lost took effect."""
         self._notice_fork()
         ends = time.monotonic() + PATIENCE_SECONDS
         with self._threads:

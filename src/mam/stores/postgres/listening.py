@@ -27,7 +27,7 @@ class Listener:
             return any(True for _ in self._connection.notifies(timeout=timeout, stop_after=1))
 
     def close(self) -> None:
-        """From any thread. The one that waits wakes up first, since the driver must not lose its socket while it waits."""
+        """From any thread. The one that waits is woken first: the driver must not lose its socket meanwhile."""
         if self._waiting.locked():
             try:
                 with socket.socket(fileno=os.dup(self._connection.fileno())) as ours:

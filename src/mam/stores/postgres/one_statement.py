@@ -31,7 +31,7 @@ def claim_values(request: Request) -> Json:
 
 def end_values(ended: End) -> Json:
     """As mam.jobs.ending.end reads them: a worker's end goes by the reason, another one by its status."""
-    values = {
+    values: Json = {
         "attempt": ended.attempt, "claim_id": ended.claim_id, "supervised": ended.supervised,
         "run": None, "checks": None, "look_first": False,
     }  # fmt: skip

@@ -33,9 +33,7 @@ def create_schema(server: Server, journal_id: str, *, filling: bool = False) -> 
             raise server.unavailable(error) from None
 
 
-def _brought_up_to_date(
-    server: Server, connection: psycopg.Connection[Any], journal_id: str, *, filling: bool
-) -> bool:
+def _brought_up_to_date(server: Server, connection: psycopg.Connection[Any], journal_id: str, *, filling: bool) -> bool:
     version = _version(server, connection)
     check_not_newer(server, abs(version))
     if version < 0 and not filling:
@@ -59,7 +57,7 @@ def _brought_up_to_date(
 
 def schema_text() -> str:
     """All of it, as `mam init --sql` prints it."""
-    first = f"INSERT INTO mam.store VALUES (1, {VERSION}, replace(gen_random_uuid()::text, '-', ''));\n"
+    first = f"INSERT INTO mam.store VALUES (1, {VERSION}, replace(gen_random_uuid()::text, '-', ''));\n"  # noqa: S608
     return f"CREATE SCHEMA {SCHEMA};\n\n{_file('schema.sql')}\n{first}"
 
 

@@ -1,7 +1,7 @@
-"""The port on PostgreSQL: a claim is one statement, an end is one statement, every other act on one job is a read and a write.
+"""The port on PostgreSQL: a claim is one statement, an end is one, every other act on one job is a read and a write.
 
-What concerns several jobs (exclusive keys, jobs that come after others, retries, sweeps, sessions) is done in a transaction, by
-the base class. Locks are taken in this order: exclusive keys, chains of retries, rows, and the journal's last.
+The base class does in a transaction what concerns several jobs: exclusive keys, jobs that come after others, retries,
+sweeps, sessions. Locks are taken in this order: exclusive keys, chains of retries, rows, and the journal's last.
 """
 
 from __future__ import annotations
@@ -124,8 +124,11 @@ class PostgresStore(SqlStore):
         try:
             return row_of(rows[0], self.address).job
         except BadRecord as bad:
-            self._act(lambda: self._rows("unclaim", number=bad.facts["row"], claim_id=values["claim_id"]))
+            self._act(self._unclaim, bad.facts["row"], values["claim_id"])
             raise
+
+    def _unclaim(self, number: int, claim_id: str) -> None:
+        self._rows("unclaim", number=number, claim_id=claim_id)
 
     def end_job(self, job_id: str, ended: End) -> Job:
         values = {"job_id": job_id, "act_id": new_claim_id(), "now_ms": self._now_ms(), **end_values(ended)}
@@ -233,7 +236,7 @@ class PostgresStore(SqlStore):
         return super()._register(draft)
 
     def _needed(self, draft: Job) -> Needed:
-        """They are marked before they are read: an end that comes later sees the mark, and one that came before is seen."""
+        """They are marked before they are read: a later end sees the mark, and an earlier one is seen."""
         for job_id in draft.after:
             self._rows("await", job_id=job_id)
         return super()._needed(draft)

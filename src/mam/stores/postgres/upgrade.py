@@ -1,7 +1,7 @@
 """Bringing a schema of mam 0.1.0 up to date, in the transaction of whoever makes schemas.
 
-Jobs, events, archive, secrets, pauses, sessions and the directory stay as they are. The journal is numbered anew and gets another
-id, so followers begin again; positions of relays are dropped.
+Jobs, events, archive, secrets, pauses, sessions and the directory stay as they are. The journal is numbered anew and gets
+another id, so followers begin again; positions of relays are dropped.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mam.writing import to_bytes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from mam.jobs.record import Job
     from mam.stores.postgres.connection import Connection, Server
@@ -44,18 +45,13 @@ def upgrade(server: Server, connection: Connection, schema: str) -> None:
                     rows[-1]["blocked"] = 2
             cursor.executemany(text(QUERIES["insert job"]), rows)
         for page in _pages(connection, "old archive"):
-            cursor.executemany(
-                text(QUERIES["put into archive"]),
-                [
-                    {
-                        **_job(server, record, prompt).as_dict(),
-                        "root": root,
-                        "record": to_bytes(_job(server, record, prompt).to_json()).decode(),
-                        "events": events,
-                    }
-                    for _number, record, prompt, events, root in page
-                ],
-            )
+            rows = []
+            for _number, record, prompt, events, root in page:
+                job = _job(server, record, prompt)
+                names = {"job_id": job.job_id, "number": job.number, "key": job.key, "retry_of": job.retry_of}
+                whole = to_bytes(job.to_json()).decode()
+                rows.append({**names, "root": root, "record": whole, "events": events})
+            cursor.executemany(text(QUERIES["put into archive"]), rows)
     connection.execute(text(_OLD["journal"]))
     connection.execute(text(_OLD["the rest"]))
     for (key,) in connection.execute(text(_OLD["keys"])).fetchall():
@@ -63,7 +59,7 @@ def upgrade(server: Server, connection: Connection, schema: str) -> None:
         connection.execute(text(QUERIES["free heads"]), {"key": key})
 
 
-def _pages(connection: Connection, query: str) -> Iterator[list[tuple[object, ...]]]:
+def _pages(connection: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
     after = -1
     while page := connection.execute(text(_OLD[query]), {"after": after, "limit": PAGE}).fetchall():
         yield page
@@ -76,5 +72,6 @@ def _job(server: Server, record: str, prompt: str) -> Job:
         return parse_job({**json.loads(record), "prompt": prompt}, "")
     except (BadRecord, TypeError, ValueError, RecursionError) as bad:
         problem = bad.facts["problem"] if isinstance(bad, BadRecord) else "no JSON object"
-        why = f"the record that begins with {record[:60]!r} cannot be read ({problem}); mend or delete it, then `mam init` again"
+        what = f"the record that begins with {record[:60]!r} cannot be read ({problem})"
+        why = f"{what}; mend or delete it, then `mam init` again"
         raise StoreUnavailable(store=server.address, problem=why) from None

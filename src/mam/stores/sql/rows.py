@@ -39,7 +39,9 @@ COLUMNS = (
 )  # fmt: skip
 """What every query that reads jobs gives, in this order: `{columns}` in the .sql files."""
 
-_IN_COLUMNS = frozenset((*SAME, *JSON, "status", "agent_session", "supervised", "checked", "claimant", "lease", "prompt"))
+_IN_COLUMNS = frozenset(
+    (*SAME, *JSON, "status", "agent_session", "supervised", "checked", "claimant", "lease", "prompt")
+)
 _USUAL: Json = {**Job.field_defaults, "broker": NO_BROKER}
 _NEW: Json = {**Job.all_fields, **_USUAL, "unknown": {}}
 _STATUSES = {status.value: status for status in Status}
