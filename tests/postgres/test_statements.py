@@ -1,4 +1,4 @@
-"""The statements `claim` and `end` beside the pure functions: equal histories give equal records, events and journals."""
+"""The statements `claim` and `end` beside the pure rules: equal histories give equal records, events and journals."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The connection of a store: statements, transactions, and what to do when an answer is lost.
 
-A statement whose answer was lost may have taken effect. So the server's process that was to do it is ended first; then the
-caller looks for its own trace (a claim id, an act id in the journal) before it does the act again.
+A statement whose answer was lost may have taken effect. So the server's process that was to do it is ended first; then
+the caller looks for its own trace (a claim id, an act id in the journal) before it does the act again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bringing a schema of mam 0.1.0 up to date, in the transaction of whoever makes schemas.
 
-Jobs, events, archive, secrets, pauses, sessions and the directory stay as they are. The journal is numbered anew and gets
-another id, so followers begin again; positions of relays are dropped.
+Jobs, events, archive, secrets, pauses, sessions and the directory stay as they are. The journal is numbered anew and
+gets another id, so followers begin again; positions of relays are dropped.
 """
 
 from __future__ import annotations
