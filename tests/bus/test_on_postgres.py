@@ -16,7 +16,6 @@ from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore
 from tests.bus.following import ended, numbers, until_says
 from tests.bus.mosquitto import Reader
-from tests.postgres.settled import SettledStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +37,7 @@ def shared(news: Mam, database: str) -> Mam:
 
 @pytest.fixture
 def store(shared: Mam, database: str) -> Iterator[PostgresStore]:
-    opened = SettledStore(database)
+    opened = PostgresStore(database)
     yield opened
     opened.close()
 

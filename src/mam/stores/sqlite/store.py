@@ -134,6 +134,10 @@ class SqliteStore(SqlStore):
             except apsw.Error as error:
                 raise self._failed(error) from None
 
+    def _insert_row(self, values: Json) -> None:
+        super()._insert_row(values)
+        self._rows("insert prompt", number=values["number"], prompt=values["prompt"])
+
     def _moment(self) -> Moment:
         return self.clock.now()
 
