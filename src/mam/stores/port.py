@@ -169,6 +169,9 @@ if TYPE_CHECKING:
         def counts(self) -> dict[str, int]:
             """How many jobs there are of each status that has any."""
 
+        def ended_before(self, before: str) -> dict[str, int]:
+            """How many jobs ended before this second, by their status; without reading each of them."""
+
         def ahead_of(self, job: Job) -> int:
             """How many pending jobs of the same label would be claimed before this one."""
 

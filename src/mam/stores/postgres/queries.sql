@@ -281,6 +281,10 @@ ORDER BY number DESC LIMIT %(limit)s
 -- name: counts
 SELECT status, count(*) FROM mam.job GROUP BY status
 
+-- name: ended before
+SELECT status, count(*) FROM mam.job
+WHERE status IN ('completed', 'error', 'cancelled') AND coalesce(ended_at, updated_at) < %(before)s GROUP BY status
+
 -- name: ahead
 SELECT count(*) FROM (
     SELECT priority, number FROM mam.job WHERE label = %(label)s AND status = 'pending' AND blocked = 0

@@ -68,6 +68,8 @@ CREATE TABLE mam.job (
 CREATE INDEX job_pending ON mam.job (label, priority DESC, number) WHERE status = 'pending' AND blocked = 0;
 CREATE INDEX job_due ON mam.job (due_ms, number) WHERE due_ms IS NOT NULL AND blocked < 2;
 CREATE INDEX job_open ON mam.job (number) WHERE ended_at IS NULL;
+CREATE INDEX job_ended ON mam.job (coalesce(ended_at, updated_at), status)
+    WHERE status IN ('completed', 'error', 'cancelled');
 CREATE INDEX job_failed ON mam.job (number) WHERE status IN ('error', 'cancelled');
 CREATE INDEX job_label ON mam.job (label, number);
 CREATE INDEX job_set_aside ON mam.job (number) WHERE blocked = 2;

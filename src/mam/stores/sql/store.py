@@ -285,6 +285,9 @@ class SqlStore(SqlArchive):
     def counts(self) -> dict[str, int]:
         return dict(self._rows("counts"))
 
+    def ended_before(self, before: str) -> dict[str, int]:
+        return dict(self._rows("ended before", before=before))
+
     def ahead_of(self, job: Job) -> int:
         return int(self._rows("ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])
 

@@ -161,12 +161,21 @@ ORDER BY number DESC LIMIT :limit
 
 -- name: select open
 SELECT {columns} FROM job INDEXED BY job_open JOIN prompt USING (number)
-WHERE ended_at IS NULL AND number < :below AND (:label IS NULL OR label = :label)
+WHERE (status = 'pending' OR status = 'waiting' OR status = 'running') AND number < :below AND (:label IS NULL OR label = :label)
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
 -- name: counts
-SELECT status, count(*) FROM job GROUP BY status
+SELECT status, count(*) FROM job INDEXED BY job_ended
+WHERE status = 'completed' OR status = 'error' OR status = 'cancelled' GROUP BY status
+UNION ALL
+SELECT status, count(*) FROM job INDEXED BY job_open
+WHERE status = 'pending' OR status = 'waiting' OR status = 'running' GROUP BY status
+
+-- name: ended before
+SELECT status, count(*) FROM job INDEXED BY job_ended
+WHERE (status = 'completed' OR status = 'error' OR status = 'cancelled') AND coalesce(ended_at, updated_at) < :before
+GROUP BY status
 
 -- name: ahead
 SELECT count(*) FROM (
@@ -273,7 +282,8 @@ WHERE claimant_agent = :agent_id AND status = 'running' AND blocked < 2 ORDER BY
 -- name: to archive
 -- The newest job stays: its number is the one to count on from.
 SELECT job_id FROM job
-WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND ended_at IS NOT NULL
+WHERE job_id IN (SELECT value FROM json_each(:job_ids))
+  AND (status = 'completed' OR status = 'error' OR status = 'cancelled')
   AND number < (SELECT max(number) FROM job)
 
 -- name: forget job
