@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Mam
+from tests.needs import need
 
 
 def git(*words: str, cwd: Path) -> None:
+    need("git")
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main")
     subprocess.run(["git", *identity, *words], cwd=cwd, check=True, capture_output=True)
 
