@@ -89,10 +89,10 @@ def _prepare(brokers: list[Broker]) -> None:
 
 
 def _leave_out(registry: Registry, brokers: list[Broker]) -> None:
-    from mam.bus.lag import skip_to_end
+    from mam.bus.sender import consumer_of
 
     for broker in brokers:
-        skip_to_end(registry.store, broker)
+        consumer_of(registry.store, broker).skip_to_end()
 
 
 def _once(registry: Registry, brokers: list[Broker]) -> int:
@@ -113,7 +113,6 @@ def _stay(registry: Registry, brokers: list[Broker]) -> int:
         other.start()
     say(f"sending the events of {registry.store.address} to {', '.join(broker.address for broker in brokers)}")
     relay = Relay(registry.store, brokers[0], say)
-    registry.store.coming = relay.prepare
     try:
         try:
             relay.run(sleeper.is_stopped, lambda *sleep: sleeper.wait(others, *sleep))

@@ -95,12 +95,11 @@ def _again(logs_dir: str, store: Store, last_entry: int | None) -> int:
         batch = fetch(logs_dir, store)
     except OSError:
         return 0
-    stood = batch.before_restart
-    if stood is None or batch.replaced or batch.mended or not batch.reaches_end:
+    done = batch.before_restart
+    if done is None or batch.replaced or batch.mended or not batch.reaches_end:
         return 0
-    steps = [step for step in batch.steps if last_entry is None or step.at.number <= last_entry]
-    done = next((place for place, step in enumerate(batch.steps, start=1) if step.at.is_same(stood)), 0)
-    return len(steps) if len(steps) <= done else 0
+    entries = [entry for entry in batch.entries if last_entry is None or entry.number <= last_entry]
+    return len(entries) if all(entry.number <= done for entry in entries) else 0
 
 
 def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
@@ -116,7 +115,7 @@ def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
         return ""
     if batch.replaced:
         return "the journal is another one than the one it was copied from"
-    lacking = [step for step in batch.steps if last_entry is None or step.at.number <= last_entry]
+    lacking = [entry for entry in batch.entries if last_entry is None or entry.number <= last_entry]
     if not lacking and not batch.mended:
         return ""
     if len(lacking) == 1 and batch.reaches_end:
