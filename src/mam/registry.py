@@ -293,6 +293,10 @@ class Registry:
         due = self.store.due_in()
         self.store.wait(cursor, min(longest, NAP_SECONDS, NAP_SECONDS if due is None else due + 0.001))
 
+    def catch_up(self) -> None:
+        """Brings the audit log up to date with writes that were not made through a method of this class."""
+        self._tell()
+
     # -- shared --------------------------------------------------------------------------------------------------
 
     def act(self, job_id: str, verb: str, act: Act) -> Job:

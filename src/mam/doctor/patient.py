@@ -26,9 +26,7 @@ class Patient:
         self, flag_store: str | None, flag_registry_dir: str | None, saw: Callable[[str], None] = lambda _what: None
     ) -> None:
         self.saw = saw
-        """Hears of each record and each entry that is read: there may be a million of them."""
-        self.last_entry: int | None = None
-        """Where the journal of a files store ended before it was opened, which takes over what others did to it."""
+        """Hears of each record that is read: there may be a million of them."""
         self.bad_settings: MamError | None = None
         self.not_located: MamError | None = None
         self.located: Located | None = None

@@ -47,12 +47,17 @@ def look(patient: Patient) -> Iterator[Finding]:
     except MamError as error:
         yield wrong(str(error), "no verb can use it")
         return
-    if located.kind == SQLITE_KIND:
-        yield from _integrity(located.path)
+    if located.kind in (SQLITE_KIND, FILES):
+        is_files = located.kind == FILES
+        path = os.path.join(located.path, ".store", "registry.db") if is_files else located.path
+        mend = f"mam rebuild --store {located.shown}" if is_files else f"restore a backup, or: sqlite3 {path} .recover"
+        yield from _integrity(path, mend)
     yield fine(f"{store.address} opens{'' if located.kind == FILES else ', its schema is current'}")
 
 
 def _mend(problem: str, address: str) -> str | None:
+    if "`mam rebuild`" in problem or "is damaged" in problem:
+        return f"mam rebuild --store {address}"
     if "`mam init" in problem:
         return f"mam init --store {address}"
     if "can be written by" in problem:
@@ -60,13 +65,13 @@ def _mend(problem: str, address: str) -> str | None:
     return None
 
 
-def _integrity(path: str) -> Iterator[Finding]:
+def _integrity(path: str, mend: str) -> Iterator[Finding]:
     import apsw
 
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
         database.set_busy_timeout(10_000)
-        said = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
+        said = [str(row[0]) for row in database.execute("PRAGMA quick_check(3)")]
         strays = database.execute("PRAGMA foreign_key_check").fetchall()
     except apsw.Error as error:
         said, strays = [str(error)], []
@@ -76,9 +81,9 @@ def _integrity(path: str) -> Iterator[Finding]:
         yield wrong(
             f"{path} is damaged: {said[0]}",
             "jobs may be lost or answered wrongly",
-            f"restore it from a backup, or: sqlite3 {path} .recover",
+            mend,
         )
     if strays:
         yield wrong(
-            f"{path}: {count(len(strays), 'row')} of no job", "something else has written into it", "restore a backup"
+            f"{path}: {count(len(strays), 'row')} of no job", "something else has written into it", mend
         )

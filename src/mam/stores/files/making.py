@@ -15,7 +15,8 @@ from mam.errors import BadRecord
 from mam.frozen import Frozen
 from mam.stores.beside import make_directories, replace_bytes, sync_directory
 from mam.stores.files.adopting import insert_new
-from mam.stores.files.mirror import ASIDE
+from mam.stores.files.mirror import ASIDE, Mirror
+from mam.stores.files.records import whole_events
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Kept
 from mam.stores.sqlite.database import create_database, open_database
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import apsw
 
     from mam.clock import Clock
-    from mam.jobs.change import Line
     from mam.jobs.record import Job
     from mam.stores.files.records import Found
 
@@ -62,9 +62,14 @@ class _Building(FilesStore):
         make_directories(self.home)
         return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
 
+    def _files(self) -> Mirror:
+        if self._mirror is None:
+            self._mirror = Mirror(self._directory, self.home, keeps_aside=False)
+        return self._mirror
 
-def make_database(directory: str, path: str, clock: Clock, wait_seconds: float) -> Made:
-    """For the holder of the lock."""
+
+def make_database(directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False) -> Made:
+    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers."""
     home = os.path.dirname(path)
     shared = not _is_on_network(directory)
     new = f"{path}{_Building.SUFFIX}"
@@ -72,10 +77,12 @@ def make_database(directory: str, path: str, clock: Clock, wait_seconds: float) 
         _remove(new + suffix)
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
-    is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL))
+    is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL)) and not own
     try:
         found, unreadable = _records(store)
-        if is_of_0_1_0:
+        if own:
+            take_over(store, found)
+        elif is_of_0_1_0:
             take_over(store, found)
             _take_over_the_rest(store)
         else:
@@ -139,7 +146,7 @@ def take_over(store: FilesStore, found: list[Found]) -> None:
             store._act(store._secrets.keep, one.job.job_id, one.secrets)
     records = store._files().records
     for chunk in _steps(jobs):
-        store.take_in([Kept(job=job, events=_whole(records.events(job.job_id), job)) for job in chunk])
+        store.take_in([Kept(job=job, events=whole_events(records.events(job.job_id), job.last_seq)) for job in chunk])
 
 
 def _numbered(jobs: list[Job]) -> list[Job]:
@@ -155,23 +162,6 @@ def _numbered(jobs: list[Job]) -> list[Job]:
         taken.add(job.number)
         made.append(job)
     return made
-
-
-def _whole(events: list[Line], job: Job) -> list[Line]:
-    """The events of a job, with markers for the numbers that its log lacks."""
-    whole: list[Line] = []
-    upto = 0
-    for event in events:
-        first, last = int(event["seq"]), int(event.get("upto", event["seq"]))
-        if first <= upto or last > job.last_seq:
-            continue
-        if first > upto + 1:
-            whole.append({"marker": "imported", "seq": upto + 1, "upto": first - 1})
-        whole.append(event)
-        upto = last
-    if upto < job.last_seq:
-        whole.append({"marker": "imported", "seq": upto + 1, "upto": job.last_seq})
-    return whole
 
 
 def _take_over_the_rest(store: FilesStore) -> None:

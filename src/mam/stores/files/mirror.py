@@ -40,9 +40,10 @@ class Shown(Frozen):
 class Mirror:
     """The files of one registry; `home` is its directory of mam's own."""
 
-    def __init__(self, path: str, home: str) -> None:
+    def __init__(self, path: str, home: str, *, keeps_aside: bool = True) -> None:
+        """Files that mam has just taken over need not be kept aside."""
         self._path = path
-        self._aside = os.path.join(home, ASIDE)
+        self._aside = os.path.join(home, ASIDE) if keeps_aside else None
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.records = Records(path, self._descriptor)
         self._prepared: list[tuple[str | None, Shown]] = []
@@ -111,9 +112,13 @@ class Mirror:
             return
         found = stamp_of(text)
         if found is None and text:
-            self.records.keep_aside(job_id, self._aside)
+            self._keep_aside(job_id)
         elif found is not None and not one.is_new and found.epoch == stamp.epoch and found.version >= stamp.version:
             raise self._is_ahead(job_id)
+
+    def _keep_aside(self, job_id: str) -> None:
+        if self._aside is not None:
+            self.records.keep_aside(job_id, self._aside)
 
     def _text(self, job_id: str) -> bytes | None:
         from mam.errors import BadRecord
@@ -139,7 +144,7 @@ class Mirror:
             if found.version == version:
                 return False
         if text and found is None:
-            self.records.keep_aside(job.job_id, self._aside)
+            self._keep_aside(job.job_id)
         if events:
             self.records.replace_events(job.job_id, events)
         stamp = Stamp(epoch=epoch, version=version)
@@ -155,7 +160,7 @@ class Mirror:
     def _remove(self, job_id: str) -> None:
         text = self._text(job_id)
         if text is not None and stamp_of(text) is None:
-            self.records.keep_aside(job_id, self._aside)
+            self._keep_aside(job_id)
         self.records.remove(record_name(job_id))
         self.records.remove(events_name(job_id))
 

@@ -190,10 +190,14 @@ class Records:
         os.rename(temporary, record_name(job_id), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def keep_aside(self, job_id: str, aside: str) -> None:
-        """Moves a file that another program wrote out of the way; a second one gets a name of its own."""
+        """Keeps what another program wrote under a name of its own. A file stays in its place too until mam's own replaces
+        it: there is no moment without a record."""
         os.makedirs(aside, mode=0o700, exist_ok=True)
-        target = os.path.join(aside, f"{job_id}.{os.urandom(4).hex()}.json")
-        os.rename(record_name(job_id), target, src_dir_fd=self._descriptor)
+        name, target = record_name(job_id), os.path.join(aside, f"{job_id}.{os.urandom(4).hex()}.json")
+        try:
+            os.link(name, target, src_dir_fd=self._descriptor, follow_symlinks=False)
+        except OSError:  # a directory, or a file system without links
+            os.rename(name, target, src_dir_fd=self._descriptor)
 
     def remove(self, name: str) -> None:
         try:
@@ -230,6 +234,23 @@ class Records:
                 return []
             found = [event for event in map(_parse_event, file) if event is not None]
         return sorted(found, key=lambda event: int(event["seq"]))
+
+
+def whole_events(events: list[Line], last_seq: int) -> list[Line]:
+    """The events of a log, with markers for the numbers up to the last that it lacks."""
+    whole: list[Line] = []
+    upto = 0
+    for event in events:
+        first, last = int(event["seq"]), int(event.get("upto", event["seq"]))
+        if first <= upto or last > last_seq:
+            continue
+        if first > upto + 1:
+            whole.append({"marker": "imported", "seq": upto + 1, "upto": first - 1})
+        whole.append(event)
+        upto = last
+    if upto < last_seq:
+        whole.append({"marker": "imported", "seq": upto + 1, "upto": last_seq})
+    return whole
 
 
 def _log_text(events: list[Line]) -> bytes:

@@ -195,8 +195,15 @@ class FilesStore(SqliteStore):
         from mam.stores.files.making import make_database
 
         with self._lock():
-            if not os.path.exists(self._path):
-                make_database(self._directory, self._path, self.clock, self._wait_seconds)
+            if os.path.exists(self._path):
+                return
+            made = make_database(self._directory, self._path, self.clock, self._wait_seconds)
+        if made.jobs or made.unreadable:
+            from mam.telling import tell
+
+            tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}")
+            for problem in made.unreadable:
+                tell("mam.store", f"left alone: {problem}")
 
     def _let_go(self) -> None:
         super()._let_go()

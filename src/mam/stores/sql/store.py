@@ -277,6 +277,9 @@ class SqlStore(SqlArchive):
             except BadRecord as bad:
                 self._unreadable[found[0]] = str(bad.facts["problem"])
 
+    def counts(self) -> dict[str, int]:
+        return dict(self._rows("counts"))
+
     def ahead_of(self, job: Job) -> int:
         return int(self._rows("ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])
 

@@ -222,7 +222,7 @@ def _brought_up_to_date(database: apsw.Connection, path: str, epoch: str) -> boo
         else:
             from mam.stores.sqlite.upgrade import upgrade
 
-            upgrade(database, _file("schema.sql"))
+            upgrade(database, _file("schema.sql"), path)
         database.execute(f"{_MARKS} COMMIT")
     except BaseException:
         if database.in_transaction:

@@ -152,7 +152,7 @@ ORDER BY number DESC LIMIT :limit
 
 -- name: select failed
 SELECT {columns} FROM job INDEXED BY job_failed JOIN prompt USING (number)
-WHERE status IN ('error', 'cancelled') AND number < :below AND (:label IS NULL OR label = :label)
+WHERE (status = 'error' OR status = 'cancelled') AND number < :below AND (:label IS NULL OR label = :label)
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
@@ -161,6 +161,9 @@ SELECT {columns} FROM job INDEXED BY job_open JOIN prompt USING (number)
 WHERE ended_at IS NULL AND number < :below AND (:label IS NULL OR label = :label)
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
+
+-- name: counts
+SELECT status, count(*) FROM job GROUP BY status
 
 -- name: ahead
 SELECT count(*) FROM (
