@@ -18,7 +18,7 @@ from mam.audit.lock import Locked
 from mam.audit.log import list_jobs, read_status
 from mam.audit.mirror import AuditLog
 from mam.registry import Registry
-from tests.audit.support import Memory, events_of, files_registry, history_in, history_in_log
+from tests.audit.support import Memory, adopt_files, events_of, files_registry, history_in, history_in_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +87,7 @@ def test_an_act_of_many_jobs_is_copied_in_several_steps(
     for number in range(5):
         record = {"job_id": f"old{number}", "status": "pending", "created_at": "2026-06-19T09:30:00Z", "prompt": "p"}
         (tmp_path / "jobs" / f"old{number}.json").write_text(json.dumps(record))
+    adopt_files(registry.store)
     sizes = []
     for _ in range(3):
         registry.sweep()

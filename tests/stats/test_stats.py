@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
 from mam.jobs.record import Job
@@ -16,6 +16,7 @@ from mam.registry import Registry
 from mam.stats import figures
 from mam.stats.cache import StatsCache
 from mam.stats.fold import told_by
+from mam.stores.files.adopting import adopt
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Entry, Kept, Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
@@ -141,8 +142,8 @@ def test_a_cache_that_is_damaged_or_in_the_way_is_made_anew(registry: Registry, 
     file.write_bytes(b"garbage" * 1000)
     with StatsCache(registry.store) as cache:
         assert figures.total(cache.database, 0).ended == 1
-    with sqlite3.connect(file) as database:
-        database.execute("DROP TABLE read")
+    database = apsw.Connection(str(file))
+    database.execute("DROP TABLE consumer")
     database.close()
     with StatsCache(registry.store) as cache:
         assert figures.total(cache.database, 0).ended == 1
@@ -179,6 +180,7 @@ def test_records_that_came_as_files_have_their_label(tmp_path: Path, monkeypatch
     store = _files(tmp_path / "jobs", FakeClock())
     fields = {"job_id": "aaaaaaaa", "status": "completed", "created_at": "2026-01-01T00:00:00Z", "prompt": "x"}
     (tmp_path / "jobs/aaaaaaaa.json").write_text(json.dumps({**fields, "agent": "codex", "agent_session": "old"}))
+    list(adopt(store, ["aaaaaaaa"]))
     with StatsCache(store) as cache:
         assert [one.name for one in figures.grouped(cache.database, 0, "label")] == ["old"]
 
@@ -206,10 +208,10 @@ def test_what_attempts_cost_is_added_up_once_each(registry: Registry) -> None:
 
     half = {"tokens": {"input": 200, "cached": 22, "output": 44}, "cost_usd": 0.25}
     told = [
-        *told_by(entry(1, "pending", "running", {"tokens": {"input": 1}}), registry.store),
-        *told_by(entry(2, "running", "waiting", half), registry.store),
-        *told_by(entry(3, "running", "completed", {**half, "cost_usd": None}), registry.store),
-        *told_by(entry(4, "running", "completed", {"tokens": "many", "cost_usd": "dear"}), registry.store),
+        *told_by(entry(1, "pending", "running", {"tokens": {"input": 1}})),
+        *told_by(entry(2, "running", "waiting", half)),
+        *told_by(entry(3, "running", "completed", {**half, "cost_usd": None})),
+        *told_by(entry(4, "running", "completed", {"tokens": "many", "cost_usd": "dear"})),
     ]
     assert sum(one.tokens for one in told) == 2 * 266
     assert sum(one.cost for one in told) == 0.25

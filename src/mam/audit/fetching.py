@@ -49,7 +49,10 @@ class Batch(Frozen):
     def needs_writing(self) -> bool:
         """A heartbeat alone is not worth the lock."""
         return (
-            self.replaced or bool(self.mended) or len(self.entries) > FEW or any(copied_lines(one) for one in self.entries)
+            self.replaced
+            or bool(self.mended)
+            or len(self.entries) > FEW
+            or any(copied_lines(one) for one in self.entries)
         )
 
     def continues(self, at: Position) -> bool:

@@ -20,5 +20,5 @@ CREATE TABLE job (
 CREATE INDEX by_end ON job (ended) WHERE ended IS NOT NULL;
 CREATE INDEX by_registration ON job (registered);
 
--- How far the journal has been read.
-CREATE TABLE read (one INTEGER PRIMARY KEY CHECK (one = 1), position TEXT NOT NULL);
+-- How far the journal has been read (mam.stores.consumer).
+CREATE TABLE consumer (name TEXT PRIMARY KEY, position TEXT NOT NULL);

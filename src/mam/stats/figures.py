@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import UTC, datetime
 
 from mam.frozen import Frozen
@@ -10,6 +9,8 @@ from mam.frozen import Frozen
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    import apsw
 
 GROUPS = {"label": "label", "agent": "agent", "day": "date(ended, 'unixepoch')"}
 MOST_GROUPS = 1000
@@ -43,26 +44,25 @@ class Figures(Frozen):
         return {**self.as_dict(), "success": self.success}
 
 
-def total(database: sqlite3.Connection, since: int) -> Figures:
+def total(database: apsw.Connection, since: int) -> Figures:
     return _grouped(database, since, "'all'")[0] if _any(database, since) else _nothing()
 
 
-def grouped(database: sqlite3.Connection, since: int, by: str) -> list[Figures]:
+def grouped(database: apsw.Connection, since: int, by: str) -> list[Figures]:
     found = _grouped(database, since, GROUPS[by])
     return sorted(found, key=lambda one: one.name) if by == "day" else sorted(found, key=lambda one: -one.ended)
 
 
-def registered(database: sqlite3.Connection, since: int) -> int:
-    return int(database.execute("SELECT count(*) FROM job WHERE registered >= ?", (since,)).fetchone()[0])
+def registered(database: apsw.Connection, since: int) -> int:
+    return int(_rows(database, "SELECT count(*) FROM job WHERE registered >= ?", since)[0][0])
 
 
-def open_jobs(database: sqlite3.Connection) -> dict[str, int]:
-    rows = database.execute("SELECT status, count(*) FROM job WHERE ended IS NULL GROUP BY status").fetchall()
-    return dict(rows)
+def open_jobs(database: apsw.Connection) -> dict[str, int]:
+    return dict(_rows(database, "SELECT status, count(*) FROM job WHERE ended IS NULL GROUP BY status"))
 
 
-def first_end(database: sqlite3.Connection, since: int) -> int | None:
-    found = database.execute("SELECT min(ended) FROM job WHERE ended >= ?", (since,)).fetchone()[0]
+def first_end(database: apsw.Connection, since: int) -> int | None:
+    found = _rows(database, "SELECT min(ended) FROM job WHERE ended >= ?", since)[0][0]
     return None if found is None else int(found)
 
 
@@ -72,8 +72,12 @@ def days_between(first: str, last: str) -> list[str]:
     return [datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d") for at in range(int(begin), int(end) + 1, 86_400)]
 
 
-def _any(database: sqlite3.Connection, since: int) -> bool:
-    return database.execute("SELECT 1 FROM job WHERE ended >= ? LIMIT 1", (since,)).fetchone() is not None
+def _rows(database: apsw.Connection, words: str, *values: int) -> list[tuple[Any, ...]]:
+    return list(database.execute(words, values).fetchall())
+
+
+def _any(database: apsw.Connection, since: int) -> bool:
+    return bool(_rows(database, "SELECT 1 FROM job WHERE ended >= ? LIMIT 1", since))
 
 
 def _nothing() -> Figures:
@@ -83,13 +87,14 @@ def _nothing() -> Figures:
     )  # fmt: skip
 
 
-def _grouped(database: sqlite3.Connection, since: int, key: str) -> list[Figures]:
-    rows = database.execute(
+def _grouped(database: apsw.Connection, since: int, key: str) -> list[Figures]:
+    rows = _rows(
+        database,
         f"SELECT {key} AS name, count(*), sum(status = 'completed'), sum(status = 'error'),"  # noqa: S608 - fixed words
         " sum(status = 'cancelled'), sum(losses), sum(retries), sum(tokens), sum(cost)"
         f" FROM job WHERE ended >= ? GROUP BY name ORDER BY 2 DESC LIMIT {MOST_GROUPS}",
-        (since,),
-    ).fetchall()
+        since,
+    )
     waits, runs = _quantiles(database, since, key, "pending"), _quantiles(database, since, key, "running")
     return [
         Figures(
@@ -103,17 +108,18 @@ def _grouped(database: sqlite3.Connection, since: int, key: str) -> list[Figures
 
 
 def _quantiles(
-    database: sqlite3.Connection, since: int, key: str, column: str
+    database: apsw.Connection, since: int, key: str, column: str
 ) -> dict[Any, tuple[float | None, float | None]]:
     """Median and 95th percentile (nearest rank) of those that were claimed at least once. Equal times are counted and
     not sorted one by one: a million jobs have a few thousand."""
-    rows = database.execute(
+    rows = _rows(
+        database,
         f"WITH counted AS (SELECT {key} AS name, {column} AS seconds, count(*) AS jobs"  # noqa: S608 - fixed words
         " FROM job WHERE ended >= ? AND attempts > 0 GROUP BY name, seconds),"
         " ranked AS (SELECT name, seconds, sum(jobs) OVER (PARTITION BY name ORDER BY seconds) AS rank,"
         " sum(jobs) OVER (PARTITION BY name) AS number FROM counted)"
         " SELECT name, min(CASE WHEN rank >= (number + 1) / 2 THEN seconds END),"
         " min(CASE WHEN rank >= (number * 95 + 99) / 100 THEN seconds END) FROM ranked GROUP BY name",
-        (since,),
-    ).fetchall()
+        since,
+    )
     return {row[0]: (row[1], row[2]) for row in rows}

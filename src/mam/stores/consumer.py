@@ -2,8 +2,8 @@
 
     read an entry -> handle it -> `done` moves the position behind it -> now and then the position is saved
 
-A consumer that was killed handles again what it handled since its position was last saved. The position names the journal
-and the last entry in it: in a journal that was made anew or restored from a backup the consumer begins again at the start.
+A consumer that was killed handles again what it handled since its position was last saved. The position names the
+journal and the last entry in it: in a journal that was made anew or restored from a backup the consumer starts over.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def mark_of(entry: Entry) -> int:
 
 
 def entries_behind(store: Store, at: Position) -> Iterator[Entry] | None:
-    """What follows in the journal; None when the journal has not, or no longer, the entry that the position is behind."""
+    """What follows in the journal; None when the journal does not have the entry that the position is behind."""
     if not at.number:
         return iter(store.entries(None))
     entries = iter(store.entries(str(at.number - 1)))
