@@ -74,6 +74,22 @@ def test_no_line_comes_twice_and_none_is_lost(store: Store, old_log: Path, kind:
     assert new == ([] if kind == "sqlite" else ["migrated"] * 16)
 
 
+def test_lines_under_the_names_of_another_journal_are_known(store: Store, old_log: Path, kind: str) -> None:
+    """A PostgreSQL store that was brought up to date numbers its journal anew and gives it another id."""
+    if kind == "files":
+        pytest.skip("a files store begins its journal anew by itself")
+    for path in old_log.glob("*/events.ndjson"):
+        path.write_text(path.read_text().replace(store.journal_id, "an-older-journal"), encoding="utf-8")
+    (old_log / f".cursor-{store.journal_id}").rename(old_log / ".cursor-an-older-journal")
+    before = told(old_log)
+
+    AuditLog(str(old_log)).catch_up(store)
+    assert told(old_log) == before
+
+    Registry(store, AuditLog(str(old_log))).publish("running0", event="progress", detail="new")
+    assert (told(old_log) - before).total() == 1
+
+
 def test_what_happens_next_is_added_once(store: Store, old_log: Path) -> None:
     registry = Registry(store, AuditLog(str(old_log)))
     registry.publish("running0", event="progress", detail="after the upgrade")

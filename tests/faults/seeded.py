@@ -257,7 +257,7 @@ MUTANTS = [
     ),
     Mutant(
         name="an audit log of mam 0.1.0 gets every line twice", file="src/mam/audit/copying.py",
-        old="                if not (may_be_there and self._is_there(folder, entry.job_id, named)):\n",
+        old="                if not (may_be_there and self._is_there(folder, entry.job_id, named, again=again)):\n",
         new="                if True:\n", caught_by="tests/audit/test_of_0_1_0.py",
     ),
     Mutant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from mam.audit.cursor import Cursor
+from mam.audit.cursor import Cursor, is_of_0_1_0
 from mam.audit.fetching import copied_lines
 from mam.audit.writing import Folder, entry_name, fingerprint
 from mam.stores.consumer import position_behind
@@ -57,10 +57,11 @@ class _Writer:
         self._journal_id = journal_id
         self._cursor = cursor
         self._complain = complain
-        self._there: dict[str, set[int]] = {}
+        self._there: dict[str, tuple[set[int], list[int]]] = {}
+        """By job: lines of this journal, and lines that mam 0.1.0 copied from others, without the names of entries."""
 
     def copy_or_leave(self, entry: Entry, gap: int, *, again: bool) -> None:
-        """One job's broken directory must not keep the others' history waiting; its own lacks lines behind entry `gap`."""
+        """One job's broken directory must not keep the others' history waiting; it lacks lines behind entry `gap`."""
         if entry.job_id in self._cursor.behind:
             return
         try:
@@ -87,23 +88,33 @@ class _Writer:
             for index, line in lines:
                 named = {**line, "entry": entry_name(self._journal_id, entry.number, index)}
                 may_be_there = again or (entry.number, index) <= last
-                if not (may_be_there and self._is_there(folder, entry.job_id, named)):
+                if not (may_be_there and self._is_there(folder, entry.job_id, named, again=again)):
                     self._append(folder, entry.job_id, named)
                     appended = True
             # An entry that was here already may lack its status; one with newer lines behind it must not bring it back.
             if appended or entry.number == last[0] or self._cursor.journal_was_replaced:
                 _write_status(folder, entry)
 
-    def _is_there(self, folder: Folder, job_id: str, line: Line) -> bool:
-        """The name of an entry is not enough: a registry that was restored gives its numbers out a second time."""
+    def _is_there(self, folder: Folder, job_id: str, line: Line, *, again: bool) -> bool:
+        """The name of an entry is not enough: a registry that was restored gives its numbers out a second time. A store
+        of mam 0.1.0 that was brought up to date may tell the same in a new journal, under other names."""
         if job_id not in self._there:
-            self._there[job_id] = folder.fingerprints(self._journal_id)
-        return fingerprint(line) in self._there[job_id]
+            own, others = folder.fingerprints(self._journal_id)
+            older = [one for journal, found in others.items() if is_of_0_1_0(self._root, journal) for one in found]
+            self._there[job_id] = own, older
+        own, older = self._there[job_id]
+        unnamed = fingerprint({**line, "entry": ""})
+        if fingerprint(line) in own:
+            return True
+        if not again or unnamed not in older:
+            return False
+        older.remove(unnamed)  # each of them counts for one line
+        return True
 
     def _append(self, folder: Folder, job_id: str, line: Line) -> None:
         folder.append(line)
         if job_id in self._there:
-            self._there[job_id].add(fingerprint(line))
+            self._there[job_id][0].add(fingerprint(line))
 
 
 def _write_status(folder: Folder, entry: Entry) -> None:

@@ -1,8 +1,8 @@
 """How far the audit log has copied one journal: a small file beside the log, so that no act asks the store for it.
 
-The position is written without a sync, and so are the lines before it: after a power cut it may be ahead of them. So the file
-keeps a second position, so old that the kernel has long written everything before it. When the machine has been restarted
-since, the copy goes on from there. Lines that are in the log already are recognised and not written twice.
+The position is written without a sync, and so are the lines before it: after a power cut it may be ahead of them. So
+the file keeps a second position, so old that the kernel has long written everything before it. When the machine has
+been restarted since, the copy goes on from there. Lines that are in the log already are not written twice.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from zlib import crc32
 
 from mam.audit.log import parse_line
 from mam.clock import boot_id
+from mam.errors import MamError
+from mam.jobs.rules import check_job_id
 from mam.stores.consumer import Position
 from mam.writing import to_bytes, write_all
 
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 SETTLED_SECONDS = 120.0
 """Linux writes changed pages back after about 35 seconds; older ones are on the disk."""
 
-FORMAT = 3
-"""Of the file. One of another format (2: mam 0.1.0) is not read, and the copy begins at the journal's beginning."""
+FORMAT, OLD_FORMAT = 3, 2
+"""Of the file, and of that of mam 0.1.0, which is not read: the copy begins at the journal's beginning."""
 
 _LOOKS = 20
 _SIZE_LIMIT = 64 * 1024
@@ -41,7 +43,7 @@ class Cursor:
         self._state = _restored(_read(self._descriptor), epoch)
         self.at = Position(**self._state["at"])
         self.behind: dict[str, int] = self._state["behind"]
-        """Jobs whose directory refused lines, and the entry behind which they may lack some; the others go on meanwhile."""
+        """Jobs whose directory refused lines, and the entry behind which they may lack some; the others go on."""
 
     def __enter__(self) -> Cursor:
         return self
@@ -91,6 +93,18 @@ class CursorRead:
         """The entry behind which the copy was when the machine went down, if nothing was copied since."""
 
 
+def is_of_0_1_0(root: int, epoch: str) -> bool:
+    """Whether mam 0.1.0 was the last to copy this journal."""
+    try:
+        descriptor = os.open(_file(check_job_id(epoch)), _READ, dir_fd=root)
+    except (OSError, MamError):
+        return False
+    try:
+        return _read(descriptor, OLD_FORMAT) is not None
+    finally:
+        os.close(descriptor)
+
+
 def _file(epoch: str) -> str:
     return f".cursor-{epoch}"
 
@@ -111,11 +125,11 @@ def _read_unlocked(path: str) -> dict[str, Any] | None:
     return None
 
 
-def _read(descriptor: int) -> dict[str, Any] | None:
+def _read(descriptor: int, wanted: int = FORMAT) -> dict[str, Any] | None:
     line = os.pread(descriptor, _SIZE_LIMIT, 0).partition(b"\n")[0]
     checksum, _, text = line.partition(b" ")
     saved = parse_line(text) if checksum == b"%08x" % crc32(text) else None
-    return saved if saved is not None and saved.get("format") == FORMAT else None
+    return saved if saved is not None and saved.get("format") == wanted else None
 
 
 def _restored(saved: dict[str, Any] | None, epoch: str) -> dict[str, Any]:

@@ -69,19 +69,25 @@ class Folder:
             span *= 8
         return BEFORE_ALL
 
-    def fingerprints(self, journal_id: str) -> set[int]:
-        """Of all lines here that came from this journal, wherever they stand."""
+    def fingerprints(self, journal_id: str) -> tuple[set[int], dict[str, list[int]]]:
+        """Of all lines here that came from this journal, wherever they stand; and, by journal, of those that came from
+        others, without the names of their entries."""
         self._open_events()
-        prefix = f"{journal_id}:"
-        marker = prefix.encode()
-        found = set()
+        own: set[int] = set()
+        others: dict[str, list[int]] = {}
         with open(os.dup(self._events), "rb") as file:
             file.seek(0)
             for raw in file:
-                line = parse_line(raw) if marker in raw else None
-                if line is not None and str(line.get("entry", "")).startswith(prefix):
-                    found.add(fingerprint(line))
-        return found
+                line = parse_line(raw)
+                name = "" if line is None else str(line.get("entry", ""))
+                if line is None or not name:
+                    continue
+                journal, _, _ = name.rpartition(":")
+                if journal == journal_id:
+                    own.add(fingerprint(line))
+                else:
+                    others.setdefault(journal, []).append(fingerprint({**line, "entry": ""}))
+        return own, others
 
     def began_elsewhere(self, journal_id: str) -> bool:
         """Whether this history was begun by another journal than this one."""

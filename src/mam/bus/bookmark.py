@@ -1,7 +1,7 @@
 """Where `mam subscribe --all` ended, so that the next one goes on there: a small file beside the audit log.
 
-A subscriber may be a reader who cannot write to the store, so the file keeps its position. It is written without a sync. The
-job's own history records each event that was printed, so after a crash none of them is printed again.
+A subscriber may be a reader who cannot write to the store, so the file keeps its position. It is written without a
+sync. The job's own history records each event that was printed, so after a crash none of them is printed again.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     read an entry -> send its events -> the broker answers -> the position moves behind the entry
 
-It is a consumer of the journal (mam.stores.consumer). After a kill the next relay begins at the saved position: some events
-are sent twice, and none is left out. One process sends at a time, by a lock; another takes over when its holder ends.
+It is a consumer of the journal (mam.stores.consumer). After a kill the next relay begins at the saved position: some
+events are sent twice, and none is left out. One process sends at a time, by a lock; another takes over when it ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who sends, for a server that many hosts share: the server's advisory locks, each as long as a connection of its own lasts.
+"""Who sends, for a server that many hosts share: advisory locks, each as long as a connection of its own lasts.
 
 A connection that breaks takes its lock with it. For a moment two may send then, and some events are sent twice.
 """

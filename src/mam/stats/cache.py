@@ -1,7 +1,7 @@
 """What `mam stats` has counted so far, in the user's cache: a consumer of the journal that keeps a row for each job.
 
 The position of the consumer is in the same database and the same transaction as the rows, so each entry counts once.
-The cache is derived from the journal alone: one that is damaged, or of another journal, is made anew from the beginning.
+The cache is derived from the journal alone: one that is damaged, or of another journal, is made anew.
 """
 
 from __future__ import annotations
