@@ -147,7 +147,7 @@ def test_other_jobs_do_not_exist(registry: Registry, mam: Mam) -> None:
 def test_bad_words_are_refused_as_ever(mam: Mam) -> None:
     mam("publish", "nonsense").failed(2, "nonsense", "choose from")
     mam("publish", "progress", "--data", "[]").failed(2, "JSON object")
-    mam("publish", "progress", "--data", "[" * 5000).failed(2, "JSON object")
+    mam("publish", "progress", "--data", "[" * 5000).failed(2, "levels deep")
     mam("complete", MAM_ATTEMPT="one").failed(2, "MAM_ATTEMPT")
     mam("complete", "--attempt", "7").failed(4, "attempt 1")
     mam("complete", MAM_ATTEMPT="2").failed(4, "attempt 1")

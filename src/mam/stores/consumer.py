@@ -8,11 +8,11 @@ journal and the last entry in it: in a journal that was made anew or restored fr
 
 from __future__ import annotations
 
-import json
 import time
 from zlib import crc32
 
 from mam.frozen import Frozen
+from mam.strict_json import safe_json
 from mam.writing import as_text, to_log_bytes
 
 TYPE_CHECKING = False
@@ -149,10 +149,10 @@ class Consumer:
 def parse_position(text: str | None) -> tuple[Position, int] | None:
     """The position and the consumer's count; None for what mam would not have written."""
     try:
-        found = json.loads(text or "")
+        found = safe_json(text or "")
         count = found.pop("count")
         at = Position(**found)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+    except (ValueError, TypeError, AttributeError, KeyError):
         return None
     are_numbers = all(type(value) is int and 0 <= value < 1 << 63 for value in (at.number, at.mark, count))
     return (at, count) if are_numbers and isinstance(at.epoch, str) else None

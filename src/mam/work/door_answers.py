@@ -16,6 +16,7 @@ from mam.frozen import Frozen
 from mam.jobs import acts
 from mam.jobs.record import CHOICES, MOST, Job
 from mam.jobs.rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_job_id
+from mam.strict_json import safe_json
 from mam.work.children import is_below, kinship
 
 TYPE_CHECKING = False
@@ -76,13 +77,9 @@ class Asked(Frozen):
 
 def parse_line(line: bytes) -> Json:
     """The JSON object in a line; BadInput for everything else."""
-
-    def no_number(word: str) -> None:
-        raise BadInput(why=f"{word} is not JSON")
-
     try:
-        fields = json.loads(line.decode(), parse_constant=no_number)
-    except (ValueError, RecursionError):
+        fields = safe_json(line)
+    except ValueError:
         fields = None
     if not isinstance(fields, dict) or not isinstance(fields.get("verb"), str):
         raise BadInput(why='a request is one line of JSON in UTF-8: {"verb": "publish", "event": "progress"}')
