@@ -1,4 +1,6 @@
-"""What `mam stats` has counted so far, in the user's cache: a consumer of the journal that keeps a row for each job.
+"""What `mam stats` has counted so far, in the user's cache: a consumer of the journal.
+
+It keeps a row for each job, and the sums of the jobs that ended on each day.
 
 The position of the consumer is in the same database and the same transaction as the rows, so each entry counts once.
 The cache is derived from the journal alone: one that is damaged, or of another journal, is made anew.
@@ -12,7 +14,9 @@ from itertools import islice
 import apsw
 
 from mam.config_file import cache_directory
+from mam.stats.figures import jobs
 from mam.stats.fold import told_by
+from mam.stats.tally import DAY, KINDS, Tally
 from mam.stores.consumer import Consumer
 
 TYPE_CHECKING = False
@@ -80,15 +84,38 @@ class StatsCache:
         self.database.execute("BEGIN IMMEDIATE")
         consumer.load()
         if consumer.cursor is None:
-            self.database.execute("DELETE FROM job")
+            self.database.execute("DELETE FROM job; DELETE FROM summary")
+        changed: dict[tuple[str, int, str], Tally] = {}
         for entry in islice(consumer.entries(), PAGE):
             read += 1
-            for told in told_by(entry):
-                self._keep(told)
+            moves = list(told_by(entry))
+            if moves:
+                self._count(entry.job_id, changed, -1)
+                for told in moves:
+                    self._keep(told)
+                self._count(entry.job_id, changed, 1)
             consumer.done(entry)
+        for (kind, day, name), tally in changed.items():
+            self.database.execute(
+                "INSERT OR REPLACE INTO summary VALUES (?, ?, ?, ?)", (kind, day, name, tally.to_text())
+            )
         consumer.save()
         self.database.execute("COMMIT")
         return read
+
+    def _count(self, job_id: str, changed: dict[tuple[str, int, str], Tally], sign: int) -> None:
+        """A job that has ended, into the tallies of its day or, before it changes, out of them."""
+        for job in jobs(self.database, "job_id = ? AND ended IS NOT NULL", job_id):
+            for kind in KINDS:
+                of = kind, int(job["ended"]) // DAY, "" if kind == "all" else str(job[kind])
+                if of not in changed:
+                    changed[of] = self._tally(*of)
+                changed[of].add(job, sign)
+
+    def _tally(self, kind: str, day: int, name: str) -> Tally:
+        words = "SELECT tally FROM summary WHERE kind = ? AND day = ? AND name = ?"
+        rows = self.database.execute(words, (kind, day, name)).fetchall()
+        return Tally(str(rows[0][0])) if rows else Tally()
 
     def _keep(self, told: Told) -> None:
         if told.begins:
