@@ -90,10 +90,10 @@ def _prepare(brokers: list[Broker]) -> None:
 
 
 def _leave_out(registry: Registry, brokers: list[Broker]) -> None:
-    from mam.bus.lag import skip_to_end
+    from mam.bus.sender import consumer_of
 
     for broker in brokers:
-        skip_to_end(registry.store, broker)
+        consumer_of(registry.store, broker).skip_to_end()
 
 
 def _once(registry: Registry, brokers: list[Broker]) -> int:
