@@ -18,7 +18,7 @@ FIRST_VERBS = ("run", "register", "worker", "watch", "list", "wait", "result", "
 MORE_VERBS = (
     "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume",
     "publish", "subscribe", "relay", "hook", "broker", "explain", "brief", "workspaces", "trust", "where", "init",
-    "prune", "migrate", "config", "doctor", "completion", "stats", "demo", "agents", "skill", "inbox", "service",
+    "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents", "skill", "inbox", "service",
     "admin",
 )  # fmt: skip
 VERBS = FIRST_VERBS + MORE_VERBS

@@ -11,6 +11,7 @@ import stat
 
 from mam.errors import BadInput, StoreMissing, StoreUnavailable
 from mam.frozen import Frozen
+from mam.repositories import git_directory_of
 from mam.state import remember_store
 
 TYPE_CHECKING = False
@@ -121,7 +122,16 @@ def open_located(located: Located, config: Config) -> Registry:
     return Registry(store, AuditLog(located.logs_dir), require_attempt=config.require_attempt)
 
 
+def check_whose(located: Located) -> None:
+    """Refuses a store that came with a repository, and one that others can write to. A server has its own rules."""
+    if located.kind != POSTGRES:
+        from mam.ownership import check
+
+        check(located.path, (located.logs_dir,))
+
+
 def open_store(located: Located, config: Config) -> Store:
+    check_whose(located)
     need_for(located)
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite.store import SqliteStore
@@ -149,10 +159,20 @@ def catch_up_log(located: Located, config: Config, copied: Callable[[int], None]
 
 def make_store(located: Located, config: Config) -> bool:
     """Whether there was something to make, or to bring up to date."""
+    check_whose(located)
     made = _made(located, config.lock_wait_seconds)
     if made:
         keep_out_of_git(located)
+        recognise(located)
     return made
+
+
+def recognise(located: Located) -> None:
+    """mam remembers the stores that it made."""
+    if located.kind != POSTGRES:
+        from mam.ownership import remember_made
+
+        remember_made(located.path, (located.logs_dir,))
 
 
 def keep_out_of_git(located: Located) -> None:
@@ -289,18 +309,13 @@ def levels_from(here: str) -> Iterator[tuple[str, bool]]:
 
 def _main_checkout(level: str) -> str | None:
     """Where a linked worktree was made from. Its `.git` is a file: `gitdir: <main>/.git/worktrees/<name>`."""
-    file = os.path.join(level, ".git")
     try:
-        found = os.lstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_size > 8192:
-            return None
-        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
-            text = opened.read()
+        found = os.lstat(os.path.join(level, ".git"))
     except OSError:
         return None
-    if not text.startswith("gitdir:"):
+    gitdir = git_directory_of(level) if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() else None
+    if gitdir is None:
         return None
-    gitdir = os.path.normpath(os.path.join(level, text.removeprefix("gitdir:").strip()))
     worktrees, common = os.path.dirname(gitdir), os.path.dirname(os.path.dirname(gitdir))
     if os.path.basename(worktrees) != "worktrees" or os.path.basename(common) != ".git":
         return None

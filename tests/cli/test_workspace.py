@@ -182,7 +182,7 @@ def test_someone_elses_store_on_the_way_is_passed_over(mam: Mam) -> None:
     os.chown(mam.here / ".mam/jobs", 4242, 4242)
     assert mam("where", cwd=below).line == f"{below}/.mam/jobs"
     mam("where").failed(9, "not a directory of yours")
-    mam("list", "--store", ".mam/jobs").failed(9, "another user")
+    mam("list", "--store", ".mam/jobs").failed(1, "another user", "mam trust")
 
 
 def test_something_else_in_the_place_of_the_store(mam: Mam) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mam.stores.files.adopting import adopt
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.testing.conformance import ForeignWrites, StoreConformance
 
@@ -33,3 +34,8 @@ class TestFiles(StoreConformance, ForeignWrites):
 
     def remove_record(self, place: str, job_id: str) -> None:
         (Path(place) / f"{job_id}.json").unlink()
+
+    def adopt(self, store: Store, job_id: str) -> str:
+        assert isinstance(store, FilesStore)
+        (adopted,) = adopt(store, [job_id])
+        return adopted.outcome

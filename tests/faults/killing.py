@@ -1,6 +1,6 @@
 """Kills a process before its Nth step, for every N, and hands the wreck to whoever wants to judge it.
 
-A seam says what a step is: a call to the system or to the files store's index, a statement of the SQLite store, or a
+A seam says what a step is: a call to the system or a statement of the files store, a statement of the SQLite store, or a
 write that SQLite does below it.
 """
 
@@ -15,8 +15,10 @@ from typing import Any
 
 import apsw
 
-from mam.stores.files.index import Index
-from mam.stores.sqlite import acting, database
+from mam.stores.files import making
+from mam.stores.files import store as files
+from mam.stores.sqlite import database
+from mam.stores.sqlite import store as sqlite
 
 Count = Callable[[], None]
 Seam = Callable[[Count], object]
@@ -28,16 +30,13 @@ SYSTEM_CALLS = (
     "open", "write", "pwrite", "fsync", "fdatasync", "rename", "replace", "link", "utime", "ftruncate", "unlink",
     "mkdir", "close",
 )  # fmt: skip
-INDEX_STEPS = ("begin", "put", "commit", "remove", "clear")
 
 
 def at_calls(count: Count) -> object:
-    """Every call of the files store that reaches the disk, and each step of its index."""
+    """Every call of the files store that reaches the disk, and each statement of its database."""
     for name in SYSTEM_CALLS:
         setattr(os, name, counted(getattr(os, name), count))
-    for name in INDEX_STEPS:
-        setattr(Index, name, counted(getattr(Index, name), count))
-    return None
+    return at_statements(count)
 
 
 def counted(function: Callable[..., Any], count: Count) -> Callable[..., Any]:
@@ -58,12 +57,13 @@ def at_statements(count: Count) -> object:
 
     open_database = database.open_database
 
-    def opened(path: str, wait_seconds: float) -> apsw.Connection:
-        connection = open_database(path, wait_seconds)
+    def opened(*given: Any, **options: Any) -> apsw.Connection:
+        connection = open_database(*given, **options)
         connection.cursor_factory = Cursor
         return connection
 
-    acting.open_database = opened  # type: ignore[attr-defined]
+    for module in (sqlite, files, making):
+        module.open_database = opened  # type: ignore[attr-defined]
     return opened
 
 

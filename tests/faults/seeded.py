@@ -66,8 +66,17 @@ MUTANTS = [
     ),
     Mutant(
         name="the attempt is not compared", file="src/mam/jobs/acts.py",
-        old="(job.status is RUNNING and job.attempt == attempt)", new="job.status is RUNNING",
+        old="job.status is RUNNING and job.attempt == attempt and _is_claim", new="job.status is RUNNING and _is_claim",
         caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
+    ),
+    Mutant(
+        name="the claim id is not compared", file="src/mam/jobs/acts.py",
+        old="return claim_id is None or job.claim_id is None or claim_id == job.claim_id", new="return True",
+        caught_by="tests/conformance/test_memory.py",
+    ),
+    Mutant(
+        name="a worker does not give its claim id", file="src/mam/work/holding.py",
+        old='"claim_id": job.claim_id}', new='"claim_id": None}', caught_by=f"{WORK}/test_holding.py",
     ),
     Mutant(
         name="an expired lease is not looked at", file="src/mam/jobs/sweep.py",

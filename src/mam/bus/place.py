@@ -160,16 +160,15 @@ def read_sent(path: str) -> Sent | None:
 
 def parse_sent(text: bytes | str) -> Sent | None:
     """None for anything that mam would not have written."""
-    import json
-
     from mam.audit.cursor import Position
+    from mam.strict_json import safe_json
 
     try:
-        found = json.loads(text)
+        found = safe_json(text)
         at = Position(**found.pop("at"))
         sent = Sent(at=at, **found)
         return sent if isinstance(sent.journal_id, str) and isinstance(sent.count, int) else None
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+    except (ValueError, TypeError, AttributeError, KeyError):
         return None
 
 

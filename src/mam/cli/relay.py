@@ -113,7 +113,6 @@ def _stay(registry: Registry, brokers: list[Broker]) -> int:
         other.start()
     say(f"sending the events of {registry.store.address} to {', '.join(broker.address for broker in brokers)}")
     relay = Relay(registry.store, brokers[0], say)
-    registry.store.coming = relay.prepare
     try:
         try:
             relay.run(sleeper.is_stopped, lambda *sleep: sleeper.wait(others, *sleep))

@@ -10,7 +10,6 @@ import time
 from mam.config import config_file
 from mam.doctor.finding import count, fine, note, some
 from mam.state import state_directory
-from mam.stores.files.foreign import LEFTOVER
 from mam.workspace import FILES
 
 TYPE_CHECKING = False
@@ -21,32 +20,29 @@ if TYPE_CHECKING:
     from mam.doctor.patient import Patient
 
 OLD_SECONDS = 3600
-SWEPT_SECONDS = 60
-"""For what is left of a record, which is written under the lock, in a moment; whoever looks around next sweeps it."""
+RECORD_SECONDS = 60
+"""For what is left of a record, which mam writes under the lock, in a moment."""
+_RECORD = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.events)?\.tmp")
 _MADE_BY_MAM = re.compile(
     r"(?:secrets|pauses\.json|trusted\.json|config\.toml)\.[0-9a-f]{12}\.tmp"
     r"|(?:relay-[0-9a-f]{12}|audit\.failures|config\.json|project\.json)\.[0-9]+\.tmp"
-    r"|\.journal\.new"
+    r"|registry\.db\.new(?:-wal|-shm)?"
 )
 """Only names that mam itself gives: other programs' temporary files are their own business."""
 
 
 def look(patient: Patient) -> Iterator[Finding]:
-    swept = _leftovers(patient.directory, LEFTOVER, SWEPT_SECONDS) if patient.kind == FILES else []
     places = (patient.directory, patient.home, state_directory(), os.path.dirname(config_file()))
     old = [path for place in places for path in _leftovers(place, _MADE_BY_MAM, OLD_SECONDS)]
-    if swept:
-        yield note(
-            f"{count(len(swept), 'file')} of writers that were killed: {_names(swept)}",
-            "they only take space, and are gone with the next command that looks at the records, such as this one",
-        )
+    if patient.kind == FILES:
+        old += _leftovers(patient.directory, _RECORD, RECORD_SECONDS)
     if old:
         yield note(
             f"{count(len(old), 'file')} of writers that were killed: {_names(old)}",
             "they only take space",
             fix=lambda: _remove(old),
         )
-    if not swept and not old:
+    if not old:
         yield fine("no leftovers")
 
 
@@ -74,5 +70,5 @@ def _is_old(path: str, seconds: float) -> bool:
 
 def _remove(paths: list[str]) -> None:
     for path in paths:
-        if _is_old(path, OLD_SECONDS):
+        if _is_old(path, RECORD_SECONDS):
             os.unlink(path)

@@ -1,8 +1,6 @@
-"""Records that mam could not read, or did not take over as somebody else wrote them."""
+"""Rows that mam cannot read, and record files that another program wrote."""
 
 from __future__ import annotations
-
-import os
 
 from mam.doctor.finding import count, fine, note, some, wrong
 
@@ -19,17 +17,15 @@ def look(patient: Patient) -> Iterator[Finding]:
     if survey is None:
         return
     for problem in survey.problems:
-        yield wrong(
-            f"{problem.file}: {problem.problem}",
-            "nobody can claim, finish or see this job until its file is mended",
-            f"${{EDITOR:-vi}} {os.path.join(patient.directory or '', problem.file)}"
-            if problem.file.endswith(".json")
-            else None,
-        )
+        if problem.file.endswith(".json"):
+            why = "the registry goes on with what it has; `mam adopt` takes such a file over"
+            yield note(f"{problem.file}: {problem.problem}", why, f"mam adopt {problem.file.removesuffix('.json')}")
+        else:
+            yield wrong(f"{problem.file}: {problem.problem}", "no worker gets this job until its row is mended")
     if survey.expired:
         yield note(
             f"{count(len(survey.expired), 'running job')} with a lease that ran out: {some(survey.expired)}",
-            "their workers are gone, and nobody has claimed since; the next claim takes them back",
+            "their workers are gone; the next claim takes them back",
             "mam worker, or mam pick",
         )
     if not survey.problems:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.doctor.finding import count, fine, note, wrong
-from mam.errors import MamError, StoreMissing, StoreUnavailable
+from mam.errors import MamError, StoreMissing, StoreUnavailable, StoreUntrusted
 from mam.workspace import FILES, SQLITE_KIND
 
 TYPE_CHECKING = False
@@ -20,6 +20,9 @@ def look(patient: Patient) -> Iterator[Finding]:
     located = patient.located
     if located is None:
         yield wrong(str(patient.not_located), "no verb finds its jobs", "mam where")
+        return
+    if isinstance(patient.closed, StoreUntrusted):
+        yield wrong(str(patient.closed), "no verb uses it")
         return
     init = f"mam init --store {located.shown}"
     if located.kind == FILES and os.path.isdir(located.path) and not patient.is_store:
@@ -42,31 +45,36 @@ def look(patient: Patient) -> Iterator[Finding]:
         yield note(str(error), "nothing has been registered here", init)
         return
     except StoreUnavailable as error:
-        yield wrong(str(error), "no verb can use it", _mend(str(error), located.shown))
+        yield wrong(str(error), "no verb can use it", _mend(str(error), located.shown, str(error.facts["store"])))
         return
     except MamError as error:
         yield wrong(str(error), "no verb can use it")
         return
-    if located.kind == SQLITE_KIND:
-        yield from _integrity(located.path)
+    if located.kind in (SQLITE_KIND, FILES):
+        is_files = located.kind == FILES
+        path = os.path.join(located.path, ".store", "registry.db") if is_files else located.path
+        mend = f"mam rebuild --store {located.shown}" if is_files else f"restore a backup, or: sqlite3 {path} .recover"
+        yield from _integrity(path, mend)
     yield fine(f"{store.address} opens{'' if located.kind == FILES else ', its schema is current'}")
 
 
-def _mend(problem: str, address: str) -> str | None:
+def _mend(problem: str, address: str, place: str) -> str | None:
+    if "`mam rebuild`" in problem or "is damaged" in problem:
+        return f"mam rebuild --store {address}"
     if "`mam init" in problem:
         return f"mam init --store {address}"
     if "can be written by" in problem:
-        return f"chmod go-w {address}"
+        return f"chmod go-w {place}"
     return None
 
 
-def _integrity(path: str) -> Iterator[Finding]:
+def _integrity(path: str, mend: str) -> Iterator[Finding]:
     import apsw
 
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
         database.set_busy_timeout(10_000)
-        said = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
+        said = [str(row[0]) for row in database.execute("PRAGMA quick_check(3)")]
         strays = database.execute("PRAGMA foreign_key_check").fetchall()
     except apsw.Error as error:
         said, strays = [str(error)], []
@@ -76,9 +84,9 @@ def _integrity(path: str) -> Iterator[Finding]:
         yield wrong(
             f"{path} is damaged: {said[0]}",
             "jobs may be lost or answered wrongly",
-            f"restore it from a backup, or: sqlite3 {path} .recover",
+            mend,
         )
     if strays:
         yield wrong(
-            f"{path}: {count(len(strays), 'row')} of no job", "something else has written into it", "restore a backup"
+            f"{path}: {count(len(strays), 'row')} of no job", "something else has written into it", mend
         )

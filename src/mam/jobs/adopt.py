@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 FOREIGN = "foreign"
 
 KEPT = frozenset(
-    {"number", "attempt", "owner", "lease", "claimant", "claimed_at", "heard_at", "ended_at", "ended_attempt", "losses",
-     "retries", "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at", "schema_version", "after",
-     "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run",
+    {"number", "attempt", "claim_id", "owner", "lease", "claimant", "claimed_at", "heard_at", "ended_at",
+     "ended_attempt", "losses", "retries", "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at",
+     "schema_version", "after", "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run",
      "repository", "inbox"}
 )  # fmt: skip
 """The registry's word counts for these, whatever a file says: they fence, order and name the job."""
@@ -38,9 +38,11 @@ class Adoption(Frozen):
     """What of the foreign write was not taken over, for the person who reads `list` or `doctor`."""
 
 
-def adopt_new(found: Job, number: int, moment: Moment) -> Change:
-    """A record that mam has not seen: numbered, leased if it runs, its sequence numbers marked as imported."""
-    job = with_lease(_settled_in(found.replace(number=number)), moment)
+def adopt_new(found: Job, number: int, moment: Moment, new_claim: str | None = None) -> Change:
+    """A record that mam has not seen: numbered, leased and claimed under `new_claim` if it runs, its sequence numbers
+    marked as imported. A claim id in the file counts for nothing."""
+    job = _settled_in(found.replace(number=number, claim_id=new_claim if found.status is RUNNING else None))
+    job = with_lease(job, moment)
     lines = [line("registered", moment, job, status=job.status, by=FOREIGN)]
     if job.last_seq:
         lines.append(line("imported", moment, job, seq=1, upto=job.last_seq))
@@ -61,9 +63,12 @@ def _settled_in(job: Job) -> Job:
     return job if job.created_at == created_at else job.replace(created_at=created_at)
 
 
-def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment, rival: str | None = None) -> Adoption:
+def adopt_known(
+    before: Job, found: Job, given: frozenset[str], moment: Moment, rival: str | None = None,
+    new_claim: str | None = None,
+) -> Adoption:  # fmt: skip
     """A record that mam knew as `before` and that now says `found`; `given` names the fields the file holds, `rival`
-    the job that runs under its exclusive key."""
+    the job that runs under its exclusive key, `new_claim` a claim that the file makes."""
     taken = {name: getattr(found, name) for name in _taken(before, found, given)}
     unknown = {**before.unknown, **found.unknown}
     if unknown != before.unknown:
@@ -76,7 +81,7 @@ def adopt_known(before: Job, found: Job, given: frozenset[str], moment: Moment, 
         change = change.then(touched(job, moment, taken), said)
     if found.last_seq > job.last_seq:
         change = marked(change, "imported", found.last_seq, moment)
-    return _with_status(change, found, moment, rival)
+    return _with_status(change, found, moment, rival, new_claim)
 
 
 def _taken(before: Job, found: Job, given: frozenset[str]) -> list[str]:
@@ -86,7 +91,7 @@ def _taken(before: Job, found: Job, given: frozenset[str]) -> list[str]:
 
 def _restored(before: Job, found: Job, given: frozenset[str]) -> list[str]:
     """What the file lacks, or says otherwise although the registry's word counts."""
-    names = [name for name in Job.field_names if name != "unknown"]
+    names = [name for name in Job.field_names if name not in ("unknown", "claim_id")]
     lost = [name for name in before.unknown if name not in given]
     if found.last_seq < before.last_seq:
         lost.append("last_seq")
@@ -95,14 +100,14 @@ def _restored(before: Job, found: Job, given: frozenset[str]) -> list[str]:
     ]
 
 
-def _with_status(change: Change, found: Job, moment: Moment, rival: str | None) -> Adoption:
+def _with_status(change: Change, found: Job, moment: Moment, rival: str | None, new_claim: str | None) -> Adoption:
     job = change.job
     if found.status is job.status:
         return Adoption(change=change)
     try:
         if found.status is RUNNING and rival is not None:
             raise Refused(why=f"Job {rival} runs under its exclusive key {job.exclusive!r}.")
-        step = acts.set_status(job, moment, to=found.status, attempt=None)
+        step = acts.set_status(job, moment, to=found.status, attempt=None, new_claim=new_claim)
     except MamError as error:
         said = line("refused", moment, job, **{"from": job.status, "to": found.status}, by=FOREIGN, why=str(error))
         return Adoption(change=change.then(job, said), complaint=str(error))

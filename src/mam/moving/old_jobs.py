@@ -8,16 +8,14 @@ from mam.clock import Moment, parse_time
 from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.rules import is_job_id
-from mam.stores.files.directory import Directory
-from mam.stores.files.event_log import read_events
-from mam.stores.files.records import Records
+from mam.stores.common import new_claim_id
+from mam.stores.files.records import Records, record_name, whole_events
 from mam.stores.port import Kept, Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mam.jobs.change import Line
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
     from mam.stores.files.records import Found
@@ -28,10 +26,12 @@ class OldJobs:
 
     def __init__(self, path: str) -> None:
         self.address = os.path.realpath(path)
-        self._directory = Directory(self.address)
-        self._records = Records(self._directory)
+        self._descriptor = os.open(self.address, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._records = Records(self.address, self._descriptor)
         self._problems: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
+        self._claims: dict[str, str] = {}
+        """The claim ids of those that run; a second look must give the same as the first."""
 
     def ids(self) -> Sequence[str]:
         found = [one for job_id in self._names() if (one := self._found(job_id)) is not None]
@@ -46,9 +46,10 @@ class OldJobs:
             return None
         number = self._numbers.setdefault(job_id, len(self._numbers) + 1)
         # By the time it was last written, so that a second look says the same as the first.
-        moment = Moment(wall_ms=found.stamp[1] // 1_000_000)
-        job = adopt_new(found.job, number, moment).job
-        return Kept(job=job, events=_complete(read_events(self._directory.descriptor, job_id), job.last_seq))
+        about = os.stat(record_name(job_id), dir_fd=self._descriptor)
+        new_claim = self._claims.setdefault(job_id, new_claim_id())
+        job = adopt_new(found.job, number, Moment(wall_ms=about.st_mtime_ns // 1_000_000), new_claim).job
+        return Kept(job=job, events=whole_events(self._records.events(job_id), job.last_seq))
 
     def archive(self) -> Iterator[Kept]:
         return iter(())
@@ -65,8 +66,8 @@ class OldJobs:
 
     def state(self) -> str:
         stamps = []
-        for name in sorted(os.listdir(self._directory.descriptor)):
-            found = os.stat(name, dir_fd=self._directory.descriptor, follow_symlinks=False)
+        for name in sorted(os.listdir(self._descriptor)):
+            found = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
             stamps.append(f"{name}:{found.st_ino}:{found.st_mtime_ns}:{found.st_size}")
         return "\n".join(stamps)
 
@@ -79,7 +80,7 @@ class OldJobs:
         return [Problem(file=file, problem=problem) for file, problem in sorted(self._problems.items())]
 
     def _names(self) -> list[str]:
-        names = [name for name in os.listdir(self._directory.descriptor) if name.endswith(".json")]
+        names = [name for name in os.listdir(self._descriptor) if name.endswith(".json")]
         for name in names:
             if not is_job_id(name[:-5]) and not name.startswith("."):
                 self._problems[name] = "its name is not a job id"
@@ -96,14 +97,3 @@ class OldJobs:
         self._problems.pop(f"{job_id}.json", None)
         return found
 
-
-def _complete(events: list[Line], last_seq: int) -> list[Line]:
-    """With a marker for the numbers that were used and of which nothing is known."""
-    told = max(map(_upto, events), default=0)
-    if told >= last_seq:
-        return [event for event in events if _upto(event) <= last_seq]
-    return [*events, {"marker": "imported", "seq": told + 1, "upto": last_seq}]
-
-
-def _upto(event: Line) -> int:
-    return int(event["upto"] if "upto" in event else event["seq"])

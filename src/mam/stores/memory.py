@@ -140,6 +140,11 @@ class MemoryStore:
             matching = [job for job in self._jobs.values() if matches(query, job)]
         return iter(sorted(matching, key=lambda job: -job.number))
 
+    def counts(self) -> dict[str, int]:
+        with self._changed:
+            statuses = [job.status.value for job in self._jobs.values()]
+        return {status: statuses.count(status) for status in dict.fromkeys(statuses)}
+
     def ahead_of(self, job: Job) -> int:
         with self._changed:
             rivals = [other for other in self._jobs.values() if claimable(other, job.agent_session)]

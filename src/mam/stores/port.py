@@ -166,6 +166,9 @@ if TYPE_CHECKING:
         def select(self, query: Query) -> Iterator[Job]:
             """The jobs that match, newest (highest number) first."""
 
+        def counts(self) -> dict[str, int]:
+            """How many jobs there are of each status that has any."""
+
         def ahead_of(self, job: Job) -> int:
             """How many pending jobs of the same label would be claimed before this one."""
 

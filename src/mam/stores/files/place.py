@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 
 from mam.jobs.rules import is_job_id
-from mam.stores.files.book import INDEX, STORE
-from mam.stores.files.journal import ACTIVE
+from mam.strict_json import strict_json
 
 RECORDS_TRIED, RECORD_LIMIT = 20, 1 << 20
+_OWN = (os.path.join(".store", "registry.db"), os.path.join(".store", "journal.log"))
 
 
 def is_files_store(path: str) -> bool:
-    """A journal of mam's, or records that say who they are, as the old scripts left them."""
-    if any(os.path.isfile(os.path.join(path, STORE, name)) for name in (ACTIVE, INDEX)):
+    """A database of mam's, or records that name themselves, as the old scripts left them."""
+    if any(os.path.isfile(os.path.join(path, name)) for name in _OWN):
         return True
     try:
         names = [name for name in os.listdir(path) if name.endswith(".json") and is_job_id(name[:-5])]
@@ -23,13 +23,11 @@ def is_files_store(path: str) -> bool:
 
 
 def _is_record(path: str) -> bool:
-    import json
-
     from mam.reading import read_regular
 
     try:
         _, content = read_regular(path, RECORD_LIMIT, os.O_NOFOLLOW)
-        found = json.loads(content)
-    except (OSError, ValueError, RecursionError):
+        found = strict_json(content)
+    except (OSError, ValueError):
         return False
     return isinstance(found, dict) and found.get("job_id") == os.path.basename(path)[:-5] and "prompt" in found

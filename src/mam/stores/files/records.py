@@ -1,38 +1,54 @@
-"""The record files: read with distrust, written so that a reader sees the old one or the new one, whole.
+"""The record files of a files store: `<job_id>.json` and `<job_id>.events.log`, the readable mirror of its database.
 
-Every path is a bare name below one directory descriptor; links, devices and other people's files are never followed.
+Every path is a bare name below one directory descriptor, and links, devices and files of other users are never followed. A
+record file ends with `registry`: the epoch of the database, the version of the row, and a digest of what is before it. A
+file whose digest matches is mam's own, however old it is.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
-import time
+
+try:
+    from _blake2 import blake2b  # hashlib loads OpenSSL, which costs every verb
+except ImportError:
+    from hashlib import blake2b
 
 from mam.errors import BadInput, BadRecord
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
+from mam.strict_json import strict_json
 from mam.writing import field_by_line, to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
+    from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
-    from mam.stores.files.directory import Directory
-    from mam.stores.files.index import Stamp
 
 SIZE_LIMIT = 64 * 1024 * 1024
+REGISTRY = "registry"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # NONBLOCK: a pipe in the place of a file
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _PROBLEMS = {
     errno.ELOOP: "is a link",
     errno.EACCES: "may not be read",
     errno.ENXIO: "is not a regular file",
     errno.EISDIR: "is a directory",
 }
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_SEAL = b',\n  "registry": {"epoch": "%s", "version": %d, "digest": "%s"}\n}\n'
+_SEAL_MARK = b',\n  "registry": {"epoch": "'
+_SEAL_LIMIT = 256
+
+
+class Stamp(Frozen):
+    """What the end of a record file says of where it came from."""
+
+    epoch: str
+    version: int
 
 
 class Found(Frozen):
@@ -42,130 +58,216 @@ class Found(Frozen):
     given: frozenset[str]
     """The names of the fields that the file itself has."""
     secrets: dict[str, Any]
-    stamp: Stamp
 
 
-class Prepared(Frozen):
-    """A record under a temporary name, with the space that it needs."""
+def record_name(job_id: str) -> str:
+    return f"{job_id}.json"
 
-    temporary: str
-    name: str
-    text: bytes
+
+def events_name(job_id: str) -> str:
+    return f"{job_id}.events.log"
+
+
+def record_text(job: Job, stamp: Stamp) -> bytes:
+    text = field_by_line(job.to_json(), to_bytes)[: -len(b"\n}\n")]
+    if len(text) > SIZE_LIMIT:
+        size = f"{len(text):,} bytes; at most {SIZE_LIMIT:,} are kept"
+        raise BadInput(why=f"the record of job {job.job_id} would have {size}")
+    return text + _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text, stamp))
+
+
+def stamp_of(text: bytes) -> Stamp | None:
+    """None when the file is not as mam wrote it."""
+    at = text.rfind(_SEAL_MARK, max(0, len(text) - _SEAL_LIMIT))
+    if at < 0:
+        return None
+    try:
+        said = strict_json(b"{" + text[at + 1 :])[REGISTRY]
+        stamp = Stamp(epoch=said["epoch"], version=said["version"])
+        is_own = text[at:] == _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return stamp if is_own else None
+
+
+def _digest(text: bytes, stamp: Stamp) -> bytes:
+    made = blake2b(text, digest_size=16)
+    made.update(b"%s %d" % (stamp.epoch.encode(), stamp.version))
+    return bytes(made.hexdigest().encode())
 
 
 class Records:
     """The directory of a registry."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
-        self._descriptor = directory.descriptor
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._owner = os.fstat(descriptor).st_uid
+        """The user, or another one whose store the user has approved."""
 
-    def read(self, job_id: str) -> Found:
-        """Raises FileNotFoundError, or BadRecord for anything that is not a sound record of this job."""
-        name = file_name(job_id)
-        fields, stamp = self._read_fields(name)
-        fields, secrets = split_secrets(fields) if isinstance(fields, dict) else (fields, {})
-        job = parse_job(fields, self._label(name))
-        if job.job_id != job_id:
-            raise BadRecord(file=self._label(name), problem=f"it says that it is job {job.job_id}")
-        return Found(job=job, given=frozenset(fields), secrets=secrets, stamp=stamp)
+    # -- reading -----------------------------------------------------------------------------------------------------
 
-    def prepare(self, job_id: str, fields: Json, text: bytes | None = None) -> Prepared:
-        """All that can fail for want of space happens here, before the act is committed. `text` is that of the fields,
-        for whoever knows it already."""
-        text = text or field_by_line(fields, to_bytes)
-        if len(text) > SIZE_LIMIT:
-            size = f"{len(text):,} bytes; at most {SIZE_LIMIT:,} are kept"
-            raise BadInput(why=f"the record of job {job_id} would have {size}")
-        temporary = f".{job_id}.{os.urandom(6).hex()}.tmp"
-        with self._directory:
-            descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
-        try:
-            write_all(descriptor, text)
-        except BaseException:
-            os.close(descriptor)
-            self.discard(temporary)
-            raise
-        os.close(descriptor)
-        return Prepared(temporary=temporary, name=file_name(job_id), text=text)
+    def ids(self, limit: int | None = None) -> list[str]:
+        """Of the jobs that have a record file, in no order."""
+        from mam.jobs.rules import is_job_id
 
-    def put(self, prepared: Prepared) -> Stamp:
-        """Synced only now: until the act is committed nobody needs it, and then the journal has it."""
-        descriptor = os.open(prepared.temporary, _READ, dir_fd=self._descriptor)
-        try:
-            # Given to the nanosecond, so that an edit within the same tick of the file system's clock shows.
-            os.utime(descriptor, ns=(now := time.time_ns(), now))
-            stamp = stamp_of(os.fstat(descriptor))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        with self._directory:
-            os.rename(prepared.temporary, prepared.name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
-        return stamp
+        found = []
+        with os.scandir(self._descriptor) as entries:
+            for entry in entries:
+                if entry.name.endswith(".json") and is_job_id(entry.name[:-5]):
+                    found.append(entry.name[:-5])
+                    if limit is not None and len(found) >= limit:
+                        break
+        return found
 
-    def discard(self, name: str) -> None:
-        try:
-            with self._directory:
-                os.unlink(name, dir_fd=self._descriptor)
-        except FileNotFoundError:
-            pass
-
-    def stamp(self, job_id: str) -> Stamp:
-        """Of a file that could not be read, so that it is looked at again only when it has changed."""
-        return stamp_of(os.stat(file_name(job_id), dir_fd=self._descriptor, follow_symlinks=False))
-
-    def exists(self, job_id: str) -> bool:
-        try:
-            self.stamp(job_id)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def _read_fields(self, name: str) -> tuple[Any, Stamp]:
+    def text(self, job_id: str) -> bytes | None:
+        """What the record file holds, None when there is none; BadRecord for anything that is not a file of the user's."""
+        name = record_name(job_id)
         try:
             descriptor = os.open(name, _READ, dir_fd=self._descriptor)
         except FileNotFoundError:
-            raise
+            return None
         except OSError as error:
             if error.errno not in _PROBLEMS:
                 raise  # the disk or the system is at fault, not this file
-            self._refuse(name, _PROBLEMS[error.errno])
+            raise self._bad(name, _PROBLEMS[error.errno]) from None
         try:
-            found = os.fstat(descriptor)
-            self._check_kind(name, found)
-            data = _read_all(descriptor, found.st_size)
+            self._check_kind(name, found := os.fstat(descriptor))
+            return _read_all(descriptor, found.st_size)
         finally:
             os.close(descriptor)
+
+    def read(self, job_id: str) -> Found:
+        """Raises FileNotFoundError, or BadRecord for anything that is not a sound record of this job."""
+        name, text = record_name(job_id), self.text(job_id)
+        if text is None:
+            raise FileNotFoundError(name)
         try:
-            return json.loads(data, parse_constant=_no_constant, parse_float=_finite), stamp_of(found)
-        except (ValueError, RecursionError):
-            self._refuse(name, "is empty" if not data.strip() else "is not whole, valid JSON")
+            fields = strict_json(text)
+        except ValueError:
+            problem = "is not whole, valid JSON" if text.strip() else "is empty"
+            raise self._bad(name, problem) from None
+        secrets: Json = {}
+        if isinstance(fields, dict):
+            fields.pop(REGISTRY, None)
+            fields, secrets = split_secrets(fields)
+        job = parse_job(fields, self._label(name))
+        if job.job_id != job_id:
+            raise self._bad(name, f"it says that it is job {job.job_id}")
+        return Found(job=job, given=frozenset(fields), secrets=secrets)
 
     def _check_kind(self, name: str, found: os.stat_result) -> None:
-        if stat.S_ISDIR(found.st_mode):
-            self._refuse(name, "is a directory")
         if not stat.S_ISREG(found.st_mode):
-            self._refuse(name, "is not a regular file")
-        if found.st_uid != os.geteuid():
-            self._refuse(name, f"belongs to another user (uid {found.st_uid})")
+            raise self._bad(name, "is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file")
+        if found.st_uid not in (os.geteuid(), self._owner):
+            raise self._bad(name, f"belongs to another user (uid {found.st_uid})")
         if found.st_size > SIZE_LIMIT:
-            self._refuse(name, f"has {found.st_size:,} bytes, which no record has")
+            raise self._bad(name, f"has {found.st_size:,} bytes, which no record has")
 
-    def _refuse(self, name: str, problem: str) -> NoReturn:
-        raise BadRecord(file=self._label(name), problem=problem)
+    def _bad(self, name: str, problem: str) -> BadRecord:
+        return BadRecord(file=self._label(name), problem=problem)
 
     def _label(self, name: str) -> str:
-        return os.path.join(self._directory.path, name)
+        return os.path.join(self._path, name)
+
+    # -- writing, under the store's lock -------------------------------------------------------------------------------
+
+    def prepare(self, job_id: str, text: bytes, *, durable: bool = False) -> str:
+        """The record under a temporary name. All that can fail for want of space fails here, before the commit."""
+        temporary = f".{job_id}.tmp"
+        try:
+            descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
+        except FileExistsError:  # a killed writer left it
+            self.remove(temporary)
+            descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
+        try:
+            write_all(descriptor, text)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        return temporary
+
+    def put(self, temporary: str, job_id: str) -> None:
+        os.rename(temporary, record_name(job_id), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def keep_aside(self, job_id: str, aside: str) -> None:
+        """Keeps what another program wrote under a name of its own. A file stays in its place too until mam's own replaces
+        it: there is no moment without a record."""
+        os.makedirs(aside, mode=0o700, exist_ok=True)
+        name, target = record_name(job_id), os.path.join(aside, f"{job_id}.{os.urandom(4).hex()}.json")
+        try:
+            os.link(name, target, src_dir_fd=self._descriptor, follow_symlinks=False)
+        except OSError:  # a directory, or a file system without links
+            os.rename(name, target, src_dir_fd=self._descriptor)
+
+    def remove(self, name: str) -> None:
+        try:
+            os.unlink(name, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            pass
+
+    def sync(self) -> None:
+        os.fsync(self._descriptor)
+
+    # -- event logs ----------------------------------------------------------------------------------------------------
+
+    def append_events(self, job_id: str, events: list[Line]) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(events_name(job_id), flags, 0o600, dir_fd=self._descriptor)
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                write_all(descriptor, _log_text(events))
+        finally:
+            os.close(descriptor)
+
+    def replace_events(self, job_id: str, events: list[Line]) -> None:
+        temporary = self.prepare(f"{job_id}.events", _log_text(events))
+        os.rename(temporary, events_name(job_id), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def events(self, job_id: str) -> list[Line]:
+        """What can be read of an event log, in the order of the numbers."""
+        try:
+            descriptor = os.open(events_name(job_id), _READ, dir_fd=self._descriptor)
+        except OSError:
+            return []
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return []
+            found = [event for event in map(_parse_event, file) if event is not None]
+        return sorted(found, key=lambda event: int(event["seq"]))
 
 
-def file_name(job_id: str) -> str:
-    return f"{job_id}.json"
+def whole_events(events: list[Line], last_seq: int) -> list[Line]:
+    """The events of a log, with markers for the numbers up to the last that it lacks."""
+    whole: list[Line] = []
+    upto = 0
+    for event in events:
+        first, last = int(event["seq"]), int(event.get("upto", event["seq"]))
+        if first <= upto or last > last_seq:
+            continue
+        if first > upto + 1:
+            whole.append({"marker": "imported", "seq": upto + 1, "upto": first - 1})
+        whole.append(event)
+        upto = last
+    if upto < last_seq:
+        whole.append({"marker": "imported", "seq": upto + 1, "upto": last_seq})
+    return whole
 
 
-def stamp_of(found: os.stat_result) -> Stamp:
-    """Somebody else's file has another stamp than the same file in our hands."""
-    inode = found.st_ino if found.st_uid == os.geteuid() else -found.st_ino
-    return (inode, found.st_mtime_ns, found.st_size)
+def _log_text(events: list[Line]) -> bytes:
+    return b"".join(to_bytes(event) + b"\n" for event in events)
+
+
+def _parse_event(line: bytes) -> Line | None:
+    """None for a line that is torn, or that another program wrote in a form of its own."""
+    try:
+        event = strict_json(line)
+    except ValueError:
+        return None
+    if not isinstance(event, dict):
+        return None
+    return event if type(event.get("seq")) is int and type(event.get("upto", 1)) is int else None
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
@@ -173,14 +275,3 @@ def _read_all(descriptor: int, size: int) -> bytes:
     while part := os.read(descriptor, size + 1):
         parts.append(part)
     return b"".join(parts)
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        _no_constant(text)  # mam would have to write it back as something that is not JSON
-    return number

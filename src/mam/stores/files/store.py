@@ -1,37 +1,46 @@
-"""The port, on files. Every operation takes the lock, catches up, and is then alone with the book."""
+"""The port on files: the SQLite engine inside the directory, and a readable file for each job beside it.
+
+The database `.store/registry.db` is the source of truth. Every write holds `.lock`, as the old scripts did, which also keeps
+the record files in order (mirror.py). Reads ask the database and take no lock.
+"""
 
 from __future__ import annotations
 
 import os
-from _thread import get_ident
+import stat
+from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
 
-from mam.errors import BadRecord, StoreDamaged, StoreUnavailable
-from mam.jobs.pause import seconds_until_lifted
+import apsw
+
+from mam.clock import iso_second, parse_time
+from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
+from mam.ownership import owned_by_others_is_fine
 from mam.stores.beside import make_directories
-from mam.stores.common import check_exclusive, matches, soonest
-from mam.stores.files.alone import Alone
-from mam.stores.files.book import Book
-from mam.stores.files.claims import claim
-from mam.stores.files.drafts import Step
-from mam.stores.files.journal import ACTIVE, Place, parse_place
-from mam.stores.files.pauses import read_pauses, ring, write_pauses
-from mam.stores.files.registering import register
-from mam.stores.port import Entry, Problem, Registration
+from mam.stores.files.lock import WAIT_SECONDS, registry_lock
+from mam.stores.files.mirror import Mirror, Shown, events_in
+from mam.stores.secrets import Secrets
+from mam.stores.sql.rows import row_of
+from mam.stores.sqlite.database import open_database
+from mam.stores.sqlite.place import network_file_system
+from mam.stores.sqlite.store import SqliteStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
+    from mam.clock import Clock, Moment
     from mam.jobs.change import Line
-    from mam.jobs.generation import Generations
-    from mam.jobs.pause import Pause
-    from mam.jobs.record import Job
-    from mam.stores.files.archive import Archive
-    from mam.stores.files.mark import Mark
-    from mam.stores.port import Act, Kept, Query, Request
+    from mam.jobs.record import Job, Json
+    from mam.stores.port import Problem
+    from mam.stores.sql.rows import Row
 
-BEGINNING = "0:0"
+    T = TypeVar("T")
+
+STORE, DATABASE = ".store", "registry.db"
+RECENT_SECONDS = 600
+"""After a restart of the machine the files of jobs that changed so long before its end are looked at: no kernel keeps what was
+written for that long from the disk."""
 
 
 def create_files_store(path: str) -> bool:
@@ -39,301 +48,206 @@ def create_files_store(path: str) -> bool:
     return make_directories(os.path.abspath(path))
 
 
-class FilesStore(Alone):
+class FilesStore(SqliteStore):
     """A registry in a directory of one host. Threads and processes may share it; a fork opens its own."""
 
-    coming: Callable[[Entry], None] | None = None
+    def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
+        directory = os.path.realpath(path)
+        _check_directory(directory)
+        self._directory = directory
+        self._mirror: Mirror | None = None
+        self._shown: dict[str, Shown] = {}
+        """What the open transaction changes, as its files are to show it."""
+        self._mirrored = -1
+        """The last entry of the journal that this process knows to be mirrored."""
+        self._on_network = network_file_system(directory) is not None
+        super().__init__(os.path.join(directory, STORE, DATABASE), clock, lock_wait_seconds)
+        self.address = directory
 
     @property
-    def journal_id(self) -> str:
-        if self._book is None:
-            return self._alone(lambda book: book.journal.journal_id)
-        return self._book.journal.journal_id
+    def home(self) -> str:  # type: ignore[override]
+        return os.path.join(self._directory, STORE)
 
-    # -- changing --------------------------------------------------------------------------------------------------
+    # -- transactions --------------------------------------------------------------------------------------------------
 
-    def register(self, draft: Job) -> Registration:
-        return self._alone(lambda book: register(book, draft))
-
-    def register_all(self, drafts: Sequence[Job]) -> list[Job]:
-        from mam.stores.files.registering import register_all
-
-        return self._alone(lambda book: register_all(book, drafts))
-
-    def change(self, job_id: str, act: Act) -> Job:
-        def do(book: Book) -> Job:
-            job = book.load(job_id)
-            change = act(job, self.clock.now())
-            check_exclusive(job, change.job, book.index.gate.holder)
-            book.commit([Step(before=job, change=change)])
-            return change.job
-
-        return self._alone(do)
-
-    def claim(self, request: Request) -> Job | None:
-        def do(book: Book) -> Job | None:
-            if request.agent_id is not None and request.generation_id is not None:
-                _announce(book, request.agent_id, request.generation_id)
-            return claim(book, request)
-
-        return self._alone(do)
-
-    def announce(self, agent_id: str, generation_id: str) -> list[Job]:
-        return self._alone(lambda book: _announce(book, agent_id, generation_id))
-
-    def generations(self) -> dict[str, Generations]:
-        from mam.stores.files.generations import read_generations
-
-        return read_generations(self.home)
-
-    def sweep(self) -> list[Job]:
-        return self._alone(lambda book: book.settle(self.clock.now()))
-
-    # -- reading ---------------------------------------------------------------------------------------------------
-
-    def get(self, job_id: str) -> Job:
-        return self._read(lambda book: book.load(job_id), lambda view: view.get(job_id))
-
-    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
-        return self._read(
-            lambda book: book.index.with_prefix(prefix, limit), lambda view: view.ids_with_prefix(prefix, limit)
-        )
-
-    def children(self, job_id: str) -> list[str]:
-        return self._read(lambda book: book.index.children(job_id), lambda view: view.children(job_id))
-
-    def select(self, query: Query) -> Iterator[Job]:
-        """The ids are those of one moment; each record is read when its turn comes."""
-        chosen = self._read(lambda book: book.index.select(query), lambda view: view.chosen(query), thoroughly=True)
-        for job_id, number in chosen:
+    def _act(self, do: Callable[..., T], *given: Any) -> T:
+        with self._threads, self._lock():
             try:
-                job = self._records().read(job_id).job.replace(number=number)
-            except FileNotFoundError:
-                continue  # gone since
-            except BadRecord as bad:
-                self._note_bad(job_id, bad)
-                continue
-            if matches(query, job):
-                yield job
+                return super()._act(do, *given)
+            except OSError as error:
+                raise _unavailable(self._directory, error) from None
+            finally:
+                self._let_go_of_network()
 
-    def ahead_of(self, job: Job) -> int:
-        return self._read(
-            lambda book: book.index.ahead(job.agent_session, job.priority, job.number),
-            lambda view: view.ahead_of(job),
-        )
+    def _rows(self, query: str, **values: Any) -> list[Any]:
+        if not self._on_network:
+            return super()._rows(query, **values)
+        with self._threads, self._lock():
+            is_within = self._cursor is not None and self._cursor.connection.in_transaction
+            try:
+                return super()._rows(query, **values)
+            finally:
+                if not is_within:
+                    self._let_go_of_network()
 
-    def newest(self, job_id: str) -> Job | None:
-        return self._read(lambda book: book.newest(job_id), lambda view: view.newest(job_id))
+    def _lock(self) -> registry_lock:
+        return registry_lock(self._directory, self._wait_seconds, is_real=True)
 
-    def holder(self, key: str) -> str | None:
-        return self._read(lambda book: book.index.gate.holder(key), lambda view: view.holder(key))
+    def _let_go_of_network(self) -> None:
+        """On a network file system a connection lives only as long as the lock is held."""
+        if self._on_network:
+            self._let_go()
 
-    # -- pauses and secrets ----------------------------------------------------------------------------------------
+    def _begin(self) -> None:
+        if self._mirror is not None and not self._mirror.is_still():
+            self._let_go()  # another directory has the name now
+        self._shown = {}
+        super()._begin()
+        self._finish_mirror()
 
-    def pauses(self) -> list[Pause]:
-        return read_pauses(self.home)
+    def _commit(self) -> None:
+        mirror = self._files()
+        try:
+            mirror.prepare(list(self._shown.values()), self.journal_id)
+            last = int(self.end()) if self._shown else self._mirrored
+            super()._commit()
+        except BaseException:
+            mirror.discard()
+            raise
+        try:
+            mirror.put()
+            self._mirrored = last
+        except OSError:
+            self._mirrored = -1  # the act has happened; the next one finishes its files
 
-    def pause(self, pause: Pause) -> None:
-        self._replace_pauses(pause.agent, pause.label, [pause])
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
+        super()._note(job, version, fields, lines)
+        before = self._shown.get(job.job_id)
+        events = events_in(lines)
+        if lines[0]["event"] == "migrated" or before is None:
+            earlier: list[Line] = []
+        else:
+            earlier = before.events
+        is_new = version == 1 or (before is not None and before.is_new)
+        self._shown[job.job_id] = Shown(job=job, version=version, events=earlier + events, is_new=is_new)
 
-    def resume(self, agent: str | None, label: str | None) -> bool:
-        return self._replace_pauses(agent, label, [])
+    # -- the mirror ----------------------------------------------------------------------------------------------------
 
-    def _replace_pauses(self, agent: str | None, label: str | None, now: list[Pause]) -> bool:
-        def do(book: Book) -> bool:
-            known = read_pauses(book.home)
-            others = [one for one in known if (one.agent, one.label) != (agent, label)]
-            if len(others) != len(known) or now:
-                write_pauses(book.home, others + now)
-            return len(others) != len(known)
+    def _files(self) -> Mirror:
+        if self._mirror is None:
+            self._mirror = Mirror(self._directory, self.home)
+        return self._mirror
 
-        replaced = self._alone(do)
-        ring(self.address)
-        return replaced
+    def _finish_mirror(self) -> None:
+        """What a killed process has committed and not shown in files yet."""
+        last = int(self.end())
+        if last == self._mirrored:
+            return
+        ((upto,),) = self._rows("mirrored upto")
+        begin = max(upto, self._mirrored)
+        for (job_id,) in self._rows("jobs since", number=begin):
+            self._repair(job_id)
+        if last > upto:
+            self._rows("save mirrored", number=last)
+        self._mirrored = last
 
-    def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
-        self._alone(lambda book: book.keep_secrets(job_id, secrets))
+    def _repair(self, job_id: str) -> None:
+        rows = self._rows("job", job_id=job_id)
+        if not rows:
+            self._files().remove_own(job_id)
+            return
+        row = row_of(rows[0], self.address)
+        self._files().repair(row.job, row.version, self.journal_id, self.events(job_id) if row.job.last_seq else [])
 
-    def secrets(self, job_id: str) -> dict[str, str]:
-        return self._alone(lambda book: book.secrets().of(job_id))
+    def _go_by_this_boot(self, moment: Moment) -> None:
+        """After a power cut the files of the last acts may be old or empty."""
+        is_other = self._rows("boot")[0][0] not in ("", moment.boot_id)
+        super()._go_by_this_boot(moment)
+        latest = self._rows("latest update")[0][0] if is_other else None
+        if latest is not None:
+            since = iso_second(parse_time(latest) - RECENT_SECONDS * 1000)
+            for (job_id,) in self._rows("updated since", since=since):
+                self._repair(job_id)
 
-    # -- what is wrong ---------------------------------------------------------------------------------------------
+    # -- what other programs wrote -------------------------------------------------------------------------------------
 
     def problems(self) -> list[Problem]:
-        return self._read(lambda book: book.problems_told(), lambda view: view.problems())
+        from mam.stores.files.adopting import differences
 
-    def compare_index(self, after: str, limit: int) -> tuple[list[str], str | None]:
-        """Where index and records differ, for a page of jobs; and where the next page begins, None at the end."""
-        from mam.stores.files.comparing import compared
+        return super().problems() + differences(self)
 
-        return self._alone(lambda book: compared(book, after, limit))
+    def file_problem(self, job_id: str) -> Problem | None:
+        """What is odd about the record file of one job."""
+        from mam.stores.files.adopting import difference
 
-    def events(self, job_id: str) -> list[Line]:
-        return self._read(lambda book: _events(book, job_id), lambda view: view.events(job_id))
+        return difference(self, job_id)
 
-    def compare_events(self) -> list[Problem]:
-        """Event logs that differ from the journal, and where."""
-        from mam.stores.files.event_damage import differing
+    # -- the connection ------------------------------------------------------------------------------------------------
 
-        return self._alone(differing)
-
-    def mend_events(self, job_id: str) -> None:
-        """Makes the log of a job anew from the journal; the old one is put aside."""
-        from mam.stores.files.event_damage import mend
-
-        self._alone(lambda book: mend(book, job_id))
-
-    # -- the archive, imported by those who use it -------------------------------------------------------------------
-
-    def archive(self, job_ids: Sequence[str]) -> list[str]:
-        from mam.stores.files.archiving import archive
-
-        return self._alone(lambda book: archive(book, job_ids))
-
-    def archived(self, job_id: str) -> Kept | None:
-        with self._archive() as archive:
-            return None if self._is_live(job_id) else archive.get(job_id)
-
-    def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
-        with self._archive() as archive:
-            return archive.with_prefix(prefix, limit)
-
-    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
-        with self._archive() as archive:
-            for kept in archive.contents(newest_first=newest_first):
-                if not self._is_live(kept.job.job_id):
-                    yield kept
-
-    def _is_live(self, job_id: str) -> bool:
-        """Whoever moved it may have been killed when it was in both places; then it has not been moved."""
-        return self._records().exists(job_id)
-
-    def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
-        from mam.stores.files.archiving import take_in
-
-        self._alone(lambda book: take_in(book, batch, archived=archived))
-
-    def _archive(self) -> Archive:
-        from mam.stores.files.archive import Archive
-
-        return Archive(self.home)
-
-    # -- the journal -----------------------------------------------------------------------------------------------
-
-    def end(self) -> str:
-        return self._read(lambda book: str(book.journal.end()), lambda _view: BEGINNING)
-
-    def entries(self, cursor: str | None) -> Iterator[Entry]:
-        """Reads up to where the journal is known to be durable: by its mark, or else by the lock. What this thread was
-        woken for is given before there is another look, which then is not worth the lock."""
-        begin, _, taken = (cursor or BEGINNING).partition("+")
-        place, skip = parse_place(begin), int(taken or 0)
-        heard = self._heard.pop(get_ident(), None)
-        is_woken = heard is not None and heard.first == place.first and 0 < place.offset < heard.offset
-        if heard is not None and is_woken:
-            place, skip = (yield from self._between(place, skip, _place_of(heard))), 0
-        mark = self._mark()
-        if mark is not None:
-            yield from self._between(place, skip, _place_of(mark))
-        elif not is_woken:
-            end = parse_place(self.end())
-            self._opened()
-            yield from self._between(place, skip, end)
-
-    def _between(self, place: Place, skip: int, end: Place) -> Generator[Entry, None, Place]:
-        """All but the first few; comes back with the place behind them."""
-        if place == end:
-            return place
-        book = self._book or self._opened()
-        for frame, behind in book.journal.read(place, end, self._note_damage):
-            yield from _told(frame, place, behind)[skip:]
-            place, skip = behind, 0
-        return place
-
-    def wait(self, cursor: str, timeout: float) -> bool:
-        self._notice_fork()
-        from mam.stores.files.following import await_news, open_watch
-
-        watch = self._watches.get(get_ident())
-        if watch is None or watch.is_over:
-            before = None if self.coming is None else os.path.join(self.home, ACTIVE)
-            self._watches[get_ident()] = open_watch(self.address, self.home, before)
-            if watch is not None:
-                watch.close()
-            return True  # something may have happened before the watch began: look once more
-        return await_news(watch, cursor, timeout, self._hear, self.end, lambda: self._foresee(cursor))
-
-    def _hear(self) -> Mark | None:
-        mark = self._mark()
-        if mark is not None:
-            self._heard[get_ident()] = mark
-        return mark
-
-    def _foresee(self, cursor: str) -> None:
-        if self.coming is None or self._book is None or "+" in cursor:
-            return
-        place = parse_place(cursor)
-        for frame, behind in self._book.journal.foreseen(place):
-            for entry in _told(frame, place, behind):
-                self.coming(entry)
-            place = behind
-
-    def _mark(self) -> Mark | None:
-        """Where the journal ends, if that can be told without the lock, and nobody but mam has been here since."""
-        self._notice_fork()
-        mark = None if self._book is None else self._book.journal.marked()
-        shown_ns = None if mark is None else self._directory.shown_ns()
-        return mark if mark is not None and shown_ns is not None and mark.is_of(shown_ns) else None
-
-    def due_in(self) -> float | None:
-        moment = self.clock.now()
-        due_ms = self._alone(lambda book: book.index.due_in_ms(moment))
-        return soonest(None if due_ms is None else due_ms / 1000, seconds_until_lifted(self.pauses(), moment))
-
-    # -- what a look finds ------------------------------------------------------------------------------------------
-
-    def _note_bad(self, job_id: str, bad: BadRecord) -> None:
-        """For `problems` to tell, unless the store cannot be written."""
+    def _open(self) -> apsw.Connection:
         try:
-            self._alone(lambda book: book.note_bad(job_id, bad))
-        except StoreUnavailable:
-            pass
+            make_directories(self.home)
+            if not os.path.exists(self._path):
+                self._make()
+        except OSError as error:
+            raise _unavailable(self._directory, error) from None
+        return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
 
-    def _note_damage(self, damage: StoreDamaged) -> None:
-        """A follower wants what can still be read; `problems` tells of the rest."""
-        try:
-            self._alone(lambda book: book.note_damage(damage))
-        except StoreUnavailable:
-            pass
+    def _make(self) -> None:
+        from mam.stores.files.making import make_database
+
+        with self._lock():
+            if os.path.exists(self._path):
+                return
+            made = make_database(self._directory, self._path, self.clock, self._wait_seconds)
+        if made.jobs or made.unreadable:
+            from mam.telling import tell
+
+            tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}")
+            for problem in made.unreadable:
+                tell("mam.store", f"left alone: {problem}")
+
+    def _let_go(self) -> None:
+        super()._let_go()
+        if self._mirror is not None:
+            self._mirror.close()
+            self._mirror = None
+
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self._mirrored = -1
+
+    @property
+    def _secrets(self) -> Secrets:
+        return Secrets(os.path.join(self.home, "secrets"))
+
+    def _shown_again(self, row: Row) -> None:
+        """Its file is written anew with this act, though nothing of the job changes."""
+        self._shown[row.job.job_id] = Shown(job=row.job, version=row.version, events=[], is_new=False)
+
+    def version_of(self, job_id: str) -> int | None:
+        rows = self._rows("job", job_id=job_id)
+        return row_of(rows[0], self.address).version if rows else None
 
 
-def _place_of(mark: Mark) -> Place:
-    return Place.of({"first": mark.first, "offset": mark.offset})
+def _check_directory(path: str) -> None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise StoreMissing(store=path) from None
+    except OSError as error:
+        raise StoreUnavailable(store=path, problem=error.strerror) from None
+    problem = None
+    if not stat.S_ISDIR(found.st_mode):
+        problem = "is not a directory"
+    elif found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
+        problem = f"belongs to another user (uid {found.st_uid}), whose files mam does not touch"
+    elif found.st_mode & stat.S_IWOTH:
+        problem = "can be written by everybody; `chmod 700` it first"
+    if problem is not None:
+        raise StoreUnavailable(store=path, problem=problem)
 
 
-def _told(frame: list[dict[str, Any]], place: Place, behind: Place) -> list[Entry]:
-    """The entries between two places."""
-    return [
-        Entry.of(
-            {
-                "cursor": str(behind) if rank == len(frame) else f"{place}+{rank}",
-                "number": entry["number"],
-                "job_id": entry["job_id"],
-                "fields": entry["fields"],
-                "lines": tuple(entry["lines"]),
-            }
-        )
-        for rank, entry in enumerate(frame, start=1)
-    ]
-
-
-def _events(book: Book, job_id: str) -> list[Line]:
-    from mam.stores.files.event_damage import sound_events
-
-    return sound_events(book, job_id)
-
-
-def _announce(book: Book, agent_id: str, generation_id: str) -> list[Job]:
-    from mam.stores.files.generations import announce
-
-    return announce(book, agent_id, generation_id)
+def _unavailable(address: str, error: OSError) -> StoreUnavailable:
+    cannot_write = error.errno in (ENOSPC, EDQUOT, EROFS, EACCES, EPERM)
+    return (StoreReadOnly if cannot_write else StoreUnavailable)(store=address, problem=error.strerror)

@@ -278,6 +278,9 @@ WHERE ended_at IS NULL AND number < %(below)s AND (%(label)s::text IS NULL OR la
   AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
 ORDER BY number DESC LIMIT %(limit)s
 
+-- name: counts
+SELECT status, count(*) FROM mam.job GROUP BY status
+
 -- name: ahead
 SELECT count(*) FROM (
     SELECT priority, number FROM mam.job WHERE label = %(label)s AND status = 'pending' AND blocked = 0
@@ -344,6 +347,9 @@ DELETE FROM mam.dependency WHERE job_id = %(job_id)s
 INSERT INTO mam.unsettled (root, ended, upto)
 SELECT needs, %(job_id)s, 0 FROM mam.dependency WHERE needs = coalesce(%(root)s, %(job_id)s) LIMIT 1
 ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
+
+-- name: unsettle all
+INSERT INTO mam.unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM mam.dependency ON CONFLICT DO NOTHING
 
 -- name: unsettled
 SELECT root, ended, upto FROM mam.unsettled ORDER BY root LIMIT 1

@@ -223,7 +223,7 @@ class PostgresStore(SqlStore):
         rows = [{**values_of(one.job, moment), **fresh, "prompt": one.job.prompt} for one in changes]
         self._client.many("insert job", rows)
         for change in changes:
-            self._note(change.job, change.job.to_json(), change.lines)
+            self._note(change.job, 1, change.job.to_json(), change.lines)
         return [change.job for change in changes]
 
     def _register(self, draft: Job) -> Registration:
@@ -297,7 +297,7 @@ class PostgresStore(SqlStore):
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, fields: Json | None, lines: tuple[Line, ...]) -> None:
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
         self._entries.append(_entry(job, None, fields, lines))
 
     def end(self) -> str:

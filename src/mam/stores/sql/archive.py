@@ -44,7 +44,7 @@ class SqlArchive(ABC):
     def _insert(self, change: Change, root: str | None, moment: Moment) -> None: ...
 
     @abstractmethod
-    def _note(self, job: Job, fields: Json | None, lines: tuple[Line, ...]) -> None: ...
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None: ...
 
     @abstractmethod
     def get(self, job_id: str) -> Job: ...
@@ -65,7 +65,7 @@ class SqlArchive(ABC):
             job = self.get(job_id)
             self._put_into_archive(Kept(job=job, events=self.events(job_id)))
             self._rows("forget job", job_id=job_id)
-            self._note(job, None, (archived_line(job_id, moment),))
+            self._note(job, 0, None, (archived_line(job_id, moment),))
 
     def archived(self, job_id: str) -> Kept | None:
         rows = self._rows("archived", job_id=job_id)
@@ -100,6 +100,7 @@ class SqlArchive(ABC):
             self._rows("forget job", job_id=kept.job.job_id)
             self._insert(Change(job=kept.job, lines=lines_of(kept, moment)), self._root_of(kept.job), moment)
         self._rows("number behind", number=max((kept.job.number for kept in batch), default=0))
+        self._rows("unsettle all")  # some may wait for jobs that ended where they come from
 
     def _put_into_archive_all(self, batch: Sequence[Kept]) -> None:
         for kept in batch:

@@ -65,8 +65,8 @@ class SqlStore(SqlArchive):
         """The time by which this database judges leases."""
 
     @abstractmethod
-    def _note(self, job: Job, fields: Json | None, lines: tuple[Line, ...]) -> None:
-        """One entry of the journal, in the open transaction."""
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
+        """One entry of the journal, in the open transaction; `version` is that of the row now, 0 when it is gone."""
 
     @property
     def _blocking(self) -> Blocking:
@@ -238,7 +238,7 @@ class SqlStore(SqlArchive):
         job = change.job
         awaited = bool(self._rows("is awaited", root=root or job.job_id))
         self._insert_row({**values_of(job, moment), "root": root, "awaited": awaited, "prompt": job.prompt})
-        self._note(job, job.to_json(), change.lines)
+        self._note(job, 1, job.to_json(), change.lines)
         self._blocking.written(None, job, root, awaited=awaited)
 
     def _insert_row(self, values: Json) -> None:
@@ -253,7 +253,7 @@ class SqlStore(SqlArchive):
         self._rows("update job", **values_of(job, moment), version=row.version)
         if "prompt" in fields:
             self._rows("update prompt", number=job.number, prompt=job.prompt)
-        self._note(job, fields, change.lines)
+        self._note(job, row.version + 1, fields, change.lines)
         self._blocking.written(row.job, job, row.root, awaited=row.awaited)
         return job
 
@@ -281,6 +281,9 @@ class SqlStore(SqlArchive):
                 yield row_of(found, self.address).job
             except BadRecord as bad:
                 self._unreadable[found[0]] = str(bad.facts["problem"])
+
+    def counts(self) -> dict[str, int]:
+        return dict(self._rows("counts"))
 
     def ahead_of(self, job: Job) -> int:
         return int(self._rows("ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])

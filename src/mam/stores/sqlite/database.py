@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
 
 import apsw
 
 from mam import __version__
 from mam.errors import StoreMissing, StoreUnavailable
+from mam.ownership import owned_by_others_is_fine
 from mam.stores.beside import make_directories
 from mam.stores.sqlite.place import network_file_system
 
@@ -33,23 +35,31 @@ _LEAST_ROOM = 65536
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 
-def open_database(path: str, wait_seconds: float) -> apsw.Connection:
-    """An existing database of mam's, of this version's schema."""
-    _check_place(path)
+def open_database(
+    path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False
+) -> apsw.Connection:
+    """An existing database of mam's, of this version's schema. Where it is not `shared` by several connections at once (a
+    files store on a network file system) a rollback journal does, and the file may lie anywhere. `under_lock`: all who write
+    hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
+    if shared:
+        _check_place(path)
     _check_file(path)
     try:
         database = _connected(path, wait_seconds)
+        if under_lock:
+            database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         _check_contents(database, path)
-        _settle_in(database)
+        _settle_in(database, shared=shared)
     except apsw.Error as error:
         raise unavailable(path, error, wait_seconds) from None
     return database
 
 
-def create_database(path: str, journal_id: str, wait_seconds: float) -> bool:
+def create_database(path: str, journal_id: str, wait_seconds: float, *, shared: bool = True) -> bool:
     """Makes the database, or brings an older one up to date; whether it did anything."""
     made = not os.path.exists(path)
-    _check_place(path)
+    if shared:
+        _check_place(path)
     try:
         make_directories(os.path.dirname(path))
         if made:
@@ -62,7 +72,7 @@ def create_database(path: str, journal_id: str, wait_seconds: float) -> bool:
         try:
             if not _is_empty(database):
                 _check_ours(database, path)
-            _settle_in(database)
+            _settle_in(database, shared=shared)
             return _brought_up_to_date(database, path, journal_id)
         finally:
             database.close()
@@ -120,11 +130,17 @@ def _connected(path: str, wait_seconds: float) -> apsw.Connection:
     return database
 
 
-def _settle_in(database: apsw.Connection) -> None:
+def _settle_in(database: apsw.Connection, *, shared: bool = True) -> None:
     """Only in a database that is mam's own: another program's is not even turned to WAL."""
     # FULL: with NORMAL a power cut takes acknowledged jobs with it. Each is read to its end, since a statement that
     # answers stops there, and those behind it are never run.
-    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"):
+    mode = "WAL" if shared else "DELETE"
+    settings = [f"journal_mode = {mode}", "synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"]
+    if not shared:
+        settings.append("locking_mode = EXCLUSIVE")
+    if sys.platform == "darwin":
+        settings += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
+    for setting in settings:
         database.execute(f"PRAGMA {setting}").fetchall()
 
 
@@ -162,7 +178,7 @@ def _check_file(path: str) -> None:
         raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
     if stat.S_ISDIR(found.st_mode):
         raise StoreUnavailable(store=address_of(path), problem="is a directory; name a file, such as jobs.db in it")
-    if found.st_uid != os.geteuid():
+    if found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
         raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
 
 
@@ -207,7 +223,7 @@ def _brought_up_to_date(database: apsw.Connection, path: str, epoch: str) -> boo
         else:
             from mam.stores.sqlite.upgrade import upgrade
 
-            upgrade(database, _file("schema.sql"))
+            upgrade(database, _file("schema.sql"), path)
         database.execute(f"{_MARKS} COMMIT")
     except BaseException:
         if database.in_transaction:

@@ -70,6 +70,27 @@ SELECT {columns} FROM job JOIN prompt USING (number) WHERE due_ms IS NOT NULL AN
 -- name: by the wall clock
 UPDATE job SET due_boot = '', due_ms = :due_ms WHERE number = :number
 
+-- name: boot
+SELECT boot_id FROM store
+
+-- name: mirrored upto
+SELECT mirrored_upto FROM store
+
+-- name: save mirrored
+UPDATE store SET mirrored_upto = :number
+
+-- name: jobs since
+SELECT DISTINCT job_id FROM journal WHERE number > :number
+
+-- name: latest update
+SELECT max(updated_at) FROM job
+
+-- name: updated since
+SELECT job_id FROM job WHERE updated_at >= :since
+
+-- name: newest ids
+SELECT job_id FROM job ORDER BY number DESC LIMIT :limit
+
 -- name: insert job
 INSERT INTO job ({names}) VALUES ({values})
 
@@ -131,7 +152,7 @@ ORDER BY number DESC LIMIT :limit
 
 -- name: select failed
 SELECT {columns} FROM job INDEXED BY job_failed JOIN prompt USING (number)
-WHERE status IN ('error', 'cancelled') AND number < :below AND (:label IS NULL OR label = :label)
+WHERE (status = 'error' OR status = 'cancelled') AND number < :below AND (:label IS NULL OR label = :label)
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
@@ -140,6 +161,9 @@ SELECT {columns} FROM job INDEXED BY job_open JOIN prompt USING (number)
 WHERE ended_at IS NULL AND number < :below AND (:label IS NULL OR label = :label)
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
+
+-- name: counts
+SELECT status, count(*) FROM job GROUP BY status
 
 -- name: ahead
 SELECT count(*) FROM (
@@ -203,6 +227,9 @@ DELETE FROM dependency WHERE job_id = :job_id
 INSERT INTO unsettled (root, ended, upto)
 SELECT needs, :job_id, 0 FROM dependency WHERE needs = coalesce(:root, :job_id) LIMIT 1
 ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
+
+-- name: unsettle all
+INSERT OR IGNORE INTO unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM dependency
 
 -- name: unsettled
 SELECT root, ended, upto FROM unsettled ORDER BY root LIMIT 1

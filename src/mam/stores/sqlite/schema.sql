@@ -13,7 +13,8 @@ CREATE TABLE job (
     job_id              TEXT NOT NULL UNIQUE,
     version             INTEGER NOT NULL DEFAULT 1,
     status              TEXT NOT NULL
-                        CHECK (status IN ('pending', 'waiting', 'running', 'completed', 'error', 'cancelled')),
+                        CHECK (status = 'pending' OR status = 'waiting' OR status = 'running'  -- IN would build a table at each write
+                               OR status = 'completed' OR status = 'error' OR status = 'cancelled'),
     label               TEXT NOT NULL,
     agent               TEXT NOT NULL,
     priority            INTEGER NOT NULL,
@@ -27,7 +28,7 @@ CREATE TABLE job (
     attempt             INTEGER NOT NULL CHECK (attempt >= 0),
     claim_id            TEXT,
     owner               TEXT,
-    supervised          INTEGER NOT NULL CHECK (supervised IN (0, 1)),
+    supervised          INTEGER NOT NULL CHECK (supervised = 0 OR supervised = 1),
     claimant_agent      TEXT,
     claimant_generation TEXT,
     lease_expires_at    TEXT,
@@ -48,7 +49,7 @@ CREATE TABLE job (
     last_seq            INTEGER NOT NULL CHECK (last_seq >= 0),
     reason              TEXT,
     result              TEXT,
-    checked             INTEGER CHECK (checked IN (0, 1)),
+    checked             INTEGER CHECK (checked = 0 OR checked = 1),
     expected_artifacts  TEXT NOT NULL CHECK (json_type(expected_artifacts) = 'array'),
     said                TEXT CHECK (json_type(said) = 'object'),
     checks              TEXT CHECK (json_type(checks) = 'object'),
@@ -73,7 +74,7 @@ CREATE TABLE prompt (
 CREATE INDEX job_pending ON job (label, priority DESC, number, agent) WHERE status = 'pending' AND blocked = 0;
 CREATE INDEX job_due ON job (due_boot, due_ms) WHERE due_ms IS NOT NULL;
 CREATE INDEX job_open ON job (number) WHERE ended_at IS NULL;
-CREATE INDEX job_failed ON job (number) WHERE status IN ('error', 'cancelled');
+CREATE INDEX job_failed ON job (number) WHERE status = 'error' OR status = 'cancelled';
 CREATE INDEX job_label ON job (label, number);
 CREATE UNIQUE INDEX job_key ON job (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX job_retry_of ON job (retry_of) WHERE retry_of IS NOT NULL;

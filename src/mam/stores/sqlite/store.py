@@ -143,7 +143,7 @@ class SqliteStore(SqlStore):
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, fields: Json | None, lines: tuple[Line, ...]) -> None:
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:  # noqa: ARG002
         self._is_news = True
         text = None if fields is None else as_text(fields)
         self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=as_text(lines))

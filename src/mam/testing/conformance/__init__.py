@@ -23,7 +23,8 @@ pytest.register_assert_rewrite(
             "conformance.durability", "conformance.exclusive", "conformance.family", "conformance.fences",
             "conformance.generations", "conformance.pauses",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
-            "conformance.registration", "conformance.sequence", "conformance.time",
+            "conformance.registration", "conformance.sequence", "conformance.supervising",
+            "conformance.time",
         )
     )
 )  # fmt: skip
@@ -43,14 +44,15 @@ from mam.testing.conformance.pauses import Pauses  # noqa: E402
 from mam.testing.conformance.races import Races  # noqa: E402
 from mam.testing.conformance.registration import Registrations  # noqa: E402
 from mam.testing.conformance.sequence import Sequences  # noqa: E402
+from mam.testing.conformance.supervising import Supervising  # noqa: E402
 from mam.testing.conformance.time import Time  # noqa: E402
 
 __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 
 class InProcessConformance(
-    Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Generations,
-    Archives, Families, Races,
+    Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
+    Generations, Archives, Families, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 

@@ -1,4 +1,4 @@
-"""For stores whose records other programs can write: what they write is taken over, and the fence stays where it was.
+"""For stores whose records other programs can write: what they write takes effect only when the user adopts it.
 
 A store that lives in files adds this to its class and says how such a program writes.
 """
@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.errors import ClaimLost, UnknownJob
+from mam.errors import ClaimLost
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.testing.conformance.base import StoreCase, check_journal, claimed, lines_of, registered, terminal_events
+from mam.testing.conformance.base import (
+    StoreCase,
+    check_journal,
+    claimed,
+    everything,
+    lines_of,
+    registered,
+    terminal_events,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +52,10 @@ class ForeignWrites(StoreCase):
     def remove_record(self, place: str, job_id: str) -> None:
         raise NotImplementedError
 
+    def adopt(self, store: Store, job_id: str) -> str:
+        """The user adopts what another program wrote of this job; the outcome in a word."""
+        raise NotImplementedError
+
     @pytest.fixture
     def rewrite(self, place: str) -> Callable[..., None]:
         """As an old script updates: load, change, drop what it does not know, replace."""
@@ -54,44 +66,78 @@ class ForeignWrites(StoreCase):
 
         return rewrite
 
-    def test_a_record_that_somebody_else_adds_is_claimed_like_any_other(self, place: str, registry: Registry) -> None:
+    def test_a_record_that_another_program_adds_is_not_claimed_until_it_is_adopted(
+        self, place: str, registry: Registry, store: Store
+    ) -> None:
         (model,) = registered(registry)
         fields = {name: value for name, value in self.read_record(place, model).items() if name in SEED}
         self.write_record(place, "foreign1", {**fields, "job_id": "foreign1", "agent_session": "theirs"})
+        before = everything(store)
+
+        assert registry.pick("theirs", owner="worker") is None
+        assert [problem.file for problem in store.problems()] == ["foreign1.json"]
+        assert everything(store) == before
+
+        assert self.adopt(store, "foreign1") == "new"
         job = registry.pick("theirs", owner="worker")
         assert job is not None
-        assert (job.job_id, job.attempt) == ("foreign1", 1)
+        assert (job.job_id, job.attempt, job.number) == ("foreign1", 1, 2)
+        assert store.problems() == []
 
-    def test_a_record_that_somebody_else_removes_is_gone(self, place: str, registry: Registry) -> None:
+    def test_a_record_that_another_program_removes_is_reported_and_written_again(
+        self, place: str, registry: Registry, store: Store
+    ) -> None:
         (job_id,) = registered(registry)
+        record = self.read_record(place, job_id)
         self.remove_record(place, job_id)
-        assert list(registry.select(Query())) == []
-        with pytest.raises(UnknownJob):
-            registry.get(job_id)
+
+        assert [job.job_id for job in registry.select(Query())] == [job_id]
+        assert len(store.problems()) == 1
+
+        assert self.adopt(store, job_id) == "written again"
+        assert self.read_record(place, job_id) == record
 
     def test_fields_that_it_drops_come_back_and_the_holder_goes_on(
-        self, registry: Registry, rewrite: Callable[..., None]
+        self, registry: Registry, store: Store, rewrite: Callable[..., None]
     ) -> None:
         job = claimed(registry, priority=7)
         rewrite(job.job_id, prompt="other words")
+        assert registry.get(job.job_id) == job
+
+        assert self.adopt(store, job.job_id) == "changed"
         after = registry.get(job.job_id)
         assert (after.attempt, after.lease, after.owner, after.priority) == (1, job.lease, job.owner, 7)
-        assert after.prompt == "other words"
+        assert (after.prompt, after.claim_id) == ("other words", job.claim_id)
         assert registry.complete(job.job_id, attempt=1).status is Status.COMPLETED
         check_journal(registry.store)
 
-    def test_a_claim_by_hand_is_a_claim(self, registry: Registry, rewrite: Callable[..., None]) -> None:
+    def test_what_was_not_adopted_is_kept_aside_when_mam_writes_the_job(
+        self, place: str, registry: Registry, store: Store, rewrite: Callable[..., None]
+    ) -> None:
+        job = claimed(registry)
+        rewrite(job.job_id, prompt="other words")
+        registry.complete(job.job_id, attempt=1)
+
+        assert self.read_record(place, job.job_id)["prompt"] == job.prompt
+        assert store.problems() == []
+
+    def test_a_claim_by_hand_is_a_claim(
+        self, registry: Registry, store: Store, rewrite: Callable[..., None]
+    ) -> None:
         (job_id,) = registered(registry)
-        rewrite(job_id, status="running")
+        rewrite(job_id, status="running", claim_id="forged")
+        self.adopt(store, job_id)
         job = registry.get(job_id)
         assert (job.status, job.attempt, job.owner) == (Status.RUNNING, 1, "manual")
         assert job.lease is not None
+        assert job.claim_id not in (None, "forged")
 
-    def test_an_end_by_hand_is_unfenced_and_told_once(
+    def test_an_end_by_hand_is_unfenced_and_has_one_terminal_event(
         self, registry: Registry, store: Store, rewrite: Callable[..., None]
     ) -> None:
         job = claimed(registry)
         rewrite(job.job_id, status="completed")
+        self.adopt(store, job.job_id)
         assert registry.get(job.job_id).status is Status.COMPLETED
         assert terminal_events(store, job.job_id) == [("completed", "completed")]
         assert lines_of(store, job.job_id)[-2]["unfenced"] is True
@@ -104,8 +150,10 @@ class ForeignWrites(StoreCase):
         (job_id,) = registered(registry)
         registry.cancel(job_id)
         rewrite(job_id, status="running")
-        assert registry.get(job_id).status is Status.CANCELLED
         assert len(store.problems()) == 1
+
+        assert self.adopt(store, job_id) == "refused"
+        assert registry.get(job_id).status is Status.CANCELLED
         check_journal(store)
 
     def test_numbers_that_it_took_are_marked_and_never_given_again(
@@ -113,7 +161,9 @@ class ForeignWrites(StoreCase):
     ) -> None:
         job = claimed(registry)
         rewrite(job.job_id, last_seq=4)
+        self.adopt(store, job.job_id)
         assert registry.next_seq(job.job_id) == 5
         rewrite(job.job_id, last_seq=1)
+        self.adopt(store, job.job_id)
         assert registry.next_seq(job.job_id) == 6
         check_journal(store)

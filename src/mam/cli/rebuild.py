@@ -1,0 +1,43 @@
+"""Make the database of a files store anew from its record files.
+
+For a store whose database is lost, damaged, or older than its record files (a restored backup). The old database is kept in
+`.store/aside`. mam reports what the record files do not hold.
+"""
+
+from __future__ import annotations
+
+from mam.cli.output import put, put_json, say
+from mam.clock import SystemClock
+from mam.config import load_config
+from mam.errors import BadInput
+from mam.workspace import FILES, check_whose, locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    """None of its own."""
+
+
+def run(options: Options) -> int:
+    config = load_config()
+    located = locate(options.store, options.registry_dir, config)
+    if located.kind != FILES:
+        raise BadInput(why="only a store of files can be rebuilt from its record files")
+    from mam.stores.files.rebuilding import rebuild
+
+    check_whose(located)
+    rebuilt = rebuild(located.path, SystemClock(), config.lock_wait_seconds)
+    for problem in rebuilt.made.unreadable:
+        say(f"left alone: {problem}")
+    if rebuilt.unknown:
+        say(f"record files do not hold these, and they are lost: {', '.join(rebuilt.unknown)}")
+    if rebuilt.kept is not None:
+        say(f"the old database is {rebuilt.kept}")
+    if options.json:
+        put_json({"store": located.shown, "jobs": rebuilt.made.jobs, "unknown": rebuilt.unknown, "kept": rebuilt.kept})
+    else:
+        put(f"{located.shown}: {rebuilt.made.jobs} jobs")
+    return 0

@@ -1,0 +1,49 @@
+"""What mam has put aside instead of throwing it away, for a person to look at."""
+
+from __future__ import annotations
+
+import os
+
+from mam.doctor.finding import count, fine, note, some, wrong
+from mam.state import state_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.finding import Finding
+    from mam.doctor.patient import Patient
+
+
+def look(patient: Patient) -> Iterator[Finding]:
+    home = patient.home or patient.directory
+    directory = os.path.join(home, "aside") if home else ""
+    aside = [name for name in _names(directory) if name.endswith(".json")]
+    if aside:
+        yield note(
+            f"{count(len(aside), 'record file')} that another program had changed when mam wrote the job again: {some(aside)}",
+            "what they said takes effect only through `mam adopt`",
+            f"look at them, then rm -r {directory}",
+        )
+    damaged = [
+        os.path.join(place, name)
+        for place in (home, state_directory())
+        if place
+        for name in _names(place)
+        if ".damaged" in name and not name.endswith(("-wal", "-shm"))
+    ]
+    for path in damaged:
+        yield wrong(
+            f"{path} could not be read and was put aside",
+            "what it held (tokens, pauses, trust) does not count any more",
+            f"look at it, then rm {path}",
+        )
+    if not aside and not damaged:
+        yield fine("nothing was put aside")
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []

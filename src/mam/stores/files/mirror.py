@@ -1,0 +1,169 @@
+"""Keeps the record files in step with the database, under the store's lock.
+
+| step | killed before the next one, there is |
+|---|---|
+| 1. the next act finishes what an earlier one left undone | the same |
+| 2. record under a temporary name | a leftover, which the next act on that job replaces |
+| 3. the database commits | an act that has happened; the next act by anyone writes its files |
+| 4. events appended, then the record renamed | the same |
+| 5. `mirrored_upto` advances, in the transaction of the next act of another process | the same |
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import StoreUnavailable
+from mam.frozen import Frozen
+from mam.stores.common import event_of
+from mam.stores.files.records import Records, Stamp, events_name, record_name, record_text, stamp_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.change import Line
+    from mam.jobs.record import Job
+
+ASIDE = "aside"
+
+
+class Shown(Frozen):
+    """One job as its files are to show it."""
+
+    job: Job
+    version: int
+    """0: the job is gone from the registry."""
+    events: list[Line]
+    """Those to append."""
+    is_new: bool
+
+
+class Mirror:
+    """The files of one registry; `home` is its directory of mam's own."""
+
+    def __init__(self, path: str, home: str, *, keeps_aside: bool = True) -> None:
+        """Files that mam has just taken over need not be kept aside."""
+        self._path = path
+        self._aside = os.path.join(home, ASIDE) if keeps_aside else None
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.records = Records(path, self._descriptor)
+        self._prepared: list[tuple[str | None, Shown]] = []
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            self.close()
+
+    def is_still(self) -> bool:
+        """Whether this is the directory that others find by its name."""
+        try:
+            found, mine = os.stat(self._path), os.fstat(self._descriptor)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == (mine.st_dev, mine.st_ino)
+
+    # -- one act -------------------------------------------------------------------------------------------------------
+
+    def prepare(self, shown: list[Shown], epoch: str) -> None:
+        """Before the commit. A file that another program changed is kept aside."""
+        self._prepared = []
+        for one in shown:
+            if one.version == 0:
+                self._prepared.append((None, one))
+                continue
+            stamp = Stamp(epoch=epoch, version=one.version)
+            self._make_way(one, stamp)
+            text = record_text(one.job, stamp)
+            self._prepared.append((self.records.prepare(one.job.job_id, text, durable=one.is_new), one))
+
+    def put(self) -> None:
+        """After the commit. Events come first: a record of the current version tells that they are there."""
+        prepared, self._prepared = self._prepared, []
+        for temporary, one in prepared:
+            if temporary is None:
+                self._remove(one.job.job_id)
+                continue
+            if one.events:
+                self._append_events(one)
+            self.records.put(temporary, one.job.job_id)
+        if any(one.is_new for _, one in prepared):
+            self.records.sync()
+
+    def _append_events(self, one: Shown) -> None:
+        try:
+            self.records.append_events(one.job.job_id, one.events)
+        except OSError:
+            self.records.remove(events_name(one.job.job_id))  # not a file; the whole log is written by the next repair
+
+    def discard(self) -> None:
+        """The act did not happen."""
+        prepared, self._prepared = self._prepared, []
+        for temporary, _one in prepared:
+            if temporary is not None:
+                self.records.remove(temporary)
+
+    def _make_way(self, one: Shown, stamp: Stamp) -> None:
+        job_id = one.job.job_id
+        text = self._text(job_id)
+        if text is None:
+            return
+        found = stamp_of(text)
+        if found is None and text:
+            self._keep_aside(job_id)
+        elif found is not None and not one.is_new and found.epoch == stamp.epoch and found.version >= stamp.version:
+            raise self._is_ahead(job_id)
+
+    def _keep_aside(self, job_id: str) -> None:
+        if self._aside is not None:
+            self.records.keep_aside(job_id, self._aside)
+
+    def _text(self, job_id: str) -> bytes | None:
+        from mam.errors import BadRecord
+
+        try:
+            return self.records.text(job_id)
+        except BadRecord:  # a link, a directory, a file of another user
+            return b"?"
+
+    def _is_ahead(self, job_id: str) -> StoreUnavailable:
+        why = f"is older than its record files (job {job_id}): a backup was restored; `mam rebuild` makes it anew from them"
+        return StoreUnavailable(store=self._path, problem=why)
+
+    # -- what an earlier act left undone -------------------------------------------------------------------------------
+
+    def repair(self, job: Job, version: int, epoch: str, events: list[Line]) -> bool:
+        """Writes the files of a job if they do not show this version; whether they did not."""
+        text = self._text(job.job_id)
+        found = None if text is None else stamp_of(text)
+        if found is not None and found.epoch == epoch:
+            if found.version > version:
+                raise self._is_ahead(job.job_id)
+            if found.version == version:
+                return False
+        if text and found is None:
+            self._keep_aside(job.job_id)
+        if events:
+            self.records.replace_events(job.job_id, events)
+        stamp = Stamp(epoch=epoch, version=version)
+        self.records.put(self.records.prepare(job.job_id, record_text(job, stamp), durable=True), job.job_id)
+        return True
+
+    def remove_own(self, job_id: str) -> None:
+        """The files of a job that is gone, unless another program wrote the record."""
+        text = self._text(job_id)
+        if text is None or stamp_of(text) is not None:
+            self._remove(job_id)
+
+    def _remove(self, job_id: str) -> None:
+        text = self._text(job_id)
+        if text is not None and stamp_of(text) is None:
+            self._keep_aside(job_id)
+        self.records.remove(record_name(job_id))
+        self.records.remove(events_name(job_id))
+
+
+def events_in(lines: tuple[Line, ...]) -> list[Line]:
+    return [event for event in map(event_of, lines) if event is not None]

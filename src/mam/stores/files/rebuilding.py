@@ -1,0 +1,97 @@
+"""The registry made anew from its record files, when its database is lost, damaged or older than they are."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from mam.errors import MamError
+from mam.frozen import Frozen
+from mam.stores.beside import make_directories
+from mam.stores.files.lock import registry_lock
+from mam.stores.files.making import Made, make_database
+from mam.stores.files.mirror import ASIDE
+from mam.stores.files.store import DATABASE, STORE, FilesStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.clock import Clock
+
+_BESIDE = ("-wal", "-shm", "")
+
+
+class Rebuilt(Frozen):
+    made: Made
+    kept: str | None
+    """Where the old database is now."""
+    unknown: list[str]
+    """What record files do not hold and the old database did not give back."""
+
+
+def rebuild(directory: str, clock: Clock, wait_seconds: float) -> Rebuilt:
+    directory = os.path.realpath(directory)
+    home = os.path.join(directory, STORE)
+    path = os.path.join(home, DATABASE)
+    with registry_lock(directory, wait_seconds):
+        old = _read_old(directory, clock, wait_seconds) if os.path.exists(path) else None
+        kept = _put_aside(home, path)
+        try:
+            made = make_database(directory, path, clock, wait_seconds, own=True)
+        except BaseException:
+            _put_back(kept, path)
+            raise
+        if old is not None:
+            old.give_to(FilesStore(directory, clock, wait_seconds))
+    unknown = [] if old is not None else ["archived jobs", "pauses", "generations of sessions", "positions of followers"]
+    return Rebuilt(made=made, kept=kept, unknown=unknown)
+
+
+class _Old:
+    """What only the old database holds."""
+
+    def __init__(self, store: FilesStore) -> None:
+        self._archive = list(store.archive_contents())
+        self._pauses = store.pauses()
+        self._generations = store._rows("generations")
+
+    def give_to(self, store: FilesStore) -> None:
+        store.take_in(self._archive, archived=True)
+        for pause in self._pauses:
+            store.pause(pause)
+        store._act(lambda: [_announce(store, *row) for row in self._generations])
+        store.close()
+
+
+def _announce(store: FilesStore, agent_id: str, generation_id: str, superseded: str) -> None:
+    store._rows("announce", agent_id=agent_id, generation_id=generation_id, superseded=superseded)
+
+
+def _read_old(directory: str, clock: Clock, wait_seconds: float) -> _Old | None:
+    """None when it cannot be read."""
+    try:
+        store = FilesStore(directory, clock, wait_seconds)
+        try:
+            return _Old(store)
+        finally:
+            store.close()
+    except (MamError, apsw.Error, ValueError):
+        return None
+
+
+def _put_aside(home: str, path: str) -> str | None:
+    if not os.path.exists(path):
+        return None
+    aside = os.path.join(home, ASIDE)
+    make_directories(aside)
+    kept = os.path.join(aside, f"{DATABASE}.{os.urandom(4).hex()}")
+    for suffix in _BESIDE:
+        if os.path.exists(path + suffix):
+            os.rename(path + suffix, kept + suffix)
+    return kept
+
+
+def _put_back(kept: str | None, path: str) -> None:
+    for suffix in _BESIDE[::-1]:
+        if kept is not None and os.path.exists(kept + suffix):
+            os.rename(kept + suffix, path + suffix)
