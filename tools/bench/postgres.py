@@ -9,12 +9,13 @@ from typing import Any
 import psycopg
 
 from mam.jobs.record import Job
+from mam.registry import Registry
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from tools.bench.common import PeerRow, Row, Rows
+from tools.bench.common import LABEL, PROMPT, PeerRow, Row, Rows
 from tools.bench.peers import PEERS, installed_peers
 from tools.bench.server import DurableServer
 from tools.bench.turns import Crew, take_turns
-from tools.bench.working import numbered, two_templates
+from tools.bench.working import claim_and_complete
 
 JOBS = 10_000
 """For mam and for each peer, all pending."""
@@ -90,7 +91,10 @@ def filled_postgres(server: DurableServer, name: str, count: int, *, mixed: bool
     url = server.new_database(name)
     create_postgres_store(url)
     store = PostgresStore(url)
-    pending, ended = two_templates(store)
+    registry = Registry(store)
+    registry.register(prompt=PROMPT, agent="bench", label=LABEL)
+    ended = store.get(claim_and_complete(registry))
+    pending = registry.register(prompt=PROMPT, agent="bench", label=LABEL).job
     store.close()
     with psycopg.connect(url) as connection:
         if mixed:
@@ -112,8 +116,7 @@ def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count
         columns = [str(row[0]) for row in connection.execute(asked, (table,))]
         chosen = {name: f"old.{name}" for name in columns if (table, name) != ("journal", "number")}
         for name in {"fields", "lines"} & set(columns):
-            renamed = f"replace(old.{name}::text, '{template.job_id}', fresh.job_id)"
-            chosen[name] = f"({numbered(renamed, template.number)})::json"
+            chosen[name] = f"replace(old.{name}::text, '{template.job_id}', fresh.job_id)::json"
         chosen["job_id"], chosen[number_column] = "fresh.job_id", "fresh.number"
         insert = f"INSERT INTO mam.{table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
         connection.execute(f"{insert} FROM mam.{table} AS old, fresh WHERE old.job_id = '{template.job_id}'".encode())
