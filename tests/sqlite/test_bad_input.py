@@ -89,13 +89,6 @@ def test_a_newer_schema_is_refused_and_not_rewritten(mam: Mam, place: Place) -> 
     database.close()
 
 
-def test_an_older_schema_says_how_to_bring_it_up_to_date(mam: Mam, place: Place) -> None:
-    database = apsw.Connection(str(place.path))
-    database.execute("PRAGMA user_version = 0")
-    database.close()
-    mam("list", "--store", place.address).failed(9, "mam init")
-
-
 @pytest.mark.parametrize("size", [100, 4096, 5000, 20_000])
 def test_a_file_that_was_cut_off_is_refused_in_one_line(mam: Mam, place: Place, size: int) -> None:
     registered(place.open(), 20)

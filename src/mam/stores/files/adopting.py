@@ -73,12 +73,16 @@ def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str |
         return None if known is None else f"is gone; the registry still has the job, and {adopt} writes the file again"
     if stamp is not None and stamp.epoch == epoch and stamp.version > (known or 0):
         return f"is newer than the registry, which {older(job_id)}; `mam rebuild` makes it anew from them"
+    if known is not None and stamp is not None and stamp.epoch == epoch:
+        return None
+    try:
+        store._files().records.read(job_id)
+    except (BadRecord, FileNotFoundError) as bad:
+        why = str(bad.facts["problem"]) if isinstance(bad, BadRecord) else "is gone"
+        return f"{why}; mam left it alone"
     if known is None:
         return f"is not in the registry; {adopt} adds the job"
-    if stamp is None or stamp.epoch != epoch:
-        why = "was changed by another program" if text.strip() else "is empty"
-        return f"{why}; {adopt} takes the change over"
-    return None
+    return f"was changed by another program; {adopt} takes the change over"
 
 
 # -- `mam adopt` -------------------------------------------------------------------------------------------------------

@@ -37,8 +37,7 @@ def rebuild(directory: str, clock: Clock, wait_seconds: float) -> Rebuilt:
         old = _read_old(directory, clock, wait_seconds) if os.path.exists(path) else None
         rest = None if old is None else old.give_to
         made = make_database(directory, path, clock, wait_seconds, own=True, rest=rest)
-        store = FilesStore(directory, clock, wait_seconds)
-        store._act(lambda: None)  # writes the record files
+        store = FilesStore(directory, clock, wait_seconds)  # writes the record files
         without_file = [] if old is None else sorted(old.ids - set(store.versions(list(old.ids))))
         store.close()
     unknown = ALWAYS_LOST + ([] if old is not None else ONLY_THERE)

@@ -183,8 +183,8 @@ class Records:
         temporary = f".{job_id}.tmp"
         try:
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
-        except FileExistsError:  # a killed writer left it
-            self.remove(temporary)
+        except FileExistsError:
+            temporary = self._freed(temporary)
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
         try:
             write_all(descriptor, text)
@@ -192,6 +192,14 @@ class Records:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        return temporary
+
+    def _freed(self, temporary: str) -> str:
+        """The name after a killed writer's file is gone; another name if something else has it."""
+        try:
+            self.remove(temporary)
+        except OSError:
+            return f"{temporary[: -len('.tmp')]}.{os.urandom(4).hex()}.tmp"
         return temporary
 
     def put(self, temporary: str, job_id: str) -> None:

@@ -72,6 +72,8 @@ class FilesStore(SqliteStore):
         self._on_network = network_file_system(directory) is not None
         super().__init__(os.path.join(directory, STORE, DATABASE), clock, lock_wait_seconds)
         self.address = directory
+        if self._rows("mirrored upto")[0][0] == NEVER_MIRRORED and self._can_write():
+            self._act(lambda: None)  # which writes the record files
         self._let_go_of_network()
 
     @property

@@ -27,8 +27,9 @@ SELECT 1 FROM job WHERE job_id = :job_id UNION ALL SELECT 1 FROM archive WHERE j
 SELECT coalesce(max(number), 0) + 1 FROM job
 
 -- name: hindrances
-SELECT EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND :boot_id <> '')
-       OR EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms <= :wall_ms),
+SELECT EXISTS (SELECT 1 FROM job INDEXED BY job_due
+               WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND blocked < 2 AND :boot_id <> '')
+       OR EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms <= :wall_ms AND blocked < 2),
        EXISTS (SELECT 1 FROM unsettled),
        EXISTS (SELECT 1 FROM pause)
 
@@ -48,16 +49,18 @@ WHERE job_id = :job_id AND label = :label AND status = 'pending' AND blocked < 2
 -- Jobs whose time has come, longest due first, each by the clock that it goes by.
 SELECT {columns} FROM (
     SELECT * FROM (SELECT number AS at, :boot_ms - due_ms AS late FROM job INDEXED BY job_due
-                   WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND :boot_id <> '' ORDER BY due_ms LIMIT :limit)
+                   WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND blocked < 2 AND :boot_id <> ''
+                   ORDER BY due_ms LIMIT :limit)
     UNION ALL
     SELECT * FROM (SELECT number AS at, :wall_ms - due_ms AS late FROM job INDEXED BY job_due
-                   WHERE due_boot = '' AND due_ms <= :wall_ms ORDER BY due_ms LIMIT :limit)
+                   WHERE due_boot = '' AND due_ms <= :wall_ms AND blocked < 2 ORDER BY due_ms LIMIT :limit)
 ) JOIN job ON job.number = at JOIN prompt USING (number)
-WHERE blocked < 2 ORDER BY late DESC LIMIT :limit
+ORDER BY late DESC LIMIT :limit
 
 -- name: next due
-SELECT (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = :boot_id AND due_ms IS NOT NULL AND :boot_id <> '') - :boot_ms,
-       (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms IS NOT NULL) - :wall_ms,
+SELECT (SELECT min(due_ms) FROM job INDEXED BY job_due
+        WHERE due_boot = :boot_id AND due_ms IS NOT NULL AND blocked < 2 AND :boot_id <> '') - :boot_ms,
+       (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms IS NOT NULL AND blocked < 2) - :wall_ms,
        EXISTS (SELECT 1 FROM unsettled)
 
 -- name: this boot
@@ -322,7 +325,7 @@ SELECT :number
 UPDATE job SET blocked = 2 WHERE number = :number AND blocked < 2
 
 -- name: those set aside
-SELECT {columns} FROM job JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
+SELECT {columns} FROM job INDEXED BY job_set_aside JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
 
 -- name: take back
 UPDATE job SET blocked = 0 WHERE number = :number AND blocked = 2
