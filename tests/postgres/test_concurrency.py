@@ -306,13 +306,8 @@ def wire(server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
         proxy.close()
 
 
-ANSWERS = {"register": 3, "pick": 3, "publish": 3, "complete": 2, "next_seq": 3, "release": 3}
-"""How many a store hears that has not prepared its statements; an end is one statement."""
-
-
-@pytest.mark.parametrize(
-    ("verb", "answer"), [(verb, answer) for verb, most in ANSWERS.items() for answer in range(1, most + 1)]
-)
+@pytest.mark.parametrize("answer", [1, 2])
+@pytest.mark.parametrize("verb", ["register", "pick", "publish", "complete", "next_seq", "release"])
 def test_a_wire_cut_before_the_answer_is_heard(
     wire: tuple[Proxy, str], server: PrivateServer, verb: str, answer: int
 ) -> None:
