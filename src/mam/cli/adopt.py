@@ -65,7 +65,7 @@ def _printed(adopted: list[Adopted], options: Options) -> int:
         put_json([one.as_dict() for one in adopted])
     else:
         for one in adopted:
-            put(f"{one.job_id}\t{one.outcome}" + (f"\t{one.why}" if one.why else ""))
+            put(one.job_id, one.outcome, *([one.why] if one.why else []))
         if not adopted:
             say("every record file is as mam wrote it")
     return REFUSED if any(one.outcome in ("refused", "unreadable") for one in adopted) else 0

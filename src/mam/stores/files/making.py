@@ -92,17 +92,17 @@ def make_database(
         _remove(new + suffix)
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
-    is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL)) and not own
     try:
         found, unreadable = _records(store)
-        if own or is_of_0_1_0:
+        if own:
             take_over(store, found)
         elif any(one.stamp is not None for one in found):
             raise StoreUnavailable(store=directory, problem=_LOST)
+        elif os.path.exists(os.path.join(home, OLD_JOURNAL)):
+            take_over(store, found)
+            _take_over_the_rest(store)
         else:
             _adopt(store, found)
-        if is_of_0_1_0:
-            _take_over_the_rest(store)
         if rest is not None:
             rest(store)
         store._act(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
@@ -177,8 +177,8 @@ def _adopt_some(store: FilesStore, chunk: list[Found]) -> None:
 
 
 def take_over(store: FilesStore, found: list[Found]) -> None:
-    """As they are, with their numbers and events."""
-    jobs = _numbered([one.job for one in found])
+    """As they are, with their numbers and events. Records that another program wrote come behind mam's own."""
+    jobs = _numbered([one.job for one in found], {one.job.job_id for one in found if one.stamp is not None})
     for one in found:
         if one.secrets:
             store._act(store._secrets.keep, one.job.job_id, one.secrets)
@@ -194,9 +194,11 @@ def _take_over_some(store: FilesStore, chunk: list[Job]) -> None:
         store.take_in([Kept(job=sound, events=events)])
 
 
-def _numbered(jobs: list[Job]) -> list[Job]:
+def _numbered(jobs: list[Job], own: set[str]) -> list[Job]:
     """Each with a number of its own; records that have none, or that of another, come behind the others."""
-    jobs.sort(key=lambda job: (job.number == 0, job.number, parse_time(job.created_at), job.job_id))
+    jobs.sort(
+        key=lambda job: (job.job_id not in own, job.number == 0, job.number, parse_time(job.created_at), job.job_id)
+    )
     highest = max((job.number for job in jobs), default=0)
     taken: set[int] = {0}
     made = []

@@ -198,9 +198,10 @@ class FilesStore(SqliteStore):
 
     def file_problem(self, job_id: str) -> Problem | None:
         """What is odd about the record file of one job."""
+        from mam.jobs.rules import is_job_id
         from mam.stores.files.adopting import difference
 
-        return difference(self, job_id)
+        return difference(self, job_id) if is_job_id(job_id) else None
 
     # -- the connection ------------------------------------------------------------------------------------------------
 
