@@ -31,11 +31,8 @@ _KINDS = "a directory, sqlite:///path or postgresql://user@host/database"
 _WORDS = frozenset(("host", "hostaddr", "port", "user", "password", "passfile", "dbname", "service", "sslmode"))
 """Of the other way in which PostgreSQL is told where a database is: `host=… password=…`."""
 
-_NEEDED: dict[str, tuple[str, tuple[str, ...]]] = {
-    SQLITE_KIND: ("sqlite", ("apsw",)),
-    POSTGRES: ("postgres", ("psycopg", "orjson")),
-}
-"""The extra that a kind of store needs, and what it brings."""
+_OF_POSTGRES = ("psycopg", "orjson")
+"""What the extra `postgres` brings."""
 
 
 class Located(Frozen):
@@ -219,15 +216,20 @@ def _made(located: Located, lock_wait_seconds: float) -> bool:
 
 
 def need_for(located: Located) -> None:
-    """Says which extra is missing, if the store needs one that is not installed."""
-    extra, modules = _NEEDED.get(located.kind, ("", ()))
+    """Names the package that the store needs, if it cannot be imported."""
     try:
-        for module in modules:
+        for module in _OF_POSTGRES if located.kind == POSTGRES else ("apsw",):
             __import__(module)
     except ImportError:
-        from mam.extras import command_for
+        from mam.extras import APSW, command_for, command_to_install
 
-        raise BadInput(why=f"this store needs the extra `{extra}`: {command_for(extra)}") from None
+        if located.kind == POSTGRES:
+            raise BadInput(why=f"this store needs the extra `postgres`: {command_for('postgres')}") from None
+        why = (
+            f"this store needs the package apsw: {command_to_install(APSW)} (where there is no wheel for this platform,"
+            " that compiles it, which needs a C compiler such as gcc or clang and the header files of Python)"
+        )
+        raise BadInput(why=why) from None
 
 
 def named(text: str, by: str) -> Located:

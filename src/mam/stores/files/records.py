@@ -20,7 +20,7 @@ from mam.errors import BadInput, BadRecord
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
 from mam.strict_json import strict_json
-from mam.writing import field_by_line, to_bytes, write_all
+from mam.writing import as_text, field_by_line, to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,6 +149,10 @@ class Records:
         except ValueError:
             problem = "is not whole, valid JSON" if text.strip() else "is empty"
             raise self._bad(name, problem) from None
+        try:
+            as_text(fields).encode()
+        except UnicodeEncodeError:
+            raise self._bad(name, "holds half of a surrogate pair, which is no character") from None
         secrets: Json = {}
         if isinstance(fields, dict):
             fields.pop(REGISTRY, None)

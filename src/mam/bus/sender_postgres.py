@@ -1,7 +1,6 @@
-"""The same for a server that many hosts share: one place for each broker in the database, so that no host begins anew.
+"""Who sends, for a server that many hosts share: advisory locks, each as long as a connection of its own lasts.
 
-The locks are the server's, each for as long as a connection of its own lasts. A connection that breaks takes its lock
-with it, and for a moment two may send; then some events are sent twice, as after a crash.
+A connection that breaks takes its lock with it. For a moment two may send then, and some events are sent twice.
 """
 
 from __future__ import annotations
@@ -9,9 +8,6 @@ from __future__ import annotations
 import time
 
 import psycopg
-
-from mam.bus.place import Sent, parse_sent
-from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,23 +23,16 @@ _SPACE = 0x6D616D72
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
 
 
-class PostgresPlace:
+class PostgresSender:
     def __init__(self, store: PostgresStore, broker: Broker) -> None:
-        self.directory = store.address
-        self.broker = broker.address
+        self._broker = broker.address
         self._store = store
 
     def make(self) -> None:
-        """`mam init` has."""
+        """The server has all that is needed."""
 
     def is_served(self) -> bool:
         return not self._store.is_relay_lock_free(self._name("resident"), _SPACE)
-
-    def load(self) -> Sent | None:
-        return parse_sent(self._store.relay_sent(self.broker) or "")
-
-    def save(self, sent: Sent) -> None:
-        self._store.keep_relay_sent(self.broker, to_bytes({**sent.as_dict(), "at": sent.at.as_dict()}).decode())
 
     def sending(self) -> ServerHeld:
         return ServerHeld(self._store, self._name("lock"))
@@ -52,7 +41,7 @@ class PostgresPlace:
         return ServerHeld(self._store, self._name("resident"))
 
     def _name(self, what: str) -> str:
-        return f"relay {what} {self.broker}"
+        return f"relay {what} {self._broker}"
 
 
 class ServerHeld:
