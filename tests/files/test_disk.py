@@ -48,8 +48,14 @@ def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(small_di
     place.close()
 
 
-READING = (("list",), ("get", "JOB"), ("result", "JOB"), ("logs", "JOB"), ("explain", "JOB"))
-WRITING = (("register", "p", "--agent", "a"), ("pick", "-s", "codex"), ("complete", "JOB"))
+READING: tuple[tuple[str, ...], ...] = (
+    ("list",),
+    ("get", "JOB"),
+    ("result", "JOB"),
+    ("logs", "JOB"),
+    ("explain", "JOB"),
+)
+WRITING: tuple[tuple[str, ...], ...] = (("register", "p", "--agent", "a"), ("pick", "-s", "codex"), ("complete", "JOB"))
 
 
 def read_and_refused(place: Place, mam: Mam, job_id: str) -> None:

@@ -1,5 +1,5 @@
-"""On a network file system: a rollback journal under the lock, and no log that processes share. None can be mounted here, so the
-list of mounts is a made-up one."""
+"""On a network file system: a rollback journal under the lock, and no log that processes share. None can be mounted
+here, so the list of mounts is a made-up one."""
 
 from __future__ import annotations
 

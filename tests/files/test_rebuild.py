@@ -6,17 +6,19 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mam.jobs.pause import Pause
 from mam.stores.port import Query
-from mam.stores.files.store import FilesStore
 from tests.cli.command import Mam
 from tests.faults.killing import at_calls, kill_points
 from tests.files.conftest import Place, copied, old_record
 from tests.files.invariants import check
+
+if TYPE_CHECKING:
+    from mam.stores.port import Store
 
 
 def filled(place: Place) -> None:
@@ -40,8 +42,9 @@ def filled(place: Place) -> None:
     place.close()
 
 
-def contents(store: FilesStore) -> tuple[Any, ...]:
-    jobs = {job.job_id: (job.to_json(), store.events(job.job_id), store.secrets(job.job_id)) for job in store.select(Query())}
+def contents(store: Store) -> tuple[Any, ...]:
+    found = {job.job_id: job for job in store.select(Query())}
+    jobs = {job_id: (job.to_json(), store.events(job_id), store.secrets(job_id)) for job_id, job in found.items()}
     return jobs, list(store.archive_contents()), store.pauses(), store.generations()
 
 
@@ -122,7 +125,8 @@ def test_a_restored_backup_is_refused_until_it_is_rebuilt(place: Place, mam: Mam
     shutil.rmtree(place.path / ".store")
     shutil.copytree(backup, place.path / ".store")
     store = ("--store", str(place.path))
-    mam("complete", "held", "--attempt", str(held.attempt), *store).failed(9, "older than its record files", "mam rebuild")
+    late = mam("complete", "held", "--attempt", str(held.attempt), *store)
+    late.failed(9, "older than its record files", "mam rebuild")
     assert f"{new}.json: is newer than the registry" in mam("list", *store).stderr
     assert mam("rebuild", *store).code == 0
     registry = place.open()

@@ -4,8 +4,8 @@ mam adopt JOB…        # the record files of these jobs
 mam adopt --all       # every record file that is new, changed or gone
 mam adopt --all -n    # only show what it would do
 
-Such a write carries no attempt, so it counts as unfenced. mam restores its own fields, rejects a status that may not follow,
-and numbers new jobs by `created_at`, then by id.
+Such a write carries no attempt, so it counts as unfenced. mam restores its own fields, rejects a status that may not
+follow, and numbers new jobs by `created_at`, then by id. Exit code 1: mam rejected a status, or could not read a file.
 """
 
 from __future__ import annotations

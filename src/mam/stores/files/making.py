@@ -1,8 +1,9 @@
-"""Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew from the
-record files when it was lost.
+"""Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew
+from the record files when it was lost.
 
-It is built under another name and gets its own when it is whole. Until then no record file changes: a process that is killed on
-the way leaves everything as it was, and the next one begins again. Afterwards the first act writes the record files.
+It is built under another name and gets its own when it is whole. Until then no record file changes: a process that is
+killed on the way leaves everything as it was, and the next one begins again. Afterwards the first act writes the record
+files.
 """
 
 from __future__ import annotations
@@ -42,7 +43,15 @@ OLD_JOURNAL = "journal.log"
 _OLD_FORMAT = 2
 """Mam 0.1.0 writes 1, and refuses a journal of a higher one."""
 
-_OF_0_1_0 = ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "archive.sqlite", "pauses", "generations", "journal.end")
+_OF_0_1_0 = (
+    "index.sqlite",
+    "index.sqlite-wal",
+    "index.sqlite-shm",
+    "archive.sqlite",
+    "pauses",
+    "generations",
+    "journal.end",
+)
 _BESIDE = ("", "-wal", "-shm")
 _LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it anew from them"
 
@@ -83,8 +92,8 @@ class _Building(FilesStore):
 def make_database(
     directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
 ) -> Made:
-    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers, and
-    `rest` adds what record files do not hold."""
+    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers,
+    and `rest` adds what record files do not hold."""
     home = os.path.dirname(path)
     shared = not _is_on_network(directory)
     new = f"{path}{_Building.SUFFIX}"
@@ -118,8 +127,8 @@ def make_database(
 
 
 def _put_aside(path: str) -> str | None:
-    """Keeps a database whose place a new one takes; its name there. What belongs to it goes first: SQLite would take it for a
-    part of the new one."""
+    """Keeps a database whose place a new one takes; its name there. What belongs to it goes first: SQLite would take it
+    for a part of the new one."""
     if not os.path.exists(path):
         return None
     aside = os.path.join(os.path.dirname(path), ASIDE)
@@ -224,7 +233,7 @@ def _take_over_the_rest(store: FilesStore) -> None:
         store.pause(pause_of(fields))
     generations = read_whole(os.path.join(store.home, "generations")) or {}
     for agent_id, known in generations.items():
-        store._act(lambda: store._rows(  # noqa: B023
+        store._act(lambda: store._rows(
             "announce", agent_id=agent_id, generation_id=known["current"],  # noqa: B023
             superseded=to_bytes(known["superseded"]).decode(),  # noqa: B023
         ))  # fmt: skip

@@ -130,9 +130,11 @@ class Mirror:
 
     # -- what an earlier act left undone -------------------------------------------------------------------------------
 
-    def repair(self, job: Job, stamp: Stamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool) -> None:
-        """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that they
-        are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
+    def repair(
+        self, job: Job, stamp: Stamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool
+    ) -> None:
+        """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that
+        they are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
         job_id = job.job_id
         text = self._text(job_id)
         found = None if text is None else stamp_of(text)

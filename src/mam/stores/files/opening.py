@@ -1,4 +1,5 @@
-"""Opening the database of a files store: whose directory it is, one that can only be read, and what to do about a damaged one."""
+"""Opening the database of a files store: whose directory it is, one that can only be read, and what to do about a
+damaged one."""
 
 from __future__ import annotations
 
