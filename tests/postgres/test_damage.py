@@ -30,7 +30,6 @@ REFUSED = {
     "no object": "extra = '[1]'",
     "a status that is none": "status = 'asleep'",
     "a running job without a lease": "status = 'running', lease_expires_at = NULL",
-    "a count below zero": "attempt = -1",
     "artifacts that are an object": "expected_artifacts = '{}'",
 }
 VERBS: dict[str, Callable[[Registry], object]] = {

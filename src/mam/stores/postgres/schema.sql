@@ -8,6 +8,7 @@ CREATE TABLE mam.store (
 );
 
 CREATE SEQUENCE mam.job_number;
+-- Each check costs every claim and every end a little; these keep a row readable that another program edits.
 CREATE TABLE mam.job (
     number              bigint PRIMARY KEY,
     job_id              text COLLATE "C" NOT NULL UNIQUE,
@@ -24,7 +25,7 @@ CREATE TABLE mam.job (
     claimed_at          text,
     heard_at            text,
     ended_at            text,
-    attempt             bigint NOT NULL CHECK (attempt >= 0),
+    attempt             bigint NOT NULL,
     claim_id            text,
     owner               text,
     supervised          boolean NOT NULL,
@@ -38,13 +39,13 @@ CREATE TABLE mam.job (
     due_at              text,
     due_ms              bigint,                          -- when the lease or the wait ends
     ended_attempt       bigint,
-    losses              bigint NOT NULL CHECK (losses >= 0),
+    losses              bigint NOT NULL,
     max_losses          bigint NOT NULL,
-    retries             bigint NOT NULL CHECK (retries >= 0),
+    retries             bigint NOT NULL,
     max_retries         bigint NOT NULL,
-    timeout_sec         integer NOT NULL CHECK (timeout_sec >= 0),
-    idle_timeout_sec    integer NOT NULL CHECK (idle_timeout_sec >= 0),
-    last_seq            bigint NOT NULL CHECK (last_seq >= 0),
+    timeout_sec         integer NOT NULL,
+    idle_timeout_sec    integer NOT NULL,
+    last_seq            bigint NOT NULL,
     reason              text,
     result              text,
     checked             boolean,

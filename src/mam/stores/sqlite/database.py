@@ -41,7 +41,7 @@ def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_
     who write hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
     if shared:
         _check_place(path)
-    _check_file(path)
+    _check_file(path, owner=not under_lock)  # the directory of a files store has been checked
     try:
         database = _connected(path, wait_seconds)
         if under_lock:
@@ -58,7 +58,7 @@ def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
     without one the database alone is whole if there is no log."""
     from urllib.parse import quote
 
-    _check_file(path)
+    _check_file(path, owner=False)
     has_log = os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal") > 0
     immutable = "?immutable=1" if not has_log else ""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -188,7 +188,7 @@ def _check_place(path: str) -> None:
         raise StoreUnavailable(store=address_of(path), problem=why)
 
 
-def _check_file(path: str) -> None:
+def _check_file(path: str, *, owner: bool = True) -> None:
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -197,7 +197,7 @@ def _check_file(path: str) -> None:
         raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
     if stat.S_ISDIR(found.st_mode):
         raise StoreUnavailable(store=address_of(path), problem="is a directory; name a file, such as jobs.db in it")
-    if found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
+    if owner and found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
         raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
 
 
