@@ -1,8 +1,9 @@
-"""Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew from the
-record files when it was lost.
+"""Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew
+from the record files when it was lost.
 
-It is built under another name and gets its own when it is whole. Until then no record file changes: a process that is killed on
-the way leaves everything as it was, and the next one begins again. Afterwards the first act writes the record files.
+It is built under another name and gets its own when it is whole. Until then no record file changes: a process that is
+killed on the way leaves everything as it was, and the next one begins again. Afterwards the first act writes the record
+files.
 """
 
 from __future__ import annotations
@@ -42,7 +43,15 @@ OLD_JOURNAL = "journal.log"
 _OLD_FORMAT = 2
 """Mam 0.1.0 writes 1, and refuses a journal of a higher one."""
 
-_OF_0_1_0 = ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "archive.sqlite", "pauses", "generations", "journal.end")
+_OF_0_1_0 = (
+    "index.sqlite",
+    "index.sqlite-wal",
+    "index.sqlite-shm",
+    "archive.sqlite",
+    "pauses",
+    "generations",
+    "journal.end",
+)
 _BESIDE = ("", "-wal", "-shm")
 _LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it anew from them"
 
@@ -83,8 +92,8 @@ class _Building(FilesStore):
 def make_database(
     directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
 ) -> Made:
-    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers, and
-    `rest` adds what record files do not hold."""
+    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers,
+    and `rest` adds what record files do not hold."""
     home = os.path.dirname(path)
     shared = not _is_on_network(directory)
     new = f"{path}{_Building.SUFFIX}"
@@ -92,17 +101,17 @@ def make_database(
         _remove(new + suffix)
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
-    is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL)) and not own
     try:
         found, unreadable = _records(store)
-        if own or is_of_0_1_0:
+        if own:
             take_over(store, found)
         elif any(one.stamp is not None for one in found):
             raise StoreUnavailable(store=directory, problem=_LOST)
+        elif os.path.exists(os.path.join(home, OLD_JOURNAL)):
+            take_over(store, found)
+            _take_over_the_rest(store)
         else:
             _adopt(store, found)
-        if is_of_0_1_0:
-            _take_over_the_rest(store)
         if rest is not None:
             rest(store)
         store._act(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
@@ -118,8 +127,8 @@ def make_database(
 
 
 def _put_aside(path: str) -> str | None:
-    """Keeps a database whose place a new one takes; its name there. What belongs to it goes first: SQLite would take it for a
-    part of the new one."""
+    """Keeps a database whose place a new one takes; its name there. What belongs to it goes first: SQLite would take it
+    for a part of the new one."""
     if not os.path.exists(path):
         return None
     aside = os.path.join(os.path.dirname(path), ASIDE)
@@ -177,8 +186,8 @@ def _adopt_some(store: FilesStore, chunk: list[Found]) -> None:
 
 
 def take_over(store: FilesStore, found: list[Found]) -> None:
-    """As they are, with their numbers and events."""
-    jobs = _numbered([one.job for one in found])
+    """As they are, with their numbers and events. Records that another program wrote come behind mam's own."""
+    jobs = _numbered([one.job for one in found], {one.job.job_id for one in found if one.stamp is not None})
     for one in found:
         if one.secrets:
             store._act(store._secrets.keep, one.job.job_id, one.secrets)
@@ -194,9 +203,11 @@ def _take_over_some(store: FilesStore, chunk: list[Job]) -> None:
         store.take_in([Kept(job=sound, events=events)])
 
 
-def _numbered(jobs: list[Job]) -> list[Job]:
+def _numbered(jobs: list[Job], own: set[str]) -> list[Job]:
     """Each with a number of its own; records that have none, or that of another, come behind the others."""
-    jobs.sort(key=lambda job: (job.number == 0, job.number, parse_time(job.created_at), job.job_id))
+    jobs.sort(
+        key=lambda job: (job.job_id not in own, job.number == 0, job.number, parse_time(job.created_at), job.job_id)
+    )
     highest = max((job.number for job in jobs), default=0)
     taken: set[int] = {0}
     made = []
@@ -222,7 +233,7 @@ def _take_over_the_rest(store: FilesStore) -> None:
         store.pause(pause_of(fields))
     generations = read_whole(os.path.join(store.home, "generations")) or {}
     for agent_id, known in generations.items():
-        store._act(lambda: store._rows(  # noqa: B023
+        store._act(lambda: store._rows(
             "announce", agent_id=agent_id, generation_id=known["current"],  # noqa: B023
             superseded=to_bytes(known["superseded"]).decode(),  # noqa: B023
         ))  # fmt: skip

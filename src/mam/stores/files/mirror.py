@@ -17,6 +17,7 @@ from mam.errors import AlreadyRegistered, BadRecord, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.common import event_of
 from mam.stores.files.records import Records, Stamp, events_name, record_name, record_text, stamp_of
+from mam.strict_json import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,9 +130,11 @@ class Mirror:
 
     # -- what an earlier act left undone -------------------------------------------------------------------------------
 
-    def repair(self, job: Job, stamp: Stamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool) -> None:
-        """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that they
-        are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
+    def repair(
+        self, job: Job, stamp: Stamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool
+    ) -> None:
+        """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that
+        they are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
         job_id = job.job_id
         text = self._text(job_id)
         found = None if text is None else stamp_of(text)
@@ -140,10 +143,12 @@ class Mirror:
                 raise self._is_ahead(job_id)
             if found.version == stamp.version and is_sure:
                 return
-        elif text and not is_taken:
-            self.records.keep_aside(job_id, self._aside)
         if job.last_seq:
             self.records.replace_events(job_id, events(), self._aside)
+        if text and (found is None or found.epoch != stamp.epoch) and not is_taken:
+            if _is_whole(text):
+                return  # another program changed it; it is kept when mam next writes the job
+            self.records.keep_aside(job_id, self._aside)
         self.records.put(self.records.prepare(job_id, record_text(job, stamp), durable=True), job_id)
 
     def remove_own(self, job_id: str) -> None:
@@ -161,6 +166,13 @@ class Mirror:
             self.records.remove(events_name(job_id))
         except OSError:
             pass  # a directory, which is not mam's
+
+
+def _is_whole(text: bytes) -> bool:
+    try:
+        return isinstance(strict_json(text), dict)
+    except ValueError:
+        return False
 
 
 def older(job_id: str) -> str:

@@ -1,7 +1,7 @@
 """The port on files: the SQLite engine inside the directory, and a readable file for each job beside it.
 
-The database `.store/registry.db` is the source of truth. Every write holds `.lock`, as the old scripts did, which also keeps
-the record files in order (mirror.py). Reads ask the database and take no lock.
+The database `.store/registry.db` is the source of truth. Every write holds `.lock`, as the old scripts did, which also
+keeps the record files in order (mirror.py). Reads ask the database and take no lock.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import apsw
 
     from mam.clock import Clock, Moment
-    from mam.jobs.change import Line
     from mam.errors import StoreUnavailable
+    from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
     from mam.stores.port import Problem
     from mam.stores.sql.rows import Row
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 STORE, DATABASE = ".store", "registry.db"
 RECENT_SECONDS = 600
-"""After a restart of the machine the files of jobs that changed so long before its end are looked at: no kernel keeps what was
-written for that long from the disk."""
+"""After a restart of the machine the files of jobs that changed so long before its end are looked at: no kernel keeps
+what was written for that long from the disk."""
 
 SAVED_EVERY = 1000
-"""Entries of the journal after which a process notes how far the files show it: what the next process looks through if this one
-is killed."""
+"""Entries of the journal after which a process notes how far the files show it: what the next process looks through if
+this one is killed."""
 
 NEVER_MIRRORED = -1
 """`mirrored_upto` of a database that was made from the record files, which are still as they were found."""
@@ -175,9 +175,7 @@ class FilesStore(SqliteStore):
         except BadRecord:
             return  # `problems` reports it; its file shows what mam last knew
         stamp = Stamp(epoch=self.journal_id, version=row.version)
-        self._files().repair(
-            row.job, stamp, lambda: self.events(job_id), is_taken=is_taken, is_sure=is_sure
-        )
+        self._files().repair(row.job, stamp, lambda: self.events(job_id), is_taken=is_taken, is_sure=is_sure)
 
     def _go_by_this_boot(self, moment: Moment) -> None:
         """After a power cut the files of the last acts may be old or empty."""
@@ -198,9 +196,10 @@ class FilesStore(SqliteStore):
 
     def file_problem(self, job_id: str) -> Problem | None:
         """What is odd about the record file of one job."""
+        from mam.jobs.rules import is_job_id
         from mam.stores.files.adopting import difference
 
-        return difference(self, job_id)
+        return difference(self, job_id) if is_job_id(job_id) else None
 
     # -- the connection ------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""A job as a row, and back. What a database looks for, orders by, fences with or shows has a column; `extra` holds the rest."""
+"""A job as a row, and back. What a database looks for, orders by, fences with or shows has a column; `extra` holds the
+rest."""
 
 from __future__ import annotations
 

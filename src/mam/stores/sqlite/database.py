@@ -35,12 +35,10 @@ _LEAST_ROOM = 65536
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 
-def open_database(
-    path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False
-) -> apsw.Connection:
-    """An existing database of mam's, of this version's schema. Where it is not `shared` by several connections at once (a
-    files store on a network file system) a rollback journal does, and the file may lie anywhere. `under_lock`: all who write
-    hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
+def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False) -> apsw.Connection:
+    """An existing database of mam's, of this version's schema. Where it is not `shared` by several connections at once
+    (a files store on a network file system) a rollback journal does, and the file may lie anywhere. `under_lock`: all
+    who write hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
     if shared:
         _check_place(path)
     _check_file(path, owner=not under_lock)  # the directory of a files store has been checked
@@ -56,8 +54,8 @@ def open_database(
 
 
 def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
-    """Where nothing can be written. SQLite reads a log only with its index (`-shm`), which it cannot make there; without one
-    the database alone is whole if there is no log."""
+    """Where nothing can be written. SQLite reads a log only with its index (`-shm`), which it cannot make there;
+    without one the database alone is whole if there is no log."""
     from urllib.parse import quote
 
     _check_file(path, owner=False)
