@@ -70,7 +70,9 @@ def test_record_files_that_another_program_wrote_are_named(ward: Ward, how: str)
         record.unlink()
     else:
         job_id = job_id if how == "changed" else "new00001"
-        (ward.jobs / f"{job_id}.json").write_text(json.dumps({**fields, "job_id": job_id, "prompt": "other"}))
+        written = ward.jobs / f"{job_id}.json"
+        written.write_text(json.dumps({**fields, "job_id": job_id, "prompt": "other"}))
+        written.chmod(0o600)
     found = ward.examined()
     found.sound()
     assert found.of("records", "note")["mend"] == f"mam adopt {job_id}"
