@@ -61,14 +61,6 @@ class Mirror:
         if hasattr(self, "_descriptor"):
             self.close()
 
-    def is_still(self) -> bool:
-        """Whether this is the directory that others find by its name."""
-        try:
-            found, mine = os.stat(self._path), os.fstat(self._descriptor)
-        except OSError:
-            return False
-        return (found.st_dev, found.st_ino) == (mine.st_dev, mine.st_ino)
-
     # -- one act -------------------------------------------------------------------------------------------------------
 
     def prepare(self, shown: list[Shown], epoch: str) -> None:

@@ -60,8 +60,9 @@ class FilesStore(SqliteStore):
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         directory = os.path.realpath(path)
-        check_directory(directory)
         self._directory = directory
+        self._identity: tuple[int, int] | None = None
+        """Which file the database is; None before it is open."""
         self._mirror: Mirror | None = None
         self._shown: dict[str, Shown] = {}
         """What the open transaction changes, as its files are to show it."""
@@ -84,6 +85,7 @@ class FilesStore(SqliteStore):
 
     def _act(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads, self._lock():
+            self._check_identity()
             try:
                 return super()._act(do, *given)
             except OSError as error:
@@ -93,7 +95,9 @@ class FilesStore(SqliteStore):
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         if not self._on_network or not self._can_write():
-            return super()._rows(query, **values)
+            with self._threads:
+                self._check_identity()
+                return super()._rows(query, **values)
         with self._threads, self._lock():
             try:
                 return super()._rows(query, **values)
@@ -105,16 +109,22 @@ class FilesStore(SqliteStore):
 
     def _let_go_of_network(self) -> None:
         """On a network file system a connection lives only as long as the lock is held."""
-        if self._on_network and not (self._cursor is not None and self._cursor.connection.in_transaction):
+        if self._on_network and not self._is_within():
             self._let_go()
+
+    def _check_identity(self) -> None:
+        """A registry that was removed while it was open is missing; one that was made in its place is another one."""
+        if self._identity is not None and not self._is_within() and _identity_of(self._path) != self._identity:
+            self._let_go()
+            self._mirrored, self._boot_id = NEVER_MIRRORED, None
+
+    def _is_within(self) -> bool:
+        return self._cursor is not None and self._cursor.connection.in_transaction
 
     def _can_write(self) -> bool:
         return os.access(self._directory, os.W_OK)
 
     def _begin(self) -> None:
-        if self._mirror is not None and not self._mirror.is_still():
-            self._let_go()  # another directory has the name now
-            self._mirrored, self._boot_id = NEVER_MIRRORED, None
         self._shown, self._taken = {}, set()
         super()._begin()
         self._finish_mirror()
@@ -204,12 +214,16 @@ class FilesStore(SqliteStore):
     # -- the connection ------------------------------------------------------------------------------------------------
 
     def _open(self) -> apsw.Connection:
+        check_directory(self._directory)
         if not self._can_write():
-            return opened(self._directory, self._path, self._wait_seconds, read_only=True)
-        if self._on_network:
+            database = opened(self._directory, self._path, self._wait_seconds, read_only=True)
+        elif self._on_network:
             with self._lock():
-                return self._open_or_make()
-        return self._open_or_make()
+                database = self._open_or_make()
+        else:
+            database = self._open_or_make()
+        self._identity = _identity_of(self._path)
+        return database
 
     def _open_or_make(self) -> apsw.Connection:
         try:
@@ -230,7 +244,7 @@ class FilesStore(SqliteStore):
             if os.path.exists(self._path):
                 return
             made = make_database(self._directory, self._path, self.clock, self._wait_seconds)
-        if made.jobs or made.unreadable:
+        if made.jobs:
             from mam.telling import tell
 
             left = f"; left alone: {made.left_alone}" if made.unreadable else ""
@@ -260,3 +274,11 @@ class FilesStore(SqliteStore):
     def versions(self, job_ids: Sequence[str]) -> dict[str, int]:
         """The version of each of these jobs that is in the registry."""
         return dict(self._rows("versions", job_ids=json.dumps(list(job_ids))))
+
+
+def _identity_of(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
