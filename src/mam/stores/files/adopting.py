@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mam.clock import Moment
     from mam.jobs.record import Job
-    from mam.stores.files.records import Found
+    from mam.stores.files.records import Found, Stamp
     from mam.stores.files.store import FilesStore
 
 LOOKED_AT = 1000
@@ -56,12 +56,19 @@ def difference(store: FilesStore, job_id: str) -> Problem | None:
         why = f"is gone; the registry still has the job, and `mam adopt {job_id[:8]}` writes the file again"
         return None if known is None else Problem(file=record_name(job_id), problem=why)
     if known is None:
-        why = "is not in the registry" if stamp is None else "is of a job that the registry does not have"
-        return Problem(file=record_name(job_id), problem=f"{why}; `mam adopt {job_id[:8]}` takes it in")
+        return Problem(file=record_name(job_id), problem=_unknown(store, job_id, stamp))
     if stamp is None:
         why = "was changed by another program" if text.strip() else "is empty"
         return Problem(file=record_name(job_id), problem=f"{why}; `mam adopt {job_id[:8]}` takes the change over")
     return None
+
+
+def _unknown(store: FilesStore, job_id: str, stamp: Stamp | None) -> str:
+    if store.archived(job_id) is not None:
+        return "is of a job that is in the archive; move the file away"
+    if stamp is not None and stamp.epoch == store.journal_id:
+        return "is of a job that the registry had: its database is older than its record files; run `mam rebuild`"
+    return f"is not in the registry; `mam adopt {job_id[:8]}` takes it in"
 
 
 def foreign_ids(store: FilesStore) -> list[str]:
@@ -110,9 +117,16 @@ def _adopt_all(store: FilesStore, chunk: list[Found]) -> list[Adopted]:
 
 def _adopt(store: FilesStore, found: Found, moment: Moment) -> Adopted:
     job_id = found.job.job_id
+    rows = store._rows("job", job_id=job_id)
+    if store._rows("archived", job_id=job_id):
+        return Adopted(job_id=job_id, outcome="refused", why="the job is in the archive")
+    if not rows and found.stamp is not None and found.stamp.epoch == store.journal_id:
+        raise store._files().is_ahead(job_id)
+    if rows and found.stamp is not None:  # as mam wrote it, and maybe older than the registry: nothing to take over
+        store._repair(job_id)
+        return Adopted(job_id=job_id, outcome="written again")
     if found.secrets:
         store._secrets.keep(job_id, found.secrets)
-    rows = store._rows("job", job_id=job_id)
     if not rows:
         insert_new(store, found.job, moment)
         return Adopted(job_id=job_id, outcome="new")

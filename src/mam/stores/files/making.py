@@ -1,8 +1,8 @@
 """Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew from the
 record files when it was lost.
 
-It is built under another name and gets its own when it is whole. A process that is killed on the way leaves the record files as
-they are, and the next one begins again.
+It is built under another name (`.new`), renamed when it is whole (`.whole`), and gets its own name last. A process that is
+killed on the way leaves the record files as they are. The next one begins again, or goes on with what is whole.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ import os
 from zlib import crc32
 
 from mam.clock import parse_time
-from mam.errors import BadRecord
+from mam.errors import BadRecord, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.beside import make_directories, replace_bytes, sync_directory
 from mam.stores.files.adopting import insert_new
 from mam.stores.files.mirror import ASIDE, Mirror
 from mam.stores.files.records import whole_events
-from mam.stores.files.store import FilesStore
+from mam.stores.files.store import DATABASE, STORE, FilesStore
 from mam.stores.port import Kept
 from mam.stores.sqlite.database import create_database, open_database
+from mam.stores.sqlite.store import SqliteStore
 from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
     import apsw
@@ -42,6 +43,7 @@ _OLD_FORMAT = 2
 
 _OF_0_1_0 = ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "archive.sqlite", "pauses", "generations", "journal.end")
 _BESIDE = ("", "-wal", "-shm")
+_WHOLE = ".whole"
 
 
 class Made(Frozen):
@@ -53,14 +55,27 @@ class Made(Frozen):
 
 
 class _Building(FilesStore):
-    """The store while its database has another name."""
+    """The store while its database has another name. It writes no record file: the first act under the right name does."""
 
     SUFFIX = ".new"
 
     def _open(self) -> apsw.Connection:
-        self._path = os.path.join(self.home, f"registry.db{self.SUFFIX}")
+        self._path = os.path.join(self.home, f"{DATABASE}{self.SUFFIX}")
         make_directories(self.home)
         return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
+
+    def _finish_mirror(self) -> None:
+        pass
+
+    def _commit(self) -> None:
+        SqliteStore._commit(self)
+
+    def _check_not_older(self, job_id: str) -> None:
+        pass
+
+
+class _Taking(FilesStore):
+    """The store when it writes the record files for the first time."""
 
     def _files(self) -> Mirror:
         if self._mirror is None:
@@ -68,13 +83,39 @@ class _Building(FilesStore):
         return self._mirror
 
 
-def make_database(directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False) -> Made:
-    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers."""
+def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -> Made:
+    """For the holder of the lock, when there is no database: a new one, or the one that a killed process had finished."""
+    home = os.path.dirname(path)
+    if os.path.exists(f"{path}{_WHOLE}"):
+        put_in_place(home, path)
+        write_files(directory, clock, wait_seconds)
+        return Made(jobs=0, unreadable=[])
+    if _is_kept_out(home):
+        why = f"its database {STORE}/{DATABASE} is gone; `mam rebuild` makes it anew from the record files"
+        raise StoreUnavailable(store=directory, problem=why)
+    made = make_database(directory, path, clock, wait_seconds)
+    put_in_place(home, path)
+    write_files(directory, clock, wait_seconds)
+    return made
+
+
+def make_database(
+    directory: str,
+    path: str,
+    clock: Clock,
+    wait_seconds: float,
+    *,
+    own: bool = False,
+    give: Callable[[FilesStore], None] | None = None,
+) -> Made:
+    """For the holder of the lock, who puts it in its place then. Records that mam wrote itself (`own`) are taken over as they
+    are, with their numbers; `give` adds what they do not hold."""
     home = os.path.dirname(path)
     shared = not _is_on_network(directory)
     new = f"{path}{_Building.SUFFIX}"
-    for suffix in _BESIDE:
+    for suffix in (*_BESIDE, "-journal"):
         _remove(new + suffix)
+    _remove(f"{path}{_WHOLE}")
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
     is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL)) and not own
@@ -87,15 +128,40 @@ def make_database(directory: str, path: str, clock: Clock, wait_seconds: float, 
             _take_over_the_rest(store)
         else:
             _adopt(store, found)
-        store._act(store._finish_mirror)
+        if give is not None:
+            give(store)
+        store._act(lambda: store._rows("save mirrored", number=-1))
     finally:
         store.close()
     _in_one_file(new, wait_seconds, shared=shared)
+    os.rename(new, f"{path}{_WHOLE}")
+    sync_directory(home)
+    return Made(jobs=len(found), unreadable=unreadable)
+
+
+def put_in_place(home: str, path: str) -> str | None:
+    """The finished database gets its name. Another one that has it is kept aside; where."""
     _keep_older_mam_out(home)
-    os.rename(new, path)
+    kept = None
+    for suffix in _BESIDE:  # a log that stays behind would be read into the new one
+        if os.path.exists(path + suffix):
+            if kept is None:
+                make_directories(os.path.join(home, ASIDE))
+                kept = os.path.join(home, ASIDE, f"{DATABASE}.{os.urandom(4).hex()}")
+            os.rename(path + suffix, kept + suffix)
+    sync_directory(home)
+    os.rename(f"{path}{_WHOLE}", path)
     sync_directory(home)
     _put_away(home)
-    return Made(jobs=len(found), unreadable=unreadable)
+    return kept
+
+
+def write_files(directory: str, clock: Clock, wait_seconds: float) -> None:
+    store = _Taking(directory, clock, wait_seconds)
+    try:
+        store._act(lambda: None)
+    finally:
+        store.close()
 
 
 def _is_on_network(directory: str) -> bool:
@@ -197,19 +263,29 @@ def _in_one_file(path: str, wait_seconds: float, *, shared: bool) -> None:
         database.close()
 
 
+def _newer_line() -> bytes:
+    body = to_bytes({"journal": "newer", "first": 1, "format": _OLD_FORMAT})
+    return b"%08x %s\n" % (crc32(body), body)
+
+
+def _is_kept_out(home: str) -> bool:
+    try:
+        with open(os.path.join(home, OLD_JOURNAL), "rb") as file:
+            return file.read(len(_newer_line())) == _newer_line()
+    except FileNotFoundError:
+        return False
+
+
 def _keep_older_mam_out(home: str) -> None:
     """Mam 0.1.0, running or started later, finds a journal that only a newer mam can read, and refuses the store."""
     old = os.path.join(home, OLD_JOURNAL)
-    body = to_bytes({"journal": "newer", "first": 1, "format": _OLD_FORMAT})
-    line = b"%08x %s\n" % (crc32(body), body)
+    if _is_kept_out(home):
+        return
     if os.path.exists(old):
-        with open(old, "rb") as file:
-            if file.read(len(line)) == line:
-                return
         aside = _aside(home)
         os.link(old, os.path.join(aside, f"{OLD_JOURNAL}.{os.urandom(4).hex()}"))
         sync_directory(aside)
-    replace_bytes(old, line)
+    replace_bytes(old, _newer_line())
 
 
 def _put_away(home: str) -> None:

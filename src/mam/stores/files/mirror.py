@@ -57,14 +57,6 @@ class Mirror:
         if hasattr(self, "_descriptor"):
             self.close()
 
-    def is_still(self) -> bool:
-        """Whether this is the directory that others find by its name."""
-        try:
-            found, mine = os.stat(self._path), os.fstat(self._descriptor)
-        except OSError:
-            return False
-        return (found.st_dev, found.st_ino) == (mine.st_dev, mine.st_ino)
-
     # -- one act -------------------------------------------------------------------------------------------------------
 
     def prepare(self, shown: list[Shown], epoch: str) -> None:
@@ -87,16 +79,10 @@ class Mirror:
                 self._remove(one.job.job_id)
                 continue
             if one.events:
-                self._append_events(one)
+                self.records.append_events(one.job.job_id, one.events)
             self.records.put(temporary, one.job.job_id)
         if any(one.is_new for _, one in prepared):
             self.records.sync()
-
-    def _append_events(self, one: Shown) -> None:
-        try:
-            self.records.append_events(one.job.job_id, one.events)
-        except OSError:
-            self.records.remove(events_name(one.job.job_id))  # not a file; the whole log is written by the next repair
 
     def discard(self) -> None:
         """The act did not happen."""
@@ -114,7 +100,7 @@ class Mirror:
         if found is None and text:
             self._keep_aside(job_id)
         elif found is not None and not one.is_new and found.epoch == stamp.epoch and found.version >= stamp.version:
-            raise self._is_ahead(job_id)
+            raise self.is_ahead(job_id)
 
     def _keep_aside(self, job_id: str) -> None:
         if self._aside is not None:
@@ -128,28 +114,34 @@ class Mirror:
         except BadRecord:  # a link, a directory, a file of another user
             return b"?"
 
-    def _is_ahead(self, job_id: str) -> StoreUnavailable:
+    def is_ahead(self, job_id: str) -> StoreUnavailable:
         why = f"is older than its record files (job {job_id}): a backup was restored; `mam rebuild` makes it anew from them"
         return StoreUnavailable(store=self._path, problem=why)
 
     # -- what an earlier act left undone -------------------------------------------------------------------------------
 
-    def repair(self, job: Job, version: int, epoch: str, events: list[Line]) -> bool:
-        """Writes the files of a job if they do not show this version; whether they did not."""
-        text = self._text(job.job_id)
-        found = None if text is None else stamp_of(text)
-        if found is not None and found.epoch == epoch:
-            if found.version > version:
-                raise self._is_ahead(job.job_id)
-            if found.version == version:
-                return False
-        if text and found is None:
-            self._keep_aside(job.job_id)
-        if events:
-            self.records.replace_events(job.job_id, events)
-        stamp = Stamp(epoch=epoch, version=version)
-        self.records.put(self.records.prepare(job.job_id, record_text(job, stamp), durable=True), job.job_id)
-        return True
+    def repair(self, job: Job, version: int, epoch: str, events: list[Line], *, wholly: bool = False) -> None:
+        """Writes the files of a job if they do not show this version; `wholly`, if a byte of them differs."""
+        job_id = job.job_id
+        found = self._text(job_id)
+        stamp = None if found is None else stamp_of(found)
+        is_there = stamp is not None and stamp.epoch == epoch and stamp.version == version
+        if stamp is not None and stamp.epoch == epoch and stamp.version > version:
+            raise self.is_ahead(job_id)
+        if is_there and not wholly:
+            return
+        if found and stamp is None:
+            self._keep_aside(job_id)
+        if (events or wholly) and not self.records.has_events(job_id, events):
+            self.records.replace_events(job_id, events)
+        if not is_there:
+            text = record_text(job, Stamp(epoch=epoch, version=version))
+            self.records.put(self.records.prepare(job_id, text, durable=True), job_id)
+
+    def version_shown(self, job_id: str, epoch: str) -> int:
+        """That of a file which mam wrote from this database; 0 for any other."""
+        stamp = stamp_of(self._text(job_id) or b"")
+        return stamp.version if stamp is not None and stamp.epoch == epoch else 0
 
     def remove_own(self, job_id: str) -> None:
         """The files of a job that is gone, unless another program wrote the record."""

@@ -8,17 +8,13 @@ import apsw
 
 from mam.errors import MamError
 from mam.frozen import Frozen
-from mam.stores.beside import make_directories
 from mam.stores.files.lock import registry_lock
-from mam.stores.files.making import Made, make_database
-from mam.stores.files.mirror import ASIDE
+from mam.stores.files.making import Made, make_database, put_in_place, write_files
 from mam.stores.files.store import DATABASE, STORE, FilesStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.clock import Clock
-
-_BESIDE = ("-wal", "-shm", "")
 
 
 class Rebuilt(Frozen):
@@ -35,14 +31,9 @@ def rebuild(directory: str, clock: Clock, wait_seconds: float) -> Rebuilt:
     path = os.path.join(home, DATABASE)
     with registry_lock(directory, wait_seconds):
         old = _read_old(directory, clock, wait_seconds) if os.path.exists(path) else None
-        kept = _put_aside(home, path)
-        try:
-            made = make_database(directory, path, clock, wait_seconds, own=True)
-        except BaseException:
-            _put_back(kept, path)
-            raise
-        if old is not None:
-            old.give_to(FilesStore(directory, clock, wait_seconds))
+        made = make_database(directory, path, clock, wait_seconds, own=True, give=None if old is None else old.give_to)
+        kept = put_in_place(home, path)
+        write_files(directory, clock, wait_seconds)
     unknown = [] if old is not None else ["archived jobs", "pauses", "generations of sessions", "positions of followers"]
     return Rebuilt(made=made, kept=kept, unknown=unknown)
 
@@ -60,7 +51,6 @@ class _Old:
         for pause in self._pauses:
             store.pause(pause)
         store._act(lambda: [_announce(store, *row) for row in self._generations])
-        store.close()
 
 
 def _announce(store: FilesStore, agent_id: str, generation_id: str, superseded: str) -> None:
@@ -77,21 +67,3 @@ def _read_old(directory: str, clock: Clock, wait_seconds: float) -> _Old | None:
             store.close()
     except (MamError, apsw.Error, ValueError):
         return None
-
-
-def _put_aside(home: str, path: str) -> str | None:
-    if not os.path.exists(path):
-        return None
-    aside = os.path.join(home, ASIDE)
-    make_directories(aside)
-    kept = os.path.join(aside, f"{DATABASE}.{os.urandom(4).hex()}")
-    for suffix in _BESIDE:
-        if os.path.exists(path + suffix):
-            os.rename(path + suffix, kept + suffix)
-    return kept
-
-
-def _put_back(kept: str | None, path: str) -> None:
-    for suffix in _BESIDE[::-1]:
-        if kept is not None and os.path.exists(kept + suffix):
-            os.rename(kept + suffix, path + suffix)

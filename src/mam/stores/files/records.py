@@ -58,6 +58,8 @@ class Found(Frozen):
     given: frozenset[str]
     """The names of the fields that the file itself has."""
     secrets: dict[str, Any]
+    stamp: Stamp | None
+    """Of a file that is as mam wrote it."""
 
 
 def record_name(job_id: str) -> str:
@@ -152,7 +154,7 @@ class Records:
         job = parse_job(fields, self._label(name))
         if job.job_id != job_id:
             raise self._bad(name, f"it says that it is job {job.job_id}")
-        return Found(job=job, given=frozenset(fields), secrets=secrets)
+        return Found(job=job, given=frozenset(fields), secrets=secrets, stamp=stamp_of(text))
 
     def _check_kind(self, name: str, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
@@ -182,6 +184,9 @@ class Records:
             write_all(descriptor, text)
             if durable:
                 os.fsync(descriptor)
+        except BaseException:
+            self.remove(temporary)  # on a full disk its room is wanted
+            raise
         finally:
             os.close(descriptor)
         return temporary
@@ -214,14 +219,36 @@ class Records:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(events_name(job_id), flags, 0o600, dir_fd=self._descriptor)
         try:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                write_all(descriptor, _log_text(events))
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "is not a regular file")
+            write_all(descriptor, _log_text(events))
         finally:
             os.close(descriptor)
 
     def replace_events(self, job_id: str, events: list[Line]) -> None:
+        """Whatever is there under its name: a directory moves out of the way."""
+        name = events_name(job_id)
         temporary = self.prepare(f"{job_id}.events", _log_text(events))
-        os.rename(temporary, events_name(job_id), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        try:
+            os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        except IsADirectoryError:
+            away = f"{name}.{os.urandom(4).hex()}"
+            os.rename(name, away, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+            os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def has_events(self, job_id: str, events: list[Line]) -> bool:
+        """Whether the log is these, to the byte."""
+        try:
+            descriptor = os.open(events_name(job_id), _READ, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return not events
+        except OSError:
+            return False
+        try:
+            found = os.fstat(descriptor)
+            return stat.S_ISREG(found.st_mode) and _read_all(descriptor, found.st_size) == _log_text(events)
+        finally:
+            os.close(descriptor)
 
     def events(self, job_id: str) -> list[Line]:
         """What can be read of an event log, in the order of the numbers."""

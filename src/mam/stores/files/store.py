@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
+    from mam.errors import MamError
     from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
     from mam.stores.port import Problem
@@ -39,6 +40,8 @@ STORE, DATABASE = ".store", "registry.db"
 RECENT_SECONDS = 600
 """After a restart of the machine the files of jobs that changed so long before its end are looked at: no kernel keeps what was
 written for that long from the disk."""
+
+RECENT_ENTRIES = 500
 
 
 def create_files_store(path: str) -> bool:
@@ -58,6 +61,7 @@ class FilesStore(SqliteStore):
         """What the open transaction changes, as its files are to show it."""
         self._mirrored = -1
         """The last entry of the journal that this process knows to be mirrored."""
+        self._is_acting = False
         self._on_network = network_file_system(directory) is not None
         super().__init__(os.path.join(directory, STORE, DATABASE), clock, lock_wait_seconds)
         self.address = directory
@@ -70,12 +74,15 @@ class FilesStore(SqliteStore):
 
     def _act(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads, self._lock():
+            was_acting, self._is_acting = self._is_acting, True
             try:
                 return super()._act(do, *given)
             except OSError as error:
                 raise _unavailable(self._directory, error) from None
             finally:
-                self._let_go_of_network()
+                self._is_acting = was_acting
+                if not was_acting:
+                    self._let_go_of_network()
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         if not self._on_network:
@@ -97,8 +104,6 @@ class FilesStore(SqliteStore):
             self._let_go()
 
     def _begin(self) -> None:
-        if self._mirror is not None and not self._mirror.is_still():
-            self._let_go()  # another directory has the name now
         self._shown = {}
         super()._begin()
         self._finish_mirror()
@@ -115,8 +120,9 @@ class FilesStore(SqliteStore):
         try:
             mirror.put()
             self._mirrored = last
-        except OSError:
-            self._mirrored = -1  # the act has happened; the next one finishes its files
+        except OSError:  # the act has happened; the next one finishes its files, through another descriptor
+            self._mirrored = -1
+            self._close_mirror()
 
     def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
         super()._note(job, version, fields, lines)
@@ -149,36 +155,71 @@ class FilesStore(SqliteStore):
             self._rows("save mirrored", number=last)
         self._mirrored = last
 
-    def _repair(self, job_id: str) -> None:
+    def _repair(self, job_id: str, *, wholly: bool = False) -> None:
+        """`wholly` compares every byte, not only the version that the record file shows."""
         rows = self._rows("job", job_id=job_id)
         if not rows:
             self._files().remove_own(job_id)
             return
         row = row_of(rows[0], self.address)
-        self._files().repair(row.job, row.version, self.journal_id, self.events(job_id) if row.job.last_seq else [])
+        events = self.events(job_id) if row.job.last_seq else []
+        self._files().repair(row.job, row.version, self.journal_id, events, wholly=wholly)
 
     def _go_by_this_boot(self, moment: Moment) -> None:
-        """After a power cut the files of the last acts may be old or empty."""
+        """After a power cut the files of the last acts may be old, empty or there again."""
         is_other = self._rows("boot")[0][0] not in ("", moment.boot_id)
         super()._go_by_this_boot(moment)
-        latest = self._rows("latest update")[0][0] if is_other else None
-        if latest is not None:
-            since = iso_second(parse_time(latest) - RECENT_SECONDS * 1000)
-            for (job_id,) in self._rows("updated since", since=since):
-                self._repair(job_id)
+        if is_other:
+            for job_id in self._changed_lately():
+                self._repair(job_id, wholly=True)
+
+    def _changed_lately(self) -> set[str]:
+        """Jobs of the last entries of the journal. A clock that jumped may be in it, so a number of entries counts too."""
+        found: set[str] = set()
+        since, below = "", int(self.end()) + 1
+        while rows := self._rows("entries before", below=below, limit=RECENT_ENTRIES):
+            for number, job_id, at in rows:
+                since = since or (iso_second(parse_time(at) - RECENT_SECONDS * 1000) if at else "")
+                below = number
+                found.add(job_id)
+            if at < since:
+                break
+        return found
 
     # -- what other programs wrote -------------------------------------------------------------------------------------
+
+    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        found = super().ids_with_prefix(prefix, limit)
+        if not found:
+            self._check_not_older(prefix)
+        return found
+
+    def _check_not_older(self, job_id: str) -> None:
+        """A record file of this very registry, of a job that it does not have: the database is older than its files."""
+        from mam.jobs.rules import is_job_id
+
+        if not is_job_id(job_id) or not self._files().version_shown(job_id, self.journal_id):
+            return
+        if not self._rows("archived", job_id=job_id):
+            raise self._files().is_ahead(job_id)
 
     def problems(self) -> list[Problem]:
         from mam.stores.files.adopting import differences
 
+        self._finish_taking_over()
         return super().problems() + differences(self)
 
     def file_problem(self, job_id: str) -> Problem | None:
         """What is odd about the record file of one job."""
         from mam.stores.files.adopting import difference
 
+        self._finish_taking_over()
         return difference(self, job_id)
+
+    def _finish_taking_over(self) -> None:
+        """Files that a killed process had taken over and not written yet are not changes of another program."""
+        if self._rows("mirrored upto")[0][0] < 0:
+            self._act(lambda: None)
 
     # -- the connection ------------------------------------------------------------------------------------------------
 
@@ -187,17 +228,19 @@ class FilesStore(SqliteStore):
             make_directories(self.home)
             if not os.path.exists(self._path):
                 self._make()
+            return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
         except OSError as error:
             raise _unavailable(self._directory, error) from None
-        return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
+        except (StoreMissing, StoreUnavailable) as error:
+            raise _of_files(self._directory, error) from None
 
     def _make(self) -> None:
-        from mam.stores.files.making import make_database
+        from mam.stores.files.making import make_missing
 
         with self._lock():
             if os.path.exists(self._path):
                 return
-            made = make_database(self._directory, self._path, self.clock, self._wait_seconds)
+            made = make_missing(self._directory, self._path, self.clock, self._wait_seconds)
         if made.jobs or made.unreadable:
             from mam.telling import tell
 
@@ -207,13 +250,22 @@ class FilesStore(SqliteStore):
 
     def _let_go(self) -> None:
         super()._let_go()
+        self._mirrored = -1  # the next database may be another one
+        self._close_mirror()
+
+    def _close_mirror(self) -> None:
         if self._mirror is not None:
             self._mirror.close()
             self._mirror = None
 
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self._mirrored = -1
+    def _distrust(self) -> None:
+        """What only the log holds goes into the database now, as at any other store (see there). It may, under the lock."""
+        if self._cursor is not None and self._is_acting:
+            self._cursor.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        super()._distrust()
+
+    def _failed(self, error: apsw.Error) -> StoreUnavailable:
+        return _of_files(self._directory, super()._failed(error))
 
     @property
     def _secrets(self) -> Secrets:
@@ -242,3 +294,11 @@ def _check_directory(path: str) -> None:
 def _unavailable(address: str, error: OSError) -> StoreUnavailable:
     cannot_write = error.errno in (ENOSPC, EDQUOT, EROFS, EACCES, EPERM)
     return (StoreReadOnly if cannot_write else StoreUnavailable)(store=address, problem=error.strerror)
+
+
+def _of_files(address: str, error: MamError) -> StoreUnavailable:
+    """What is wrong with the database of a files store, and the verb that makes it anew."""
+    problem = str(error.facts.get("problem", "is empty"))
+    if isinstance(error, StoreMissing) or any(sign in problem for sign in ("is damaged", "is not an SQLite", "another program")):
+        problem = f"its database {STORE}/{DATABASE} is damaged; `mam rebuild` makes it anew from the record files"
+    return StoreUnavailable(store=address, problem=problem)

@@ -75,13 +75,17 @@ class SqliteStore(SqlStore):
         self._threads = RLock()
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: what one has read would be lost to the other."""
-        self._cursor: apsw.Cursor | None = self._open().cursor()
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the database that is open."""
+        self._cursor: apsw.Cursor | None = None
+        self._reopened()
         _opened.add(self)
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
     def _act(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads:
+            self._leave_moved()
             database = (self._cursor or self._reopened()).connection
             if database.in_transaction:  # an act within an act is a part of it
                 return do(*given)
@@ -167,6 +171,7 @@ class SqliteStore(SqlStore):
 
             self._watches[get_ident()] = Watch(os.path.dirname(self._path), rung(self._bell.name))
             return True  # something may have happened before the watch began: look once more
+        self._leave_moved()
         return self.end() != cursor or watch.wait(timeout)
 
     def due_in(self) -> float | None:
@@ -201,7 +206,17 @@ class SqliteStore(SqlStore):
 
     def _reopened(self) -> apsw.Cursor:
         self._cursor = self._open().cursor()
+        self._file = _identity(self._path)
         return self._cursor
+
+    def _leave_moved(self) -> None:
+        """A restored backup or a rebuilt database has another inode: what this process wrote into the old one would be
+        lost."""
+        if self._cursor is None or self._cursor.connection.in_transaction:
+            return
+        if _identity(self._path) != self._file:
+            self._let_go()
+            self._boot_id = None
 
     def close(self) -> None:
         with self._threads:
@@ -234,3 +249,11 @@ class SqliteStore(SqlStore):
         if self._cursor is not None:
             self._cursor.connection.close(True)
             self._cursor = None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
