@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from mam.clock import parse_time
-from mam.errors import BadRecord
+from mam.errors import BadRecord, StoreUnavailable
 from mam.frozen import Frozen
 from mam.jobs.adopt import adopt_known, adopt_new
 from mam.jobs.status import PENDING, RUNNING
 from mam.stores.common import new_claim_id
+from mam.stores.files.lock import registry_lock
 from mam.stores.files.records import record_name, stamp_of
 from mam.stores.port import Problem
 from mam.stores.sql.rows import row_of
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 1000
 """Record files that a list looks at: enough for people, and a flood of files slows no command down."""
+
+PATIENCE_SECONDS = 0.5
+"""How long a list waits for writers before it calls a file odd."""
 
 STEP = 256
 """Records adopted under one hold of the lock."""
@@ -41,12 +45,30 @@ def differences(store: FilesStore) -> list[Problem]:
     """Record files that are new, changed or unreadable; a bounded look."""
     there = set(store._files().records.ids(LOOKED_AT))
     newest = {row[0] for row in store._rows("newest ids", limit=LOOKED_AT)}
-    found = (difference(store, job_id) for job_id in sorted(there | newest))
-    return [problem for problem in found if problem is not None]
+    return _certain(store, sorted(there | newest))
 
 
 def difference(store: FilesStore, job_id: str) -> Problem | None:
     """How the record file of a job differs from what mam wrote, None when it does not."""
+    found = _certain(store, [job_id])
+    return found[0] if found else None
+
+
+def _certain(store: FilesStore, job_ids: list[str]) -> list[Problem]:
+    """A writer may be between its commit and its files: what looks odd is looked at again when none is."""
+    suspects = [job_id for job_id in job_ids if _difference(store, job_id) is not None]
+    if not suspects:
+        return []
+    try:
+        with registry_lock(store.address, PATIENCE_SECONDS):
+            store._act(lambda: None)
+    except StoreUnavailable:
+        pass  # nobody may write, or somebody writes for long: as it looks
+    again = (_difference(store, job_id) for job_id in suspects)
+    return [problem for problem in again if problem is not None]
+
+
+def _difference(store: FilesStore, job_id: str) -> Problem | None:
     try:
         text = store._files().records.text(job_id)
     except BadRecord as bad:
@@ -75,7 +97,13 @@ def foreign_ids(store: FilesStore) -> list[str]:
     """Of all record files that `mam adopt --all` would take over."""
     there = store._files().records.ids()
     gone = {row[0] for row in store._rows("newest ids", limit=-1)} - set(there)
-    return [job_id for job_id in there if difference(store, job_id) is not None] + sorted(gone)
+    odd = {job_id for job_id in there if _difference(store, job_id) is not None or _is_out_of_date(store, job_id)}
+    return [job_id for job_id in there if job_id in odd] + sorted(gone)
+
+
+def _is_out_of_date(store: FilesStore, job_id: str) -> bool:
+    """A file of mam's own from before the last act, as a restored backup has them."""
+    return store._files().version_shown(job_id, store.journal_id) < (store.version_of(job_id) or 0)
 
 
 def adopt(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool = False) -> Iterator[Adopted]:
@@ -153,4 +181,3 @@ def _rival(store: FilesStore, job: Job) -> str | None:
     """The job that runs under its exclusive key."""
     holder = store.holder(job.exclusive) if job.exclusive is not None else None
     return None if holder == job.job_id else holder
-

@@ -41,7 +41,15 @@ OLD_JOURNAL = "journal.log"
 _OLD_FORMAT = 2
 """Mam 0.1.0 writes 1, and refuses a journal of a higher one."""
 
-_OF_0_1_0 = ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "archive.sqlite", "pauses", "generations", "journal.end")
+_OF_0_1_0 = (
+    "index.sqlite",
+    "index.sqlite-wal",
+    "index.sqlite-shm",
+    "archive.sqlite",
+    "pauses",
+    "generations",
+    "journal.end",
+)
 _BESIDE = ("", "-wal", "-shm")
 _WHOLE = ".whole"
 

@@ -17,6 +17,7 @@ from mam.errors import StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.common import event_of
 from mam.stores.files.records import Records, Stamp, events_name, record_name, record_text, stamp_of
+from mam.strict_json import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,23 +121,27 @@ class Mirror:
 
     # -- what an earlier act left undone -------------------------------------------------------------------------------
 
-    def repair(self, job: Job, version: int, epoch: str, events: list[Line], *, wholly: bool = False) -> None:
-        """Writes the files of a job if they do not show this version; `wholly`, if a byte of them differs."""
-        job_id = job.job_id
+    def repair(self, one: Shown, epoch: str, *, wholly: bool, takes_over: bool) -> None:
+        """Writes the files of a job if they do not show this version. `wholly` is for files that a power cut may have torn.
+        A record that another program wrote stays, unless the registry has just taken it over."""
+        job_id = one.job.job_id
         found = self._text(job_id)
-        stamp = None if found is None else stamp_of(found)
-        is_there = stamp is not None and stamp.epoch == epoch and stamp.version == version
-        if stamp is not None and stamp.epoch == epoch and stamp.version > version:
+        stamp = stamp_of(found or b"")
+        is_own = stamp is not None and stamp.epoch == epoch
+        if stamp is not None and is_own and stamp.version > one.version:
             raise self.is_ahead(job_id)
+        is_there = stamp is not None and is_own and stamp.version == one.version
         if is_there and not wholly:
             return
-        if found and stamp is None:
+        if (one.events or wholly) and not self.records.has_events(job_id, one.events):
+            self.records.replace_events(job_id, one.events)
+        is_foreign = bool(found) and stamp is None
+        if is_there or (is_foreign and not takes_over and not (wholly and _is_torn(found or b""))):
+            return
+        if is_foreign:
             self._keep_aside(job_id)
-        if (events or wholly) and not self.records.has_events(job_id, events):
-            self.records.replace_events(job_id, events)
-        if not is_there:
-            text = record_text(job, Stamp(epoch=epoch, version=version))
-            self.records.put(self.records.prepare(job_id, text, durable=True), job_id)
+        text = record_text(one.job, Stamp(epoch=epoch, version=one.version))
+        self.records.put(self.records.prepare(job_id, text, durable=True), job_id)
 
     def version_shown(self, job_id: str, epoch: str) -> int:
         """That of a file which mam wrote from this database; 0 for any other."""
@@ -159,3 +164,11 @@ class Mirror:
 
 def events_in(lines: tuple[Line, ...]) -> list[Line]:
     return [event for event in map(event_of, lines) if event is not None]
+
+
+def _is_torn(text: bytes) -> bool:
+    try:
+        strict_json(text)
+    except ValueError:
+        return True
+    return False

@@ -34,7 +34,9 @@ def rebuild(directory: str, clock: Clock, wait_seconds: float) -> Rebuilt:
         made = make_database(directory, path, clock, wait_seconds, own=True, give=None if old is None else old.give_to)
         kept = put_in_place(home, path)
         write_files(directory, clock, wait_seconds)
-    unknown = [] if old is not None else ["archived jobs", "pauses", "generations of sessions", "positions of followers"]
+    unknown = (
+        [] if old is not None else ["archived jobs", "pauses", "generations of sessions", "positions of followers"]
+    )
     return Rebuilt(made=made, kept=kept, unknown=unknown)
 
 

@@ -150,20 +150,20 @@ class FilesStore(SqliteStore):
         ((upto,),) = self._rows("mirrored upto")
         begin = max(upto, self._mirrored)
         for (job_id,) in self._rows("jobs since", number=begin):
-            self._repair(job_id)
+            self._repair(job_id, takes_over=upto < 0)
         if last > upto:
             self._rows("save mirrored", number=last)
         self._mirrored = last
 
-    def _repair(self, job_id: str, *, wholly: bool = False) -> None:
-        """`wholly` compares every byte, not only the version that the record file shows."""
+    def _repair(self, job_id: str, *, wholly: bool = False, takes_over: bool = False) -> None:
         rows = self._rows("job", job_id=job_id)
         if not rows:
             self._files().remove_own(job_id)
             return
         row = row_of(rows[0], self.address)
         events = self.events(job_id) if row.job.last_seq else []
-        self._files().repair(row.job, row.version, self.journal_id, events, wholly=wholly)
+        shown = Shown(job=row.job, version=row.version, events=events, is_new=False)
+        self._files().repair(shown, self.journal_id, wholly=wholly, takes_over=takes_over)
 
     def _go_by_this_boot(self, moment: Moment) -> None:
         """After a power cut the files of the last acts may be old, empty or there again."""
@@ -206,20 +206,13 @@ class FilesStore(SqliteStore):
     def problems(self) -> list[Problem]:
         from mam.stores.files.adopting import differences
 
-        self._finish_taking_over()
         return super().problems() + differences(self)
 
     def file_problem(self, job_id: str) -> Problem | None:
         """What is odd about the record file of one job."""
         from mam.stores.files.adopting import difference
 
-        self._finish_taking_over()
         return difference(self, job_id)
-
-    def _finish_taking_over(self) -> None:
-        """Files that a killed process had taken over and not written yet are not changes of another program."""
-        if self._rows("mirrored upto")[0][0] < 0:
-            self._act(lambda: None)
 
     # -- the connection ------------------------------------------------------------------------------------------------
 
@@ -265,7 +258,10 @@ class FilesStore(SqliteStore):
         super()._distrust()
 
     def _failed(self, error: apsw.Error) -> StoreUnavailable:
-        return _of_files(self._directory, super()._failed(error))
+        told = super()._failed(error)
+        if isinstance(error, apsw.ReadOnlyError) and os.access(self._path, os.W_OK):
+            return _damaged(self._directory)  # a bit of its header says so
+        return _of_files(self._directory, told)
 
     @property
     def _secrets(self) -> Secrets:
@@ -298,7 +294,15 @@ def _unavailable(address: str, error: OSError) -> StoreUnavailable:
 
 def _of_files(address: str, error: MamError) -> StoreUnavailable:
     """What is wrong with the database of a files store, and the verb that makes it anew."""
-    problem = str(error.facts.get("problem", "is empty"))
-    if isinstance(error, StoreMissing) or any(sign in problem for sign in ("is damaged", "is not an SQLite", "another program")):
-        problem = f"its database {STORE}/{DATABASE} is damaged; `mam rebuild` makes it anew from the record files"
+    problem = str(error.facts.get("problem", ""))
+    if isinstance(error, StoreMissing) or any(sign in problem for sign in _SIGNS):
+        return _damaged(address)
     return StoreUnavailable(store=address, problem=problem)
+
+
+_SIGNS = ("is damaged", "is not an SQLite", "another program", "malformed")
+
+
+def _damaged(address: str) -> StoreUnavailable:
+    why = f"its database {STORE}/{DATABASE} is damaged; `mam rebuild` makes it anew from the record files"
+    return StoreUnavailable(store=address, problem=why)

@@ -34,9 +34,7 @@ _LEAST_ROOM = 65536
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 
-def open_database(
-    path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False
-) -> apsw.Connection:
+def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False) -> apsw.Connection:
     """An existing database of mam's, of this version's schema. Where it is not `shared` by several connections at once (a
     files store on a network file system) a rollback journal does, and the file may lie anywhere. `under_lock`: all who write
     hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
