@@ -136,9 +136,9 @@ def test_a_failed_sync_is_never_tried_again_on_the_same_descriptor(
     store.close()
 
 
-def test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection(folder: Path) -> None:
+@on_every_home
+def test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection(folder: Path, home: Home) -> None:
     """What was not synced looks whole in memory: nobody may find it in the log and build on it."""
-    home = HOMES["sqlite"]
     home.make(folder)
     left = [0]
     opened = list[str]()

@@ -94,11 +94,12 @@ class _Taking(FilesStore):
 def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -> Made:
     """For the holder of the lock, when there is no database: a new one, or the one that a killed process had finished."""
     home = os.path.dirname(path)
-    if os.path.exists(f"{path}{_WHOLE}"):
+    is_kept_out = _is_kept_out(home)
+    if is_kept_out and os.path.exists(f"{path}{_WHOLE}"):  # else an older mam may have written since it was made
         put_in_place(home, path)
         write_files(directory, clock, wait_seconds)
         return Made(jobs=0, unreadable=[])
-    if _is_kept_out(home):
+    if is_kept_out:
         why = f"its database {STORE}/{DATABASE} is gone; `mam rebuild` makes it anew from the record files"
         raise StoreUnavailable(store=directory, problem=why)
     made = make_database(directory, path, clock, wait_seconds)
