@@ -78,6 +78,30 @@ def test_nothing_is_changed_before_mam_0_1_0_is_kept_out(folder: Path) -> None:
     assert states == {False, True}
 
 
+def test_a_database_that_was_finished_before_mam_0_1_0_was_kept_out_is_made_anew(folder: Path) -> None:
+    """The old one may have written since then."""
+    path = folder / "jobs"
+
+    def work(acknowledge: Callable[[str], None]) -> None:
+        FilesStore(str(path)).close()
+        acknowledge("done")
+
+    old_store(path)
+    journal = (path / ".store/journal.log").read_bytes()
+    tried = 0
+    for step, _acknowledged in kill_points(at_calls, work):
+        if (path / ".store/journal.log").read_bytes() == journal and (path / ".store/registry.db.whole").exists():
+            tried += 1
+            late = (path / "pending0.json").read_text(encoding="utf-8").replace("pending0", "late0000")
+            (path / "late0000.json").write_text(late, encoding="utf-8")
+            store = FilesStore(str(path))
+            assert {job.job_id for job in store.select(Query())} == {*STATUSES, "late0000"}, step
+            store.close()
+        shutil.rmtree(path)
+        old_store(path)
+    assert tried > 0
+
+
 # -- with the code of that version ---------------------------------------------------------------------------------------
 
 
@@ -190,7 +214,9 @@ def _check(store: Store, *, done: bool, where: str) -> None:
         assert len(set(numbers)) == len(numbers), where
         events = [event.get("event") for event in store.events("running0")]
         assert events == ["progress"] * (2 if done else 1), f"{where}: {events}"
-        assert [job.job_id for job in jobs.values() if job.exclusive == "repo" and job.status == "running"] == ["holder00"]
+        assert [job.job_id for job in jobs.values() if job.exclusive == "repo" and job.status == "running"] == [
+            "holder00"
+        ]
         check_replay(store)
         check_no_problems(store)
         if not done:

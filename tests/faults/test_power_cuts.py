@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mam.stores.files.records import stamp_of
 from tests.faults.cutting import cut_everywhere
 from tests.faults.dose import DOSE
 from tests.faults.homes import HOMES, Home
@@ -40,6 +41,22 @@ def test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut(folder: Path,
         assert set(cutting.heard) <= {f"{name}\n" for name in kept(store)}, cutting.told
         store.close()
         shutil.rmtree(after)
+
+
+def test_a_registration_has_its_record_file_on_every_disk(folder: Path) -> None:
+    """Also before mam has acted again: `register` syncs file and directory before it answers."""
+    root, after = folder / "root", folder / "after"
+    root.mkdir()
+    steps = recorded(["tests.faults.registering", str(root / "place")], root)
+    heard = 0
+    for cutting in power_cuts(steps, random.Random(1)):
+        written(cutting.disk, after)
+        for job_id in "".join(cutting.heard).split():
+            heard += 1
+            text = (after / "place/jobs" / f"{job_id}.json").read_bytes()
+            assert stamp_of(text) is not None, cutting.told
+        shutil.rmtree(after)
+    assert heard > 50
 
 
 # -- the judge of disks, judged ----------------------------------------------------------------------------------------
