@@ -50,6 +50,13 @@ def database(place: Path) -> Path:
     return place / FILES.database
 
 
+def settle(place: Path) -> None:
+    """What its log holds goes into the database."""
+    connection = apsw.Connection(str(database(place)))
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+
+
 def copy_database(origin: Path, target: Path) -> None:
     """Where the copy has no log, the old one must not stay."""
     for suffix in BESIDE:
@@ -84,6 +91,7 @@ def with_store(place: Path, act: object) -> None:
 def test_an_older_database_beside_newer_files_is_refused_and_rebuilt(place: Path, folder: Path) -> None:
     backup = folder / "backup"
     backup.mkdir()
+    with_store(place, lambda registry: registry.store.save_position("another process", "1"))
     copy_database(database(place), backup / "registry.db")
     work(place)
     copy_database(backup / "registry.db", database(place))
@@ -108,9 +116,7 @@ def test_an_older_database_beside_newer_files_is_refused_and_rebuilt(place: Path
 
 def test_a_lost_log_of_the_database_is_refused_and_rebuilt(place: Path) -> None:
     """What it held has been acknowledged, and is in the record files."""
-    connection = apsw.Connection(str(database(place)))
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    connection.close()
+    settle(place)
     work(place)
     for suffix in ("-wal", "-shm"):
         database(place).with_name(f"registry.db{suffix}").unlink()
@@ -126,6 +132,7 @@ def test_a_lost_log_of_the_database_is_refused_and_rebuilt(place: Path) -> None:
 @pytest.mark.parametrize("left", [(), ("-wal", "-shm")], ids=["nothing", "its log"])
 def test_a_lost_database_is_refused_and_rebuilt(place: Path, left: tuple[str, ...]) -> None:
     """The log of the lost one is not read into the new one."""
+    settle(place)
     work(place)
     for suffix in BESIDE:
         if suffix not in left:
@@ -136,6 +143,31 @@ def test_a_lost_database_is_refused_and_rebuilt(place: Path, left: tuple[str, ..
     assert {job.job_id: job.number for job in store.select(Query())} == {"first": 1, "second": 2, "later": 3}
     assert str(store.get("first").status) == "running"
     assert [event["event"] for event in store.events("first")] == ["progress"]
+    check_store(FILES, place, store)
+    store.close()
+
+
+def test_records_that_claim_the_same_are_rebuilt_with_one_that_has_it(place: Path) -> None:
+    """As after a restored backup, when what was registered since was registered again."""
+    path = FILES.path(place)
+    store = FILES.open(place)
+    registry = Registry(store)
+    registry.register(prompt="p", agent="codex", job_id="keyed", key="nightly", exclusive="repo", label="keyed")
+    assert registry.pick("keyed", owner="me") is not None
+    registry.cancel("first")
+    registry.retry("first")
+    (again,) = {job.job_id for job in store.select(Query())} - {"first", "second", "keyed"}
+    store.close()
+    for job_id, copy in (("keyed", "keyed2"), (again, "again2")):
+        text = (path / f"{job_id}.json").read_text(encoding="utf-8").replace(job_id, copy)
+        (path / f"{copy}.json").write_text(text, encoding="utf-8")
+    made = rebuild(str(path), SystemClock(), 10.0).made
+    assert sorted(line.partition(" ")[0] for line in made.changed) == ["again2", "keyed2", "keyed2"]
+    store = FILES.open(place)
+    assert [job.job_id for job in store.select(Query()) if job.key == "nightly"] == ["keyed"]
+    assert [job.job_id for job in store.select(Query()) if job.retry_of == "first"] == [again]
+    assert store.holder("repo") == "keyed"
+    assert str(store.get("keyed2").status) == "pending"
     check_store(FILES, place, store)
     store.close()
 
@@ -237,6 +269,11 @@ def test_the_file_of_an_archived_job_brings_it_not_back(place: Path, folder: Pat
     store = FILES.open(place, Boot("two"))
     check_store(FILES, place, store)
     assert not (FILES.path(place) / "first.json").exists()
+    store.close()
+    shutil.copy2(saved, FILES.path(place) / "first.json")
+    store = rebuilt(place)
+    assert {job.job_id for job in store.select(Query())} == {"second"}
+    assert store.archived("first") is not None
     store.close()
 
 

@@ -31,6 +31,8 @@ def run(options: Options) -> int:
     rebuilt = rebuild(located.path, SystemClock(), config.lock_wait_seconds)
     for problem in rebuilt.made.unreadable:
         say(f"left alone: {problem}")
+    for change in rebuilt.made.changed:
+        say(f"changed: {change}")
     if rebuilt.unknown:
         say(f"record files do not hold these, and they are lost: {', '.join(rebuilt.unknown)}")
     if rebuilt.kept is not None:

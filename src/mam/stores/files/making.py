@@ -13,6 +13,7 @@ from zlib import crc32
 from mam.clock import parse_time
 from mam.errors import BadRecord, StoreUnavailable
 from mam.frozen import Frozen
+from mam.jobs.status import PENDING, RUNNING
 from mam.stores.beside import make_directories, replace_bytes, sync_directory
 from mam.stores.files.adopting import insert_new
 from mam.stores.files.mirror import ASIDE, Mirror
@@ -60,6 +61,8 @@ class Made(Frozen):
     jobs: int
     unreadable: list[str]
     """Names of record files that mam left alone, each with what is wrong with it."""
+    changed: list[str]
+    """Jobs that could not be taken over as they are, each with what is other now."""
 
 
 class _Building(FilesStore):
@@ -98,7 +101,7 @@ def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -
     if is_kept_out and os.path.exists(f"{path}{_WHOLE}"):  # else an older mam may have written since it was made
         put_in_place(home, path)
         write_files(directory, clock, wait_seconds)
-        return Made(jobs=0, unreadable=[])
+        return Made(jobs=0, unreadable=[], changed=[])
     if is_kept_out:
         why = f"its database {STORE}/{DATABASE} is gone; `mam rebuild` makes it anew from the record files"
         raise StoreUnavailable(store=directory, problem=why)
@@ -128,24 +131,24 @@ def make_database(
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
     is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL)) and not own
+    changed: list[str] = []
     try:
         found, unreadable = _records(store)
-        if own:
-            take_over(store, found)
-        elif is_of_0_1_0:
-            take_over(store, found)
-            _take_over_the_rest(store)
-        else:
-            _adopt(store, found)
         if give is not None:
             give(store)
+        if own or is_of_0_1_0:
+            if not own:
+                _take_over_the_rest(store)
+            changed = take_over(store, found)
+        else:
+            _adopt(store, found)
         store._act(lambda: store._rows("save mirrored", number=-1))
     finally:
         store.close()
     _in_one_file(new, wait_seconds, shared=shared)
     os.rename(new, f"{path}{_WHOLE}")
     sync_directory(home)
-    return Made(jobs=len(found), unreadable=unreadable)
+    return Made(jobs=len(found), unreadable=unreadable, changed=changed)
 
 
 def put_in_place(home: str, path: str) -> str | None:
@@ -213,15 +216,34 @@ def _adopt_some(store: FilesStore, chunk: list[Found]) -> None:
 # -- records that mam wrote itself -------------------------------------------------------------------------------------
 
 
-def take_over(store: FilesStore, found: list[Found]) -> None:
-    """As they are, with their numbers and events."""
-    jobs = _numbered([one.job for one in found])
+def take_over(store: FilesStore, found: list[Found]) -> list[str]:
+    """As they are, with their numbers and events, but for those of the archive; what is other now."""
+    found = [one for one in found if not store._rows("archived", job_id=one.job.job_id)]
+    jobs, changed = _distinct(_numbered([one.job for one in found]))
     for one in found:
         if one.secrets:
             store._act(store._secrets.keep, one.job.job_id, one.secrets)
     records = store._files().records
     for chunk in _steps(jobs):
         store.take_in([Kept(job=job, events=whole_events(records.events(job.job_id), job.last_seq)) for job in chunk])
+    return changed
+
+
+def _distinct(jobs: list[Job]) -> tuple[list[Job], list[str]]:
+    """Of several that have one key, retry one job or run under one exclusive key, the first keeps it."""
+    taken: dict[tuple[str, str], str] = {}
+    made, changed = [], []
+    for job in jobs:
+        claims = [("key", job.key), ("retry_of", job.retry_of), ("status", job.exclusive if job.status is RUNNING else None)]
+        for field, value in claims:
+            if value is None:
+                continue
+            holder = taken.setdefault((field, value), job.job_id)
+            if holder != job.job_id:
+                job = job.replace(**{field: PENDING if field == "status" else None})
+                changed.append(f"{job.job_id} has lost its {field} to job {holder}, which has the same")
+        made.append(job)
+    return made, changed
 
 
 def _numbered(jobs: list[Job]) -> list[Job]:

@@ -19,6 +19,7 @@ except ImportError:
 from mam.errors import BadInput, BadRecord
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
+from mam.stores.beside import sync_directory
 from mam.strict_json import strict_json
 from mam.writing import field_by_line, to_bytes, write_all
 
@@ -203,6 +204,7 @@ class Records:
             os.link(name, target, src_dir_fd=self._descriptor, follow_symlinks=False)
         except OSError:  # a directory, or a file system without links
             os.rename(name, target, src_dir_fd=self._descriptor)
+        sync_directory(aside)
 
     def remove(self, name: str) -> None:
         try:
