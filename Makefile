@@ -5,7 +5,7 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 AGENTS  = .agents
 
-.PHONY: help demo test test-agents record-agents faults faults-long mutants lint format docs bench bench-long clean
+.PHONY: help demo needs test test-agents record-agents faults faults-long mutants lint format docs bench bench-long clean
 
 help:
 	@echo "make demo    see jobs run, fail, wait, be lost and taken over, on your terminal"
@@ -19,7 +19,7 @@ help:
 
 # Without its ensurepip python3 leaves an environment that has a python and no pip; so pip is what says that it is whole.
 $(VENV)/bin/pip:
-	@$(PYTHON) -m venv $(VENV) || { echo "mam needs Python 3.11 or newer with its venv module: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null || { echo "mam needs Python 3.11 or newer with its venv module: apt-get install python3-venv" >&2; exit 1; }
 
 $(VENV)/.demo: $(VENV)/bin/pip pyproject.toml constraints.txt
 	@echo "installing mam into $(VENV) …"
@@ -34,8 +34,11 @@ $(VENV)/.dev: $(VENV)/bin/pip pyproject.toml constraints.txt
 demo: $(VENV)/.demo
 	@$(VENV)/bin/mam demo
 
-test: $(VENV)/.dev
-	$(VENV)/bin/python -m pytest -n auto
+needs:
+	@$(PYTHON) tools/needs.py
+
+test: $(VENV)/.dev needs
+	$(VENV)/bin/python -m pytest -n auto $(ARGS)
 
 $(AGENTS)/.installed: tests/real_agents/package.json
 	@command -v npm >/dev/null || { echo "the coding agents come from npm: apt-get install npm, or install Node.js" >&2; exit 1; }
@@ -45,19 +48,19 @@ $(AGENTS)/.installed: tests/real_agents/package.json
 	@touch $@
 
 # The agents can reach nothing but loopback, whatever they try: no account, no update, no report.
-test-agents: $(VENV)/.dev $(AGENTS)/.installed
+test-agents: $(VENV)/.dev $(AGENTS)/.installed needs
 	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m pytest tests/real_agents $(ARGS)
 
 record-agents: $(VENV)/.dev $(AGENTS)/.installed
 	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m tests.real_agents.record
 
-faults: $(VENV)/.dev
+faults: $(VENV)/.dev needs
 	MAM_FAULTS=$${MAM_FAULTS:-3} $(VENV)/bin/python -m pytest -n auto tests/faults tests/postgres/test_kills.py tests/unit/test_model.py
 
-faults-long: $(VENV)/.dev
+faults-long: $(VENV)/.dev needs
 	$(VENV)/bin/python -m tests.faults.long
 
-mutants: $(VENV)/.dev
+mutants: $(VENV)/.dev needs
 	$(VENV)/bin/python -m tests.faults.mutants
 
 lint: $(VENV)/.dev

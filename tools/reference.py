@@ -45,6 +45,8 @@ ENVIRONMENT = {
     "`fail` and `release`.",
     "MAM_ATTEMPT": "Its attempt. Stands in for `--attempt` where the job is the one of MAM_JOB_ID, and counts nowhere "
     "else.",
+    "MAM_CLAIM": "The id of its claim. Goes with MAM_ATTEMPT, and with an equal `--attempt` for the same job; it is "
+    "ignored otherwise.",
     "MAM_SOCKET": "The door of the worker that runs this process: its own job's verbs go through it, without a store.",
     "MAM_AGENTS_DIR": "Where the directory of live sessions is, absolute; else `mam/agents` in XDG_STATE_HOME.",
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it. Stands in for "
@@ -71,8 +73,8 @@ ENVIRONMENT = {
     "XDG_CONFIG_HOME": "The user's file is `mam/config.toml` in it; `~/.config` if unset.",
     "XDG_CACHE_HOME": "What was read from that file is kept in `mam/config.json` in it; `~/.cache` if unset.",
     "XDG_RUNTIME_DIR": "The sockets of a worker's doors are in `mam` in it; a private temporary directory if unset.",
-    "XDG_STATE_HOME": "`mam/trusted.json` in it says which project files are trusted, `mam/work` is where jobs have "
-    "their fresh directories, worktrees and outputs; `~/.local/state` if unset.",
+    "XDG_STATE_HOME": "`mam/trusted.json` in it says which project files and stores are trusted, `mam/work` is "
+    "where jobs have their fresh directories, worktrees and outputs; `~/.local/state` if unset.",
 }
 
 EVENT_SENTENCES = {

@@ -53,7 +53,7 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "Work. The two variables say which job and which attempt; the verbs of a worker read them.",
+        "Work. The variables say which job and which claim; the verbs of a worker read them.",
         (
             "claim=$(mam pick --agent-session codex --export) && export $claim",
             'mam publish progress --detail "seven of ten are written"',
@@ -184,13 +184,13 @@ class Shell:
         state = self._here.parent / "state"
         script = (
             f'(exit {self._code})\n{self.examples.real(line)}\ncode=$?\nprintf "%s\\n" '
-            f'"$code" "${{MAM_JOB_ID-}}" "${{MAM_ATTEMPT-}}" >"{state}"'
+            f'"$code" "${{MAM_JOB_ID-}}" "${{MAM_ATTEMPT-}}" "${{MAM_CLAIM-}}" >"{state}"'
         )
         shown = in_terminal(["sh", "-c", script], self._here, self._env)
-        code, job, attempt = state.read_text().splitlines()
+        code, job, attempt, claim = state.read_text().splitlines()
         self._code = int(code)
         if job:
-            self._env.update(MAM_JOB_ID=job, MAM_ATTEMPT=attempt)
+            self._env.update(MAM_JOB_ID=job, MAM_ATTEMPT=attempt, MAM_CLAIM=claim)
         plain = "".join(f"{line.rstrip()}\n" for line in _COLOUR.sub("", shown).splitlines())
         return self.examples.shown(plain)
 

@@ -16,7 +16,7 @@ from mam.errors import BadInput
 from mam.jobs.status import parse_status
 from mam.stores.files.lock import registry_lock as _lock_directory
 from mam.stores.port import Query
-from mam.workspace import FILES, locate, open_registry
+from mam.workspace import FILES, check_whose, locate, open_registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def registry_lock(registry_dir: Directory = None) -> _lock_directory:
         raise BadInput(
             why=f"only a directory of files has a lock to hold; the store here, {found.why}, is {found.kind}"
         )
+    check_whose(found)
     return _lock_directory(found.address)
 
 

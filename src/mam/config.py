@@ -32,6 +32,7 @@ class Config(Frozen):
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
     commands: dict[str, Values] = {}  # noqa: RUF012
     prices: dict[str, Values] = {}  # noqa: RUF012
+    children: Values = {}  # noqa: RUF012
     broker: Values = {}  # noqa: RUF012
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012
@@ -101,6 +102,10 @@ SETTINGS = (
         meaning="What tokens cost, a table `[prices.NAME]` for each agent that tells no cost itself.",
     ),
     Setting(
+        name="children", kind=dict,
+        meaning="What jobs may pass on to the jobs that they register, beyond what they have themselves.",
+    ),
+    Setting(
         name="broker", kind=dict,
         meaning="Where events are sent. Taken whole from one file, so that no password goes to another file's host.",
     ),
@@ -122,7 +127,7 @@ SETTINGS = (
 KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
          list: "a list"}  # fmt: skip
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_TABLES = ("workdirs", "commands", "prices", "repos")
+_TABLES = ("workdirs", "commands", "prices", "repos", "children")
 
 
 def load_config() -> Config:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from mam.config import Setting, Values
 
+DEPTH_LIMIT = 16
+"""Levels of tables and lists; no setting has more than five."""
+
 
 def read_values(cache: str, key: list[object], file: str, content: Callable[[], bytes]) -> Values:
     """What the file says; `key` changes whenever that could change."""
@@ -28,14 +31,25 @@ def read_values(cache: str, key: list[object], file: str, content: Callable[[], 
 
 
 def parsed(content: bytes, file: str) -> Values:
+    try:
+        return read_toml(content.decode())
+    except ValueError as error:
+        raise BadConfig(file=file, problem=f"not valid TOML: {error}") from None
+
+
+def read_toml(text: str) -> Values:
+    """ValueError for everything that is not TOML of a sane depth: tomlkit and the cache read it after this."""
     import tomllib
 
+    from mam.strict_json import is_deeper
+
     try:
-        return tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfig(file=file, problem=f"not valid TOML: {error}") from None
+        values = tomllib.loads(text)
     except RecursionError:
-        raise BadConfig(file=file, problem="not valid TOML: nested too deeply") from None
+        raise ValueError("nested too deeply") from None
+    if is_deeper(values, DEPTH_LIMIT):
+        raise ValueError("nested too deeply")
+    return values
 
 
 def checked(values: Values, file: str) -> Values:
@@ -51,9 +65,10 @@ def checked(values: Values, file: str) -> Values:
     if not (store.startswith(("/", "~")) or "://" in store):
         problem = "store must be an absolute path, sqlite:///path or postgresql://…, since this file counts everywhere"
         raise BadConfig(file=file, problem=problem)
-    if "workdirs" in values or "commands" in values or "broker" in values:
-        from mam.config_tables import check_broker, check_command, check_workdirs
+    if any(name in values for name in ("workdirs", "commands", "broker", "children")):
+        from mam.config_tables import check_broker, check_children, check_command, check_workdirs
 
+        check_children(values.get("children", {}), file)
         check_broker(values.get("broker", {}), file)
         check_workdirs(values.get("workdirs", {}), file)
         for name, table in values.get("commands", {}).items():

@@ -57,7 +57,28 @@ BROKER = (
     ),
 )  # fmt: skip
 """What the table `[broker]` may say. A password has a file of its own, since settings are copied into a cache."""
-TABLES = {"broker": BROKER}
+CHILDREN = (
+    Setting(
+        name="agents", kind=list,
+        meaning="Agents that every job may register children for; else its own agent and `human`, and any agent if it "
+        "is a `shell` job or has `full` permissions.",
+    ),
+    Setting(
+        name="labels", kind=list,
+        meaning="Labels that every job may give to its children; else the name of the agent and the job's own label.",
+    ),
+    Setting(
+        name="worktrees", kind=bool,
+        meaning="Whether every job may give its children worktrees; else only a `shell` job or one with `full` "
+        "permissions.",
+    ),
+    Setting(
+        name="validation", kind=str,
+        meaning="A script that checks the outcome of every child, trusted as it is when the worker begins.",
+    ),
+)  # fmt: skip
+"""What the table `[children]` may say."""
+TABLES = {"broker": BROKER, "children": CHILDREN}
 """Tables of fixed names, each with what it may say. `mam config`, the reference and the checks go by this."""
 BUILT_IN = ("shell", "human")
 """Agents whose meaning must be the same for everybody."""
@@ -78,6 +99,16 @@ def check_broker(table: dict[str, object], file: str) -> None:
     for name in ("password_file", "ca_certs", "certfile", "keyfile"):
         if not str(table.get(name, "/")).startswith(("/", "~")):
             raise BadConfig(file=file, problem=f"broker: {name} must be an absolute path")
+
+
+def check_children(table: dict[str, object], file: str) -> None:
+    check_table("children", CHILDREN, table, file)
+    for name in ("agents", "labels"):
+        words = table.get(name, [])
+        if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
+            raise BadConfig(file=file, problem=f"children: {name} must be a list of names")
+    if not str(table.get("validation", "/")).startswith(("/", "~")):
+        raise BadConfig(file=file, problem="children: validation must be an absolute path")
 
 
 def is_agent_name(name: str) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from mam.jobs.acts import Fence
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.stores.port import Registration
@@ -73,31 +74,48 @@ class DoorRegistry(Registry):
         detail: str = "",
         data: Mapping[str, Any] | None = None,
         attempt: int | None = None,
+        claim_id: str | None = None,
     ) -> Job:
+        fence: Fence = {"attempt": attempt, "claim_id": claim_id}
         try:
-            return self._written("publish", job, attempt=attempt, event=event, detail=detail, data=data or None)
+            return self._written("publish", job, **fence, event=event, detail=detail, data=data or None)
         except NotHere as refusal:
             store = self._store(refusal)
-            return store.publish(job, event=event, detail=detail, data=data, attempt=attempt)
+            return store.publish(job, event=event, detail=detail, data=data, **fence)
 
-    def heartbeat(self, job: str, *, attempt: int | None = None, lease_seconds: float | None = None) -> Job:
+    def heartbeat(
+        self, job: str, *, attempt: int | None = None, claim_id: str | None = None, lease_seconds: float | None = None
+    ) -> Job:
         """The lease stays as long as the worker took it, whatever is asked for: the worker renews it, not the agent."""
+        fence: Fence = {"attempt": attempt, "claim_id": claim_id}
         try:
-            return self._written("heartbeat", job, attempt=attempt)
+            return self._written("heartbeat", job, **fence)
         except NotHere as refusal:
-            return self._store(refusal).heartbeat(job, attempt=attempt, lease_seconds=lease_seconds)
+            return self._store(refusal).heartbeat(job, **fence, lease_seconds=lease_seconds)
 
-    def complete(self, job: str, *, attempt: int | None = None, result: str | None = None) -> Job:
+    def complete(
+        self, job: str, *, attempt: int | None = None, claim_id: str | None = None, result: str | None = None
+    ) -> Job:
+        fence: Fence = {"attempt": attempt, "claim_id": claim_id}
         try:
-            return self._written("complete", job, _body("result", result), attempt=attempt)
+            return self._written("complete", job, _body("result", result), **fence)
         except NotHere as refusal:
-            return self._store(refusal).complete(job, attempt=attempt, result=result)
+            return self._store(refusal).complete(job, **fence, result=result)
 
-    def fail(self, job: str, *, reason: str, attempt: int | None = None, retryable: bool = False) -> Job:
+    def fail(
+        self,
+        job: str,
+        *,
+        reason: str,
+        attempt: int | None = None,
+        claim_id: str | None = None,
+        retryable: bool = False,
+    ) -> Job:
+        fence: Fence = {"attempt": attempt, "claim_id": claim_id}
         try:
-            return self._written("fail", job, _body("reason", reason), attempt=attempt, retryable=retryable)
+            return self._written("fail", job, _body("reason", reason), **fence, retryable=retryable)
         except NotHere as refusal:
-            return self._store(refusal).fail(job, reason=reason, attempt=attempt, retryable=retryable)
+            return self._store(refusal).fail(job, reason=reason, **fence, retryable=retryable)
 
     def register(
         self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any

@@ -104,6 +104,11 @@ class StoreMissing(MamError):
     exit_code = 9
 
 
+class StoreUntrusted(MamError):
+    """{store} {problem}. mam runs, sends and changes nothing of it until you have looked at it and approved it once:
+    `mam trust {store}`."""
+
+
 class StoreDamaged(MamError):
     """{file} is damaged at byte {offset}: {problem}; nothing was changed."""
 

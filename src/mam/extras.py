@@ -7,10 +7,15 @@ import shlex
 import sys
 
 NAME = "mam-jobs"
+APSW = "apsw>=3.51.3"
 
 
 def command_for(extra: str) -> str:
-    return _installer() + " ".join(shlex.quote(package) for package in _packages(extra))
+    return command_to_install(*_packages(extra))
+
+
+def command_to_install(*packages: str) -> str:
+    return _installer() + " ".join(map(shlex.quote, packages))
 
 
 def _installer() -> str:

@@ -70,11 +70,21 @@ def find_project_file() -> ProjectFile | None:
     except FileNotFoundError:
         return None
     for level, _ in levels_from(here):
-        if is_mine(os.path.join(level, ".mam")):
+        home = os.path.join(level, ".mam")
+        if is_mine(home) and _is_private(home):
             found = read_project_file(os.path.join(level, NAME))
             if found is not None:
                 return found
     return None
+
+
+def _is_private(directory: str) -> bool:
+    from mam.ownership import writers
+
+    who = writers(os.stat(directory).st_mode)
+    if who is not None and os.path.lexists(os.path.join(directory, "config.toml")):
+        _tell(f"{directory} can be written by {who}, so its config.toml does not count; `chmod go-w {directory}`")
+    return who is None
 
 
 def read_project_file(path: str) -> ProjectFile | None:

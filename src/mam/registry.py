@@ -10,18 +10,22 @@ from __future__ import annotations
 import time
 from functools import lru_cache, partial
 
-from mam.errors import AmbiguousId, AttemptNeeded, ClaimLost, Refused, UnknownJob
+from mam.errors import AmbiguousId, AttemptNeeded, BadInput, ClaimLost, Refused, UnknownJob
 from mam.jobs import acts, rules
-from mam.jobs.status import RUNNING
+from mam.jobs.ending import End
+from mam.jobs.record import MOST
+from mam.jobs.status import COMPLETED, ERROR, RUNNING
 from mam.jobs.sweep import backoff_seconds
+from mam.stores.common import new_claim_id
 from mam.stores.port import Query, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from mam.clock import Moment
+    from mam.jobs.acts import Fence
     from mam.jobs.change import Change, Line
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
@@ -174,6 +178,7 @@ class Registry:
     ) -> Job | None:
         """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
         `session` is an agent's id and its generation, which is refused once it was replaced."""
+        rules.check_seconds("time to wait", wait)
         request = _checked_request(label, owner, lease_seconds, session)
         if not wait:
             return self.claim(request)
@@ -188,6 +193,8 @@ class Registry:
     def claim(self, request: Request) -> Job | None:
         """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
         nothing, it is asked again, so that none is missed that may be claimed."""
+        if request.claim_id is not None:
+            rules.check_claim_id(request.claim_id)
         while True:
             job = self.store.claim(request)
             self._tell()
@@ -209,35 +216,64 @@ class Registry:
 
     # -- what a holder says --------------------------------------------------------------------------------------
 
-    def heartbeat(self, job: str, *, attempt: int | None = None, lease_seconds: float | None = None) -> Job:
+    def heartbeat(
+        self, job: str, *, attempt: int | None = None, claim_id: str | None = None, lease_seconds: float | None = None
+    ) -> Job:
+        """`attempt` and `claim_id` are the fence, here and below: an attempt alone is compared by its number, both are
+        compared both, and a write without an attempt is unfenced."""
+        fence = _fence(attempt, claim_id)
         if lease_seconds is not None:
             rules.check_seconds("lease", lease_seconds)
-        act = partial(acts.heartbeat, attempt=attempt, lease_seconds=lease_seconds)
+        act = partial(acts.heartbeat, **fence, lease_seconds=lease_seconds)
         return self._change(job, "heartbeat", act, unfenced=attempt is None)
 
-    def complete(self, job: str, *, attempt: int | None = None, result: str | None = None) -> Job:
+    def complete(
+        self, job: str, *, attempt: int | None = None, claim_id: str | None = None, result: str | None = None
+    ) -> Job:
         """The work is done, if the artifacts that were expected are there."""
+        fence = _fence(attempt, claim_id)
         if result is not None:
             rules.check_text("result", result, rules.TEXT_LIMIT)
-        act = partial(acts.complete, attempt=attempt, result=result, look_first=True)
-        return self._change(job, "complete", act, unfenced=attempt is None)
+        if attempt is not None:
+            ended = End(
+                status=COMPLETED, attempt=attempt, claim_id=claim_id, result=result, checked=False, look_first=True
+            )
+            return self.end(job, "complete", ended)
+        act = partial(acts.complete, **fence, new_claim=new_claim_id(), result=result, look_first=True)
+        return self._change(job, "complete", act, unfenced=True)
 
-    def fail(self, job: str, *, reason: str, attempt: int | None = None, retryable: bool = False) -> Job:
+    def fail(
+        self,
+        job: str,
+        *,
+        reason: str,
+        attempt: int | None = None,
+        claim_id: str | None = None,
+        retryable: bool = False,
+    ) -> Job:
+        fence = _fence(attempt, claim_id)
         rules.check_text("reason", reason, rules.REASON_LIMIT)
-        if not retryable:
-            act = partial(acts.fail, attempt=attempt, reason=reason)
-            return self._change(job, "fail", act, unfenced=attempt is None)
-        chance = self.store.clock.chance()
+        if retryable:
+            return self._fail_retryable(job, fence, reason)
+        if attempt is not None:
+            ended = End(status=ERROR, attempt=attempt, claim_id=claim_id, reason=reason)
+            return self.end(job, "fail", ended)
+        return self._change(job, "fail", partial(acts.fail, **fence, reason=reason), unfenced=True)
+
+    def _fail_retryable(self, job: str, fence: Fence, reason: str) -> Job:
+        chance, new_claim = self.store.clock.chance(), new_claim_id()
         return self._change(
             job, "fail",
             lambda found, now: acts.fail_retryable(
-                found, now, attempt=attempt, reason=reason, delay_seconds=backoff_seconds(found.retries, chance)
+                found, now, **fence, new_claim=new_claim, reason=reason,
+                delay_seconds=backoff_seconds(found.retries, chance),
             ),
-            unfenced=attempt is None,
+            unfenced=fence["attempt"] is None,
         )  # fmt: skip
 
-    def release(self, job: str, *, attempt: int | None = None) -> Job:
-        return self._change(job, "release", partial(acts.release, attempt=attempt), unfenced=attempt is None)
+    def release(self, job: str, *, attempt: int | None = None, claim_id: str | None = None) -> Job:
+        act = partial(acts.release, **_fence(attempt, claim_id))
+        return self._change(job, "release", act, unfenced=attempt is None)
 
     def publish(
         self,
@@ -247,24 +283,28 @@ class Registry:
         detail: str = "",
         data: Mapping[str, Any] | None = None,
         attempt: int | None = None,
+        claim_id: str | None = None,
     ) -> Job:
         """One event, stored; `started`, `completed` and `error` move the job."""
         act = partial(
-            acts.publish, event=event, detail=detail, data=data or {}, attempt=attempt, look_first=True
+            acts.publish, event=event, detail=detail, data=data or {}, **_fence(attempt, claim_id),
+            new_claim=new_claim_id(), look_first=True,
         )  # fmt: skip
         return self._change(job, "publish", act, unfenced=attempt is None)
 
     # -- what anyone may say -------------------------------------------------------------------------------------
 
-    def cancel(self, job: str, *, attempt: int | None = None, reason: str | None = None) -> Job:
+    def cancel(
+        self, job: str, *, attempt: int | None = None, claim_id: str | None = None, reason: str | None = None
+    ) -> Job:
+        fence = _fence(attempt, claim_id)
         if reason is not None:
             rules.check_text("reason", reason, rules.REASON_LIMIT)
-        return self._change(job, "cancel", partial(acts.cancel, attempt=attempt, reason=reason))
+        return self._change(job, "cancel", partial(acts.cancel, **fence, reason=reason))
 
-    def set_status(self, job: str, status: Status, *, attempt: int | None = None) -> Job:
-        return self._change(
-            job, "status", partial(acts.set_status, to=status, attempt=attempt), unfenced=attempt is None
-        )
+    def set_status(self, job: str, status: Status, *, attempt: int | None = None, claim_id: str | None = None) -> Job:
+        act = partial(acts.set_status, to=status, **_fence(attempt, claim_id), new_claim=new_claim_id())
+        return self._change(job, "status", act, unfenced=attempt is None)
 
     def next_seq(self, job: str) -> int:
         return self._change(job, "next_seq", acts.reserve_seq).last_seq
@@ -286,6 +326,8 @@ class Registry:
         """Each job now and whenever it changes, until all have ended; TimedOut when that takes too long."""
         from mam.following import follow
 
+        if timeout is not None:
+            rules.check_seconds("timeout", timeout)
         return follow(self, job_ids, timeout)
 
     def nap(self, cursor: str, longest: float) -> None:
@@ -303,33 +345,48 @@ class Registry:
         """Any pure act on one job; `verb` names it in the audit log when it is refused."""
         return self._change(job_id, verb, act)
 
+    def end(self, job: str, verb: str, ended: End) -> Job:
+        """How the holder of a claim ends its job."""
+
+        def do(job_id: str, looked: bool) -> Job:
+            return self.store.end_job(job_id, ended.replace(look_first=False, checked=True) if looked else ended)
+
+        return self._done(job, verb, do)
+
     def _change(self, job: str, verb: str, act: Act, *, unfenced: bool = False) -> Job:
         """One act on one job. A holder's write without an attempt is `unfenced`, which a setting refuses."""
         if unfenced and self._require_attempt:
             act = partial(_of_nobodys_job, act)
+
+        def do(job_id: str, looked: bool) -> Job:
+            return self.store.change(job_id, partial(act, look_first=False) if looked else act)  # type: ignore[call-arg] # only what knows that raises LookFirst
+
+        return self._done(job, verb, do)
+
+    def _done(self, job: str, verb: str, do: Callable[[str, bool], Job], *, looked: bool = False) -> Job:
+        """What `do` does to the job of this id or beginning; `looked` is whether its artifacts have been found."""
         try:
-            changed = self.store.change(job if rules.is_job_id(job) else self.resolve(job), act)
+            changed = do(job if rules.is_job_id(job) else self.resolve(job), looked)
         except (acts.LookFirst, ClaimLost, UnknownJob) as stopped:
-            changed = self._changed_after(stopped, job, verb, act)
+            changed = self._done_after(stopped, job, verb, do)
         self._tell()
         return changed
 
-    def _changed_after(self, stopped: Exception, job: str, verb: str, act: Act) -> Job:
+    def _done_after(self, stopped: Exception, job: str, verb: str, do: Callable[[str, bool], Job]) -> Job:
         """What becomes of an act that could not simply be done."""
         match stopped:
             case acts.LookFirst(job=found):
                 from mam.artifacts import check_artifacts
 
                 check_artifacts(found)
-                looked = partial(act, look_first=False)  # type: ignore[call-arg] # only what knows that raises this
-                return self._change(found.job_id, verb, looked)
+                return self._done(found.job_id, verb, do, looked=True)
             case UnknownJob():
                 kept = self.store.archived(job) if rules.is_job_id(job) else None
                 if kept is not None:
                     said = f"Job {job} is {kept.job.status} and archived; nothing changes it any more."
                     raise Refused(why=said) from None
                 if (job_id := self.resolve(job)) != job:
-                    return self._change(job_id, verb, act)
+                    return self._done(job_id, verb, do)
             case ClaimLost() if self._shadow is not None:
                 self._shadow.refused(self.store, str(stopped.facts["job"]), verb, str(stopped))
         raise stopped
@@ -337,6 +394,17 @@ class Registry:
     def _tell(self) -> None:
         if self._shadow is not None:
             self._shadow.follow(self.store)
+
+
+def _fence(attempt: int | None, claim_id: str | None) -> Fence:
+    """A claim id without its attempt would be compared with nothing."""
+    if attempt is not None:
+        rules.check_count("attempt", attempt, most=MOST)
+    if claim_id is not None:
+        rules.check_claim_id(claim_id)
+        if attempt is None:
+            raise BadInput(why="a claim id goes with the attempt of the claim; give both")
+    return {"attempt": attempt, "claim_id": claim_id}
 
 
 def _of_nobodys_job(act: Act, found: Job, now: Moment, **given: Any) -> Change:

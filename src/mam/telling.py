@@ -21,3 +21,8 @@ def _one_line(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
+
+
+def clean(text: str) -> str:
+    """What every store can hold: no NUL, no half of a character."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")

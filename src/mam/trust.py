@@ -1,4 +1,8 @@
-"""Which project files the user has trusted: path and content, so that a file that changes must be trusted again."""
+"""What the user has trusted: project files by path and content, stores by path and by which directory or file it is.
+
+A file that changes must be trusted again. A store changes all the time; it must be trusted again when its path leads
+to another directory.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,17 @@ from mam.state import make_private, state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Trusted = dict[str, dict[str, str]]
+    from typing import Any
+
+    Trusted = dict[str, dict[str, Any]]
 
 NAME, LOCK = "trusted.json", "trusted.lock"
+FILES, STORES = "files", "stores"
+_NEEDED = {FILES: {"sha256"}, STORES: {"leads_to", "inode"}}
 
 
-def trusted() -> Trusted:
-    """By path: the hash that was trusted, and when. A list that somebody else could have written counts as empty."""
+def trusted(kind: str = FILES) -> Trusted:
+    """By path: what was trusted, and when. A list that another user could have written counts as empty."""
     from mam.stores.beside import read_whole
 
     path = os.path.join(state_directory(), NAME)
@@ -27,26 +35,43 @@ def trusted() -> Trusted:
         found = read_whole(path)
     except OSError:
         return {}
-    files = found.get("files") if isinstance(found, dict) else None
-    if not isinstance(files, dict):
+    entries = found.get(kind) if isinstance(found, dict) else None
+    if not isinstance(entries, dict):
         return {}
-    return {name: entry for name, entry in files.items() if isinstance(entry, dict) and "sha256" in entry}
+    return {name: entry for name, entry in entries.items() if isinstance(entry, dict) and _NEEDED[kind] <= entry.keys()}
 
 
 def is_trusted(path: str, digest: str) -> bool:
     return trusted().get(path, {}).get("sha256") == digest
 
 
+def is_trusted_store(path: str, leads_to: str, inode: int) -> bool:
+    entry = trusted(STORES).get(path, {})
+    return entry.get("leads_to") == leads_to and entry.get("inode") == inode
+
+
 def trust(path: str, digest: str, when: str) -> None:
-    _change({path: {"sha256": digest, "trusted_at": when}}, ())
+    _change(FILES, {path: {"sha256": digest, "trusted_at": when}}, ())
+
+
+def trust_store(path: str, leads_to: str, inode: int, when: str) -> None:
+    """By the name that the user gave and by its real one."""
+    entry = {"leads_to": leads_to, "inode": inode, "trusted_at": when}
+    _change(STORES, {path: entry, leads_to: entry}, ())
 
 
 def revoke(path: str) -> bool:
     """Whether it had been trusted."""
-    return _change({}, (path,))
+    return _change(FILES, {}, (path,))
 
 
-def _change(added: Trusted, removed: tuple[str, ...]) -> bool:
+def revoke_store(path: str) -> bool:
+    """Whether it had been trusted."""
+    entry = trusted(STORES).get(path)
+    return entry is not None and _change(STORES, {}, (path, entry["leads_to"]))
+
+
+def _change(kind: str, added: Trusted, removed: tuple[str, ...]) -> bool:
     """Under a lock, so that two who trust two files at once are both remembered."""
     import fcntl
 
@@ -56,10 +81,11 @@ def _change(added: Trusted, removed: tuple[str, ...]) -> bool:
     lock = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        before = trusted()
-        after = {path: entry for path, entry in {**before, **added}.items() if path not in removed}
+        before = {one: trusted(one) for one in (FILES, STORES)}
+        entries = {path: entry for path, entry in {**before[kind], **added}.items() if path not in removed}
+        after = {**before, kind: entries}
         if after != before:
-            replace_whole(os.path.join(directory, NAME), {"schema_version": 1, "files": after})
+            replace_whole(os.path.join(directory, NAME), {"schema_version": 1, **after})
         return after != before
     finally:
         os.close(lock)

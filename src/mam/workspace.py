@@ -11,6 +11,7 @@ import stat
 
 from mam.errors import BadInput, StoreMissing, StoreUnavailable
 from mam.frozen import Frozen
+from mam.repositories import git_directory_of
 from mam.state import remember_store
 
 TYPE_CHECKING = False
@@ -30,11 +31,8 @@ _KINDS = "a directory, sqlite:///path or postgresql://user@host/database"
 _WORDS = frozenset(("host", "hostaddr", "port", "user", "password", "passfile", "dbname", "service", "sslmode"))
 """Of the other way in which PostgreSQL is told where a database is: `host=… password=…`."""
 
-_NEEDED: dict[str, tuple[str, tuple[str, ...]]] = {
-    SQLITE_KIND: ("sqlite", ("apsw",)),
-    POSTGRES: ("postgres", ("psycopg", "orjson")),
-}
-"""The extra that a kind of store needs, and what it brings."""
+_OF_POSTGRES = ("psycopg", "orjson")
+"""What the extra `postgres` brings."""
 
 
 class Located(Frozen):
@@ -121,7 +119,16 @@ def open_located(located: Located, config: Config) -> Registry:
     return Registry(store, AuditLog(located.logs_dir), require_attempt=config.require_attempt)
 
 
+def check_whose(located: Located) -> None:
+    """Refuses a store that came with a repository, and one that others can write to. A server has its own rules."""
+    if located.kind != POSTGRES:
+        from mam.ownership import check
+
+        check(located.path, (located.logs_dir,))
+
+
 def open_store(located: Located, config: Config) -> Store:
+    check_whose(located)
     need_for(located)
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite.store import SqliteStore
@@ -149,10 +156,20 @@ def catch_up_log(located: Located, config: Config, copied: Callable[[int], None]
 
 def make_store(located: Located, config: Config) -> bool:
     """Whether there was something to make, or to bring up to date."""
+    check_whose(located)
     made = _made(located, config.lock_wait_seconds)
     if made:
         keep_out_of_git(located)
+        recognise(located)
     return made
+
+
+def recognise(located: Located) -> None:
+    """mam remembers the stores that it made."""
+    if located.kind != POSTGRES:
+        from mam.ownership import remember_made
+
+        remember_made(located.path, (located.logs_dir,))
 
 
 def keep_out_of_git(located: Located) -> None:
@@ -199,15 +216,20 @@ def _made(located: Located, lock_wait_seconds: float) -> bool:
 
 
 def need_for(located: Located) -> None:
-    """Says which extra is missing, if the store needs one that is not installed."""
-    extra, modules = _NEEDED.get(located.kind, ("", ()))
+    """Names the package that the store needs, if it cannot be imported."""
     try:
-        for module in modules:
+        for module in _OF_POSTGRES if located.kind == POSTGRES else ("apsw",):
             __import__(module)
     except ImportError:
-        from mam.extras import command_for
+        from mam.extras import APSW, command_for, command_to_install
 
-        raise BadInput(why=f"this store needs the extra `{extra}`: {command_for(extra)}") from None
+        if located.kind == POSTGRES:
+            raise BadInput(why=f"this store needs the extra `postgres`: {command_for('postgres')}") from None
+        why = (
+            f"this store needs the package apsw: {command_to_install(APSW)} (where there is no wheel for this platform,"
+            " that compiles it, which needs a C compiler such as gcc or clang and the header files of Python)"
+        )
+        raise BadInput(why=why) from None
 
 
 def named(text: str, by: str) -> Located:
@@ -289,18 +311,13 @@ def levels_from(here: str) -> Iterator[tuple[str, bool]]:
 
 def _main_checkout(level: str) -> str | None:
     """Where a linked worktree was made from. Its `.git` is a file: `gitdir: <main>/.git/worktrees/<name>`."""
-    file = os.path.join(level, ".git")
     try:
-        found = os.lstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_size > 8192:
-            return None
-        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
-            text = opened.read()
+        found = os.lstat(os.path.join(level, ".git"))
     except OSError:
         return None
-    if not text.startswith("gitdir:"):
+    gitdir = git_directory_of(level) if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() else None
+    if gitdir is None:
         return None
-    gitdir = os.path.normpath(os.path.join(level, text.removeprefix("gitdir:").strip()))
     worktrees, common = os.path.dirname(gitdir), os.path.dirname(os.path.dirname(gitdir))
     if os.path.basename(worktrees) != "worktrees" or os.path.basename(common) != ".git":
         return None

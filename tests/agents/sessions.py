@@ -19,6 +19,7 @@ from typing import Any
 from mam.agents.names import default_agent_id
 from mam.machine.processes import ProcessId, is_alive
 from tests.cli.command import Mam, Ran
+from tests.needs import need
 
 LONGEST = 60.0
 
@@ -87,6 +88,7 @@ class Sessions:
     """mam, with a directory and a tmux server of its own."""
 
     def __init__(self, mam: Mam, folder: Path) -> None:
+        need("tmux")
         self.mam = mam
         self.folder = folder  # short, since a socket's path has 107 bytes
         self.agents = mam.home / "agents"

@@ -17,6 +17,7 @@ import pytest
 from mam.machine.processes import is_alive, send
 from tests.agents.sessions import Sessions, await_that
 from tests.cli.command import Mam
+from tests.needs import need
 
 JUMPS = ["+10d", "-10d", "+1h", "-1h"]
 SLEEPS = Path(__file__).parent / "faketime"
@@ -25,7 +26,8 @@ PUBLISH = ("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m.jso
 
 
 def library() -> str:
-    """Where the package puts what it loads into programs; without it these tests fail."""
+    """Where the package puts what it loads into programs."""
+    need("faketime")
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     assert found, "apt-get install faketime"
     return str(found[0])

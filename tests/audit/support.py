@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mam.audit.log import iter_lines
 from mam.audit.mirror import AuditLog
 from mam.registry import Registry
+from mam.stores.files.adopting import adopt, foreign_ids
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.memory import MemoryStore
 
@@ -32,6 +33,12 @@ class Memory(MemoryStore):
 def files_registry(place: Path, logs_dir: Path) -> Registry:
     create_files_store(str(place))
     return Registry(FilesStore(str(place)), AuditLog(str(logs_dir)))
+
+
+def adopt_files(store: Store) -> None:
+    """As `mam adopt --all` does."""
+    assert isinstance(store, FilesStore)
+    list(adopt(store, foreign_ids(store)))
 
 
 def lines_of(logs_dir: Path, job_id: str) -> list[Line]:

@@ -12,13 +12,13 @@ import pytest
 
 from mam.audit import fetching
 from mam.audit.copying import copy
-from mam.audit.cursor import Glimpse
+from mam.audit.cursor import CursorRead
 from mam.audit.fetching import fetch
 from mam.audit.lock import Locked
 from mam.audit.log import list_jobs, read_status
 from mam.audit.mirror import AuditLog
 from mam.registry import Registry
-from tests.audit.support import Memory, events_of, files_registry, history_in, history_in_log
+from tests.audit.support import Memory, adopt_files, events_of, files_registry, history_in, history_in_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +87,7 @@ def test_an_act_of_many_jobs_is_copied_in_several_steps(
     for number in range(5):
         record = {"job_id": f"old{number}", "status": "pending", "created_at": "2026-06-19T09:30:00Z", "prompt": "p"}
         (tmp_path / "jobs" / f"old{number}.json").write_text(json.dumps(record))
+    adopt_files(registry.store)
     sizes = []
     for _ in range(3):
         registry.sweep()
@@ -101,10 +102,10 @@ def test_many_heartbeats_are_not_read_again_and_again(registry: Registry, logs_d
     registry.pick("a", owner="me")
     for _ in range(fetching.FEW):
         registry.heartbeat(job.job_id, attempt=1)
-    assert Glimpse(str(logs_dir), "journal-a").at.number == 2
+    assert CursorRead(str(logs_dir), "journal-a").at.number == 2
     registry.heartbeat(job.job_id, attempt=1)
-    assert Glimpse(str(logs_dir), "journal-a").at.number == 3 + fetching.FEW
-    assert str(Glimpse(str(logs_dir), "journal-a").at.place) == store.end()
+    assert CursorRead(str(logs_dir), "journal-a").at.number == 3 + fetching.FEW
+    assert str(CursorRead(str(logs_dir), "journal-a").at.cursor) == store.end()
 
 
 def test_reading_the_journal_again_brings_no_old_status_back(
@@ -116,7 +117,7 @@ def test_reading_the_journal_again_brings_no_old_status_back(
     (logs_dir / ".cursor-journal-a").unlink()
     monkeypatch.setattr(fetching, "ENTRIES_AT_ONCE", 1)
     AuditLog(str(logs_dir)).follow(store)
-    assert Glimpse(str(logs_dir), "journal-a").at.number == 1
+    assert CursorRead(str(logs_dir), "journal-a").at.number == 1
     assert read_status(str(logs_dir), job.job_id) == "completed"
 
 

@@ -18,7 +18,7 @@ from mam.audit.mirror import AuditLog
 from mam.errors import ClaimLost, StoreDamaged
 from mam.registry import Registry
 from mam.telling import tell
-from tests.audit.support import Memory, events_of, files_registry, history_in, history_in_log, lines_of
+from tests.audit.support import Memory, adopt_files, events_of, files_registry, history_in, history_in_log, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,6 +239,7 @@ def test_no_secret_reaches_the_log(
         "broker": {"host": "h", "port": 1, "tls": False, "username": "u", "password": canaries[1]},
     }  # fmt: skip
     (tmp_path / "jobs" / "abc12345.json").write_text(json.dumps(record))
+    adopt_files(files.store)
     files.publish("abc12345", event="progress", detail="half")
     files.complete("abc12345")
     AuditLog(str(logs_dir)).begin_local("byhand", record, "2026-06-19T09:30:00Z")

@@ -15,6 +15,7 @@ from mam.errors import ClaimLost
 from mam.registry import Registry
 from tests.audit.support import (
     Memory,
+    adopt_files,
     events_of,
     files_registry,
     history_in,
@@ -199,6 +200,7 @@ def test_a_record_that_came_as_a_file_has_its_whole_record_in_meta(tmp_path: Pat
         "updated_at": "2026-06-19T09:32:00Z", "prompt": "정렬", "agent": "claude-code", "agent_session": "tmux:claude",
     }  # fmt: skip
     (tmp_path / "jobs" / "abc12345.json").write_text(json.dumps(old), encoding="utf-8")
+    adopt_files(registry.store)
     assert registry.get("abc12345").number == 1
     registry.pick("tmux:claude", owner="me")
     meta = read_meta(str(logs_dir), "abc12345")

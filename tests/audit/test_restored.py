@@ -267,7 +267,7 @@ def test_two_that_notice_it_at_once_tell_it_once(logs_dir: Path, store: Memory, 
     with Locked(str(logs_dir), 0.0) as root:
         copy(root, second, _never)
         with cursor.Cursor(root, "journal-a") as saved:
-            assert saved.at.place == restored.end(), "who noticed it late does not send the others back"
+            assert saved.at.cursor == restored.end(), "who noticed it late does not send the others back"
             assert not saved.reads_again
             assert not saved.journal_was_replaced
 

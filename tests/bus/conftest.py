@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.bus.mosquitto import Mosquitto, need_mosquitto
+from tests.bus.mosquitto import Mosquitto
 from tests.cli.command import Mam
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Mosquitto]:
-    need_mosquitto()
     started = Mosquitto(tmp_path / "broker")
     yield started
     started.stop()

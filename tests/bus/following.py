@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mam.config import Config
@@ -14,6 +13,7 @@ from tests.cli.command import Mam
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
+    from tests.bus.mosquitto import Mosquitto
 
 LONGEST = 240.0
 
@@ -63,12 +63,27 @@ def until_prints(process: subprocess.Popen[bytes], words: str) -> str:
     raise AssertionError(f"it ended without printing {words!r}")
 
 
-def relay_files(mam: Mam) -> list[Path]:
-    return sorted((mam.here / ".mam" / "jobs" / ".store").glob("relay-*.json"))
+def relay_name(broker: Mosquitto) -> str:
+    """Under which the store keeps how far a broker was sent the journal."""
+    return f"relay 127.0.0.1:{broker.port}"
+
+
+def sent_position(mam: Mam, broker: Mosquitto) -> str | None:
+    store = opened(mam)
+    try:
+        return store.position(relay_name(broker))
+    finally:
+        store.close()
+
+
+def set_sent_position(mam: Mam, broker: Mosquitto, text: str) -> None:
+    store = opened(mam)
+    store.save_position(relay_name(broker), text)
+    store.close()
 
 
 def until_sent(news: Mam) -> None:
-    """The relay knows that the broker has everything; it writes that down when it has been quiet for a moment."""
+    """The relay knows that the broker has everything; it saves that after a second."""
     while news("relay", "--status", "--json").json[0]["waiting"]:
         pass
 

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.needs import program
 
-NEEDED = ("mosquitto", "mosquitto_sub", "mosquitto_pub", "mosquitto_passwd", "openssl")
 LONGEST = 60.0
-
-
-def need_mosquitto() -> None:
-    """Loud in CI; a developer without it is told what to install."""
-    missing = [name for name in NEEDED if found(name) is None]
-    if not missing:
-        return
-    message = f"{', '.join(missing)} not found: apt-get install mosquitto mosquitto-clients openssl"
-    if os.environ.get("CI"):
-        pytest.fail(message, pytrace=False)
-    pytest.skip(message)
-
-
-def found(name: str) -> str | None:
-    """Debian puts the broker where only root looks."""
-    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin")
-
-
-def program(name: str) -> str:
-    path = found(name)
-    assert path is not None
-    return path
 
 
 def free_port() -> int:
@@ -59,8 +34,9 @@ class Mosquitto:
         self.start()
 
     def start(self) -> None:
+        server = program("mosquitto")
         log = (self.folder / "log").open("ab")
-        self.process = subprocess.Popen([program("mosquitto"), "-c", str(self.config)], stdout=log, stderr=log)
+        self.process = subprocess.Popen([server, "-c", str(self.config)], stdout=log, stderr=log)
         log.close()
         self._until_listening()
 

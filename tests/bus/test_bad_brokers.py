@@ -15,8 +15,9 @@ from mam.bus.settings import Broker
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from tests.bus.following import ended, opened, until_prints, until_says, until_sent, until_served
-from tests.bus.mosquitto import Mosquitto, Reader, as_parts, need_mosquitto
+from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
+from tests.needs import need
 
 _CONNACK = bytes([0x20, 0x03, 0x00, 0x00, 0x00])
 
@@ -236,7 +237,7 @@ class Secure:
         import shutil
         import subprocess
 
-        from tests.bus.mosquitto import program
+        from tests.needs import program
 
         folder.mkdir()
         make_certificates(folder, "127.0.0.1")
@@ -268,7 +269,7 @@ class Secure:
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Iterator[Secure]:
-    need_mosquitto()
+    need("mosquitto", "openssl")
     made = Secure(tmp_path / "secure")
     yield made
     made.broker.stop()

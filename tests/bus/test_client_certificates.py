@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.bus.following import ended, opened
-from tests.bus.mosquitto import Mosquitto, need_mosquitto, program
+from tests.bus.mosquitto import Mosquitto
 from tests.bus.test_bad_brokers import make_certificates
 from tests.cli.command import Mam
+from tests.needs import need, program
 
 CONFIG = """
 listener {{port}} 127.0.0.1
@@ -60,7 +61,7 @@ class Choosy:
 
 @pytest.fixture
 def choosy(tmp_path: Path) -> Iterator[Choosy]:
-    need_mosquitto()
+    need("mosquitto", "openssl")
     made = Choosy(tmp_path / "choosy")
     yield made
     made.broker.stop()

@@ -13,7 +13,7 @@ import ssl
 import time
 from pathlib import Path
 
-from tests.bus.mosquitto import need_mosquitto
+from tests.needs import need
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 60.0
@@ -58,7 +58,7 @@ class Typist:
 
 
 def test_the_page_makes_a_broker_with_tls(tmp_path: Path) -> None:
-    need_mosquitto()
+    need("mosquitto", "mosquitto_passwd", "openssl")
     example = tmp_path / "examples" / "mosquitto"
     shutil.copytree(ROOT / "examples" / "mosquitto", example)
     port = free_port()

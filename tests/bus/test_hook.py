@@ -158,7 +158,8 @@ def test_at_a_door_it_imports_next_to_nothing(mam: Mam, tmp_path: Path) -> None:
              "import sys, os\nsys.argv[1:] = ['hook', 'codex']\nkept = os.dup(2)\nimport mam.__main__ as m\n"
              "m.run(sys.argv[1:])\nos.write(kept, ' '.join(sys.modules).encode())"],
             stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=mam.here,
-            env={**mam.env, "MAM_JOB_ID": "abc", "MAM_SOCKET": str(tmp_path / "door"), "MAM_ATTEMPT": "2"},
+            env={**mam.env, "MAM_JOB_ID": "abc", "MAM_SOCKET": str(tmp_path / "door"), "MAM_ATTEMPT": "2",
+                 "MAM_CLAIM": "mine"},
         )  # fmt: skip
         assert process.stdin is not None
         process.stdin.write(b'{"hook_event_name": "Stop"}')
@@ -172,7 +173,7 @@ def test_at_a_door_it_imports_next_to_nothing(mam: Mam, tmp_path: Path) -> None:
 
     loaded = set(err.decode().splitlines()[-1].split())
     assert asked == {
-        "verb": "publish", "job": "abc", "whole": False, "attempt": 2, "event": "progress",
+        "verb": "publish", "job": "abc", "whole": False, "attempt": 2, "claim_id": "mine", "event": "progress",
         "detail": "codex ended its turn", "data": {"source": "codex hook", "hook": "Stop"},
     }  # fmt: skip
     assert not loaded & {"json", "re", "argparse", "socket", "subprocess", "logging", "mam.registry", "mam.stores.port"}

@@ -1,4 +1,4 @@
-"""The news of a database that many hosts share: one place for each broker, whoever sends and wherever."""
+"""The news of a database that many hosts share: one position for each broker, for the relays of all hosts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from mam.bus.lag import lag_of
 from mam.bus.settings import Broker
 from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore
-from tests.bus.following import ended, numbers, until_says
+from tests.bus.following import ended, numbers, relay_name, until_says
 from tests.bus.mosquitto import Reader
-from tests.postgres.settled import SettledStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +37,7 @@ def shared(news: Mam, database: str) -> Mam:
 
 @pytest.fixture
 def store(shared: Mam, database: str) -> Iterator[PostgresStore]:
-    opened = SettledStore(database)
+    opened = PostgresStore(database)
     yield opened
     opened.close()
 
@@ -136,12 +135,12 @@ def registry_publish(store: PostgresStore, job: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("sent", ["", "{", "[]", '{"at": {}}', "null"])
-def test_a_row_that_nobody_can_read_sends_everything_again(
+def test_a_position_that_is_damaged_sends_everything_again(
     shared: Mam, store: PostgresStore, broker: Mosquitto, sent: str
 ) -> None:
     job = shared.register()
     shared("publish", job, "progress", "--detail", "one")
     reader = Reader(broker)
-    store.keep_relay_sent(f"127.0.0.1:{broker.port}", sent)
+    store.save_position(relay_name(broker), sent)
     assert shared("relay", "--once").code == 0
     assert json.loads(reader.take(1)[0].split(" ", 2)[2])["detail"] == "one"

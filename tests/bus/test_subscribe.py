@@ -183,6 +183,8 @@ def test_a_broker_that_was_never_there_is_done_without(news: Mam, broker: Mosqui
 
 GARBAGE = [
     b"", b"{}", b"not json", b"x" * 20_000, b"[" * 9000, b'{"a":1,"a":2}', b'{"seq":NaN}', b"\xff\xfe", b"null",
+    b'{"data":' * 900, b"[" * 80 + b"]" * 80, b'{"seq":1e999}', b'{"seq":' + b"9" * 5000 + b"}",
+    b'{"detail":"\\ud800\\u0000"}',
 ]  # fmt: skip
 
 

@@ -105,11 +105,30 @@ def test_everything_from_the_first_event_on(mam: Mam) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"journal_id": 1, "at": {}}'])
-def test_a_bookmark_that_nobody_can_read_is_none(mam: Mam, content: bytes) -> None:
-    job = mam.register("x")
+def test_a_bookmark_that_cannot_be_read_begins_with_what_was_not_told_yet(mam: Mam, content: bytes) -> None:
+    told, job = mam.register("told"), mam.register("x")
+    first = listening(mam)
+    mam("publish", told, "progress")
+    until_prints(first, told)
+    until_noted(mam, told)
+    end(first, signal.SIGINT)
     mam("publish", job, "progress")
     file = mam.here / ".mam" / "delegate_job_logs" / ".subscribe-all.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
-    first = listening(mam)
-    assert not [found for found, _ in end(first, signal.SIGINT) if found == job]
+    second = mam.start("subscribe", "--all", "--json", "--timeout", "120")
+    assert json.loads(until_prints(second, ""))["job_id"] == job
+    mam("publish", told, "progress")
+    assert json.loads(until_prints(second, told))["seq"] == 2
+    second.send_signal(signal.SIGINT)
+    assert "read from its beginning" in ended(second)[2]
+
+
+def test_events_behind_a_claim_are_told_too(mam: Mam) -> None:
+    """The claim is the first entry behind the bookmark that names the job, and has no event."""
+    job = mam.register("x", "-s", "here")
+    end(listening(mam), signal.SIGINT)
+    mam("pick", "-s", "here")
+    mam("publish", job, "progress")
+    second = mam.start("subscribe", "--all", "--json", "--timeout", "120")
+    assert json.loads(until_prints(second, job))["seq"] == 1
+    end(second, signal.SIGINT)

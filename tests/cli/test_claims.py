@@ -26,7 +26,9 @@ def test_pick_prints_the_id_the_record_or_the_environment(mam: Mam) -> None:
     record = mam("pick", "-s", "shell", "--json", "--owner", "me", "--lease", "5m").json
     assert (record["job_id"], record["attempt"], record["owner"]) == (jobs[1], 1, "me")
     assert record["lease"]["seconds"] == 300
-    assert mam("pick", "-s", "shell", "--export").line == f"MAM_JOB_ID={jobs[2]} MAM_ATTEMPT=1"
+    assert record["claim_id"] == mam.record(jobs[1])["claim_id"]
+    exported = mam("pick", "-s", "shell", "--export").line
+    assert exported == f"MAM_JOB_ID={jobs[2]} MAM_ATTEMPT=1 MAM_CLAIM={mam.record(jobs[2])['claim_id']}"
     mam("pick", "-s", "shell", "--json").failed(3, "shell")
 
 
@@ -204,6 +206,39 @@ def test_the_own_attempt_fences_only_the_own_job(mam: Mam) -> None:
     mam("complete", "--job", job[:12], **stale).failed(4)
     assert mam("complete", other, **own(job, 7)).line == "completed"
     assert mam("complete", job, "--attempt", "2", **stale).line == "completed"
+
+
+def test_the_own_claim_fences_what_the_own_attempt_does(mam: Mam) -> None:
+    job = claimed(mam)
+    stranger = {**own(job, 1), "MAM_CLAIM": "another"}
+    for words in (["complete"], ["fail", "--reason", "x"], ["heartbeat"], ["release"], ["publish", "progress"]):
+        mam(*words, **stranger).failed(4, "another claim holds attempt 1")
+        mam(words[0], job, *words[1:], "--attempt", "1", **stranger).failed(4, "another claim holds attempt 1")
+    for words in (["status", job[:12], "--set", "completed"], ["cancel", job]):
+        mam(*words, "--attempt", "1", **stranger).failed(4, "another claim holds attempt 1")
+    mam("complete", **{**stranger, "MAM_CLAIM": "not one"}).failed(2, "'not one' is not a claim id")
+    mine: dict[str, Any] = dict(pair.split("=") for pair in exported(mam, job).split())
+    assert mam("complete", **mine).line == "completed"
+    assert mam("complete", **mine).line == "completed"
+    assert mam("complete", "--attempt", "2", **{**mine, "MAM_CLAIM": "another", "MAM_ATTEMPT": "1"}).line == "completed"
+    mam("complete", **{**mine, "MAM_CLAIM": "another"}).failed(4, "another claim of attempt 2 has ended the job")
+
+
+def exported(mam: Mam, job: str) -> str:
+    """What a shell gets for the next claim of the job."""
+    assert mam("release", job).line == job
+    return mam("pick", "-s", "shell", "--export").line
+
+
+def test_the_own_claim_counts_only_with_its_job_and_attempt(mam: Mam) -> None:
+    job, other = claimed(mam), claimed(mam)
+    mine = {**own(job, 9), "MAM_CLAIM": "another"}
+    assert mam("heartbeat", job, "--attempt", "1", **mine).code == 0
+    assert mam("heartbeat", other, "--attempt", "1", **{**mine, "MAM_ATTEMPT": "1"}).code == 0
+    assert mam("heartbeat", other, **{**mine, "MAM_ATTEMPT": "1"}).code == 0
+    assert mam("heartbeat", job, "--attempt", "1", MAM_ATTEMPT="1", MAM_CLAIM="another").code == 0
+    assert mam("heartbeat", job, MAM_JOB_ID=job, MAM_CLAIM="another").code == 0
+    assert mam("status", job, "--set", "completed", **{**mine, "MAM_ATTEMPT": "1"}).line == "completed"
 
 
 def test_an_attempt_without_the_own_job_is_ignored(mam: Mam) -> None:

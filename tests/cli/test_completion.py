@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from mam.__main__ import VERBS
 from tests.cli.command import Mam
 from tests.cli.terminal import Terminal
+from tests.needs import need
 
 
 def offered(mam: Mam, *words: str) -> list[str]:
@@ -93,10 +93,7 @@ SOURCE = {"fish": "mam completion fish | source"}
 def shell(request: pytest.FixtureRequest, mam: Mam) -> Iterator[Terminal]:
     """A shell in which mam's completion is loaded."""
     name: str = request.param
-    if shutil.which(name) is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{name} not found: apt-get install {name}", pytrace=False)
-        pytest.skip(f"{name} is not installed")
+    need(name)
     programs = mam.home / "bin"
     programs.mkdir()
     command = programs / "mam"

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.cli.command import Mam
+from tests.needs import need
 
 ROOT = Path(__file__).resolve().parents[2]
 SKILL = ROOT / "skills" / "mam" / "SKILL.md"
@@ -30,6 +31,7 @@ def test_its_form_is_the_one_that_agents_accept() -> None:
 
 
 def test_every_command_that_it_teaches_works(tmp_path: Path) -> None:
+    need("bash")
     register, wait, look, report = BLOCK.findall(SKILL.read_text("utf-8"))
     here, home = tmp_path / "here", tmp_path / "home"
     here.mkdir()

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Mam
+from tests.needs import need
 
 
 def git(*words: str, cwd: Path) -> None:
+    need("git")
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main")
     subprocess.run(["git", *identity, *words], cwd=cwd, check=True, capture_output=True)
 
@@ -182,7 +184,14 @@ def test_someone_elses_store_on_the_way_is_passed_over(mam: Mam) -> None:
     os.chown(mam.here / ".mam/jobs", 4242, 4242)
     assert mam("where", cwd=below).line == f"{below}/.mam/jobs"
     mam("where").failed(9, "not a directory of yours")
-    mam("list", "--store", ".mam/jobs").failed(9, "another user")
+    mam("list", "--store", ".mam/jobs").failed(1, "another user", "mam trust")
+
+
+@pytest.mark.parametrize("address", ["", "sqlite:///tmp/x.db"])
+def test_without_apsw_the_message_names_what_is_needed(mam: Mam, tmp_path: Path, address: str) -> None:
+    """As where no wheel fits the platform and nothing could compile it."""
+    (tmp_path / "apsw.py").write_text("raise ImportError('no wheel')")
+    mam("register", "x", "--agent", "a", PYTHONPATH=str(tmp_path), MAM_STORE=address).failed(2, "apsw", "C compiler")
 
 
 def test_something_else_in_the_place_of_the_store(mam: Mam) -> None:

@@ -7,6 +7,7 @@ before a block, which nobody sees who reads the page, say what the reader does n
     <!-- afresh -->                    an empty folder, and a user without a history
     <!-- before: COMMAND -->           what must have happened
     <!-- before: ID <- COMMAND -->     the same; what it prints is called ID in the page
+    <!-- needs: PROGRAM -->            what this machine must have (tools/needs.py)
     <!-- not run: WHY -->              a test elsewhere, or nothing that can be run in a test
 """
 
@@ -21,6 +22,8 @@ from pathlib import Path
 
 import pyte
 from tools.session import in_terminal
+
+from tests.needs import need
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = "/home/anna"
@@ -79,6 +82,7 @@ class Reader:
     """Somebody who types what the page says."""
 
     def __init__(self, folder: Path, instead: dict[str, str], programs: dict[str, str]) -> None:
+        need("bash")
         self._folder = folder
         self._instead = instead
         self._programs = programs

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.docs.pages import ROOT, Reader, blocks
+from tests.needs import need
 from tests.postgres.server import PrivateServer
 
 PAGES = sorted(
@@ -61,6 +62,8 @@ def _generated(page: Path, text: str) -> bool:
     "page", [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")], ids=_named
 )
 def test_a_page_does_what_it_says(page: Path, reader: Reader) -> None:
+    notes = [note for block in blocks(page) for note in block.notes]
+    need(*(note.removeprefix("needs:").strip() for note in notes if note.startswith("needs:")))
     for block in blocks(page):
         if block.kind != "console" or _generated(page, block.text):
             continue
@@ -103,6 +106,7 @@ def test_the_signature_of_the_protocol(tmp_path: Path) -> None:
     """docs/protocol.md: openssl says the same about the message to test with."""
     import subprocess
 
+    need("openssl")
     (command,) = (block.text for block in blocks(ROOT / "docs/protocol.md") if block.kind == "sh")
     signed, sent = [block.text for block in blocks(ROOT / "docs/protocol.md") if block.kind == "json"][-2:]
     (tmp_path / "signed").write_text(signed.removesuffix("\n"), encoding="utf-8")

@@ -178,6 +178,7 @@ BROKEN_RECORDS: list[dict[str, Any]] = [
     {"schema_version": 2}, {"job_id": "../x"}, {"status": "banana"}, {"created_at": "yesterday"}, {"prompt": None},
     {"broker": {}}, {"timeout_sec": -1}, {"timeout_sec": "3600"}, {"last_seq": 1.5}, {"expected_artifacts": "a.md"},
     {"lease": {"expires_at": "2026-01-01T00:00:00.000Z"}}, {"lease": {}}, {"due_at": "2026-01-01"}, {"workdir": "here"},
+    {"claim_id": ""}, {"claim_id": "a b"}, {"claim_id": 7},
 ]  # fmt: skip
 
 

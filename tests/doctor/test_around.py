@@ -15,6 +15,7 @@ import pytest
 from mam.doctor.versions import sqlite_findings
 from tests.disks import fill
 from tests.doctor.ward import Ward
+from tests.needs import need
 
 if TYPE_CHECKING:
     from tests.bus.mosquitto import Mosquitto
@@ -149,6 +150,7 @@ def test_an_insecure_broker_is_told_and_not_spoken_to(ward: Ward) -> None:
 
 
 def _git(ward: Ward, *words: str) -> None:
+    need("git")
     author = ("-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run(["git", *author, *words], cwd=ward.here, check=True, capture_output=True)
 

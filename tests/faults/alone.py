@@ -61,7 +61,7 @@ def cuts(on: str, kind: str, seed: int, times: int, folder: Path) -> int:
     from tests.faults.homes import HOMES
     from tests.faults.mounted import Outages, disk_of, why_not
 
-    missing = why_not(kind)
+    missing = why_not()
     assert missing is None, f"NO POWER WAS CUT on {kind}: {missing}"
     warm(HOMES[on], folder)
     with disk_of(folder, kind) as disk:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gc
 import importlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -33,9 +32,9 @@ class Brood:
     """The process that forks; `run` gives the exit code of a command, or None when it was killed."""
 
     def __init__(self, home: Home, folder: Path) -> None:
-        strace = shutil.which("strace")
-        assert strace, "strace is missing: apt-get install strace"
-        self._strace = strace
+        from tests.needs import program  # not for the process that forks
+
+        self._strace = program("strace")
         self._ours, theirs = socket.socketpair()
         environment = {
             **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},

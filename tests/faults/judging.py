@@ -145,7 +145,7 @@ def logged_events(path: Path, job_id: str) -> list[dict[str, Any]]:
 
 def version_of(store: Store, job_id: str) -> int | None:
     assert isinstance(store, FilesStore)
-    return store.version_of(job_id)
+    return store.versions([job_id]).get(job_id)
 
 
 def check_story(expected: Story, told: Story, *, acknowledged: bool) -> None:

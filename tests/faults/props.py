@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mam.errors import StoreMissing, StoreUnavailable
-from tests.bus.mosquitto import Mosquitto, Reader, found
+from tests.bus.mosquitto import Mosquitto, Reader
 from tests.moving.registries import contents, furnish, made, opened
+from tests.needs import need
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
@@ -25,7 +26,7 @@ PATIENCE = 60.0
 
 class Props:
     def __init__(self, home: Home, folder: Path) -> None:
-        assert found("mosquitto"), "mosquitto is missing: apt-get install mosquitto mosquitto-clients"
+        need("mosquitto", "mosquitto_sub")
         self._inbox = folder / "root/inbox/acme/shop/main"
         self._inbox.mkdir(parents=True)
         self._dropped: list[str] = []

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from mam.frozen import Frozen
+from tests.needs import program
 
 CALLS = (
     "open,openat,creat,read,pread64,write,pwrite64,writev,pwritev,pwritev2,lseek,fsync,fdatasync,sync_file_range,rename,"
@@ -72,10 +72,8 @@ Step = Made | Renamed | Removed | Wrote | Cut | Synced | Said
 
 def recorded(arguments: list[str], root: Path) -> list[Step]:
     """Runs a module of the tests under strace; what it writes to its standard output is what it says."""
-    strace = shutil.which("strace")
-    assert strace, "strace is missing: apt-get install strace"
     trace = root.parent / f"{root.name}.trace"
-    command = [strace, "-f", "-y", "-xx", "-s", "100000000", "-e", f"trace={CALLS}", "-o", str(trace)]
+    command = [program("strace"), "-f", "-y", "-xx", "-s", "100000000", "-e", f"trace={CALLS}", "-o", str(trace)]
     repository = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     ran = subprocess.run(

@@ -15,6 +15,7 @@ from tests.faults.dose import DOSE
 from tests.faults.homes import HOMES, Home
 from tests.faults.mutants import mutated
 from tests.faults.seeded import MUTANTS
+from tests.needs import need
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
@@ -34,6 +35,7 @@ def test_the_disk_before_each_step(folder: Path, home: Home, seam: str) -> None:
 
 @pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
 def test_commands_that_the_kernel_kills(folder: Path, home: Home) -> None:
+    need("strace", "mosquitto", "mosquitto_sub")
     assert alone("commands", home.name, "", 3 * DOSE, 1, folder) > 20 * DOSE, "strace no longer kills"
 
 

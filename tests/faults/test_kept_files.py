@@ -16,8 +16,6 @@ import pytest
 from mam.agents.acts import publish
 from mam.agents.answer import FOUND
 from mam.agents.directory import FilesDirectory
-from mam.bus.place import Place, Sent, file_stem, still_holds
-from mam.bus.settings import Broker
 from mam.errors import MamError
 from mam.inbox.ledger import DATABASE
 from mam.registry import Registry
@@ -96,30 +94,6 @@ def test_the_directory_of_sessions(folder: Path, damage: str) -> None:
                 continue  # of a newer version: it stays
             kept = [file.read_bytes() for file in place.rglob("*") if file.is_file()]
             assert spoilt in kept, f"byte {at}: thrown away"
-
-
-@with_every_damage
-def test_how_far_a_broker_has_been_sent_the_journal(origin: Path, damage: str) -> None:
-    """A place that is not one of the journal's is not believed: everything is sent once more, and nothing left out."""
-    broker = Broker(host="localhost", port=1883)
-    store = FILES.open(origin)
-    behind = _sent(store, broker)
-    Place(store, broker).save(behind)
-    store.close()
-    name = f"jobs/.store/{file_stem(broker)}.json"
-    for at, place, _spoilt in damaged(origin, name, damage, stride=1):
-        store = FILES.open(place)
-        sent = Place(store, broker).load()
-        if sent is not None and still_holds(store, sent):
-            assert sent.at.place == behind.at.place, f"byte {at}: events would be left out"
-        store.close()
-
-
-def _sent(store: Store, broker: Broker) -> Sent:
-    from mam.audit.cursor import position_behind
-
-    first, second = list(store.entries(None))[:2]
-    return Sent(broker=broker.address, journal_id=store.journal_id, at=position_behind(second, first.cursor), count=1)
 
 
 @with_every_damage

@@ -7,7 +7,6 @@ thousand.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from mam.registry import Registry
 from tests.audit.support import history_in, history_in_log
 from tests.faults.homes import Home, copied
 from tests.faults.judging import check_store, check_story
+from tests.needs import program
 from tests.stories import Cast, Story
 
 CALLS = (
@@ -63,9 +63,7 @@ class Stage:
     """A prepared store that every run finds as it was."""
 
     def __init__(self, home: Home, folder: Path) -> None:
-        strace = shutil.which("strace")
-        assert strace, "strace is missing: apt-get install strace"
-        self._strace = strace
+        self._strace = program("strace")
         self._home = home
         self._origin, self.place = folder / "origin", folder / "place"
         home.make(self._origin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from mam.registry import Registry
@@ -10,22 +11,31 @@ from tests.files.conftest import Place
 
 
 def check(place: Place, registry: Registry) -> None:
-    """Whole records, complete numbers, and a journal that tells the same story."""
+    """Whole records, complete numbers, and a journal that gives the same jobs."""
+    registry.sweep()  # any act finishes the files of a killed one
     jobs = {job.job_id: job for job in registry.select(Query())}
     assert registry.store.problems() == []
     for job_id, fields in replay(registry).items():
         job = jobs.pop(job_id)
         assert job.to_json() == fields
-        assert place.fields(job_id) == fields
+        shown = place.fields(job_id)
+        assert shown.pop("registry").keys() == {"epoch", "version", "digest"}
+        assert shown == fields
         assert sequence(registry, job_id) == list(range(1, job.last_seq + 1))
+        assert logged(place, job_id) == registry.store.events(job_id)
         endings = [event for event in registry.store.events(job_id) if event.get("event") in ("completed", "error")]
         assert len(endings) == (1 if job.status.ended else 0)
     assert jobs == {}
-    assert [path.name for path in place.path.iterdir() if path.name.endswith(".tmp")] == []
+
+
+def logged(place: Place, job_id: str) -> list[dict[str, Any]]:
+    """What the event log of a job holds."""
+    log = place.path / f"{job_id}.events.log"
+    return [json.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
 
 
 def replay(registry: Registry) -> dict[str, dict[str, Any]]:
-    """The records as the journal alone tells them."""
+    """The records as the journal alone gives them."""
     told: dict[str, dict[str, Any]] = {}
     for entry in registry.store.entries(None):
         if entry.fields is None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from mam.errors import StoreUnavailable
 from mam.stores.port import Query
 from tests.faults.killing import at_calls, kill_points
 from tests.files.conftest import Place, copied
@@ -51,13 +48,3 @@ def test_killed_before_any_step_of_a_move(tmp_path: Path) -> None:
         copied(origin, wreck.path)
         steps += 1
     assert steps > 15
-
-
-def test_an_archive_that_cannot_be_written_moves_nothing(tmp_path: Path) -> None:
-    place = Place(tmp_path / "jobs")
-    ended = prepared(place)
-    (place.path / ".store" / "archive.sqlite").mkdir()
-    registry = place.open()
-    with pytest.raises(StoreUnavailable, match=r"archive\.sqlite"):
-        registry.archive(ended)
-    assert {*ended} <= {job.job_id for job in registry.select(Query())}

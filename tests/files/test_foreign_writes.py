@@ -1,14 +1,19 @@
-"""What others write into the directory: taken over, restored, refused, and never trusted with the fence."""
+"""What other programs write into the directory changes nothing until it is adopted, and never moves the fence."""
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mam.errors import ClaimLost, UnknownJob
+from mam.errors import AlreadyRegistered, ClaimLost
 from mam.jobs.status import Status
+from mam.registry import Registry
+from mam.stores.files.adopting import adopt, foreign_ids
+from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from tests.files.conftest import Place, old_record
 from tests.files.invariants import check, replay
@@ -16,178 +21,59 @@ from tests.files.invariants import check, replay
 MAM_FIELDS = ("attempt", "lease", "number", "owner", "losses", "priority")
 
 
-def lines(place: Place, job_id: str) -> list[dict[str, Any]]:
-    entries = place.open().store.entries(None)
-    return [line for entry in entries if entry.job_id == job_id for line in entry.lines]
+def adopted(registry: Registry, *job_ids: str) -> list[tuple[str, str]]:
+    store = registry.store
+    assert isinstance(store, FilesStore)
+    return [(one.job_id, one.outcome) for one in adopt(store, job_ids or foreign_ids(store))]
+
+
+def lines(registry: Registry, job_id: str) -> list[dict[str, Any]]:
+    return [line for entry in registry.store.entries(None) if entry.job_id == job_id for line in entry.lines]
+
+
+# -- a registry of the old scripts -------------------------------------------------------------------------------------
 
 
 def test_an_old_registry_is_picked_from_oldest_first(place: Place) -> None:
     place.rename_in("bbbb2222", old_record("bbbb2222", created_at="2026-06-19T09:30:01Z"))
     place.rename_in("aaaa1111", old_record("aaaa1111", created_at="2026-06-19T09:30:01Z"))
-    place.rename_in("cccc3333", old_record("cccc3333", created_at="2026-06-19T09:30:00Z"))
+    place.rename_in("cccc3333", old_record("cccc3333", created_at="2026-06-19T18:30:00+09:00"))
     registry = place.open()
     picked = [registry.pick("tmux:claude", owner="me") for _ in range(4)]
     assert [job.job_id if job else None for job in picked] == ["cccc3333", "aaaa1111", "bbbb2222", None]
+    check(place, registry)
 
 
-def test_looking_at_an_old_registry_leaves_its_records_as_they_are(place: Place) -> None:
-    for job_id, status in (("abc12345", "pending"), ("def67890", "completed")):
-        place.rename_in(job_id, old_record(job_id, status=status, last_seq=3))
-    before = {name: data for name, data in place.snapshot().items() if name.endswith(".json")}
-    assert len(list(place.open().select(Query()))) == 2
-    assert {name: data for name, data in place.snapshot().items() if name.endswith(".json")} == before
+def test_it_is_adopted_with_one_line_the_first_time_only(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3):
+        place.rename_in(f"old{number:05}", old_record(f"old{number:05}"))
+    for number in range(9):
+        place.file(f"bad{number:05}").write_text("{")
+    place.open()
+    place.open()
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "mam.store"]
+    assert "adopted 3 jobs" in said
+    assert "and 4 more" in said
 
 
-def test_a_record_renamed_in_is_seen_by_the_next_act_of_an_open_store(place: Place) -> None:
-    registry = place.open()
-    assert registry.pick("tmux:claude", owner="me") is None
-    place.rename_in("abc12345", old_record("abc12345"))
-    job = registry.pick("tmux:claude", owner="me")
-    assert job is not None
-    assert job.job_id == "abc12345"
-
-
-def test_renames_right_after_an_act_are_seen_however_quickly_they_follow(place: Place) -> None:
-    """Within one tick of the file system's clock the directory's own time would not tell."""
-    registry = place.open()
-    for number in range(30):
-        registry.register(prompt="mine", agent="codex")
-        place.rename_in(f"foreign{number}", old_record(f"foreign{number}"))
-        assert registry.get(f"foreign{number}").status is Status.PENDING
-
-
-def test_a_removed_record_is_gone_at_the_next_act_and_its_history_is_not(place: Place) -> None:
-    registry = place.open()
-    job = registry.register(prompt="p", agent="codex").job
-    place.file(job.job_id).unlink()
-    assert registry.pick("codex", owner="me") is None
-    with pytest.raises(UnknownJob):
-        registry.get(job.job_id)
-    assert [line["event"] for line in lines(place, job.job_id)] == ["registered", "removed"]
-
-
-def test_an_old_pick_is_a_manual_claim_with_a_lease(place: Place) -> None:
-    registry = place.open()
-    job_id = registry.register(prompt="p", agent="codex").job.job_id
-    place.edit(job_id, lambda fields: fields.update(status="running"))
-    job = registry.get(job_id)
-    assert (job.status, job.attempt, job.owner) == (Status.RUNNING, 1, "manual")
-    assert job.lease is not None
-    assert place.fields(job_id)["attempt"] == 1
-
-
-def test_an_old_running_record_gets_a_lease_when_it_is_first_seen(place: Place) -> None:
+def test_an_old_running_record_gets_a_lease_and_a_claim(place: Place) -> None:
     place.rename_in("abc12345", old_record("abc12345", status="running"))
     job = place.open().get("abc12345")
     assert job.lease is not None
     assert job.lease.seconds == 3600
+    assert job.claim_id is not None
 
 
-def test_fields_that_an_old_script_drops_come_back(place: Place) -> None:
-    registry = place.open()
-    job_id = registry.register(prompt="p", agent="codex", priority=7).job.job_id
-    claimed = registry.pick("codex", owner="me")
-    assert claimed is not None
-
-    def rewrite(fields: dict[str, Any]) -> None:
-        for name in MAM_FIELDS:
-            del fields[name]
-        fields["updated_at"] = "2026-06-19T09:32:01Z"
-
-    place.edit(job_id, rewrite)
-    job = registry.get(job_id)
-    assert (job.attempt, job.priority, job.owner, job.lease) == (1, 7, "me", claimed.lease)
-    assert set(MAM_FIELDS) <= place.fields(job_id).keys()
-    assert registry.complete(job_id, attempt=1).status is Status.COMPLETED
-
-
-def test_a_foreign_completion_is_unfenced_and_tells_the_world_once(place: Place) -> None:
-    registry = place.open()
-    job_id = registry.register(prompt="p", agent="codex").job.job_id
-    registry.pick("codex", owner="me")
-    place.edit(job_id, lambda fields: fields.update(status="completed"))
-    assert registry.get(job_id).status is Status.COMPLETED
-    assert [event["event"] for event in registry.store.events(job_id)] == ["completed"]
-    moves = [line for line in lines(place, job_id) if line["event"] == "status_changed"]
-    assert moves[-1]["unfenced"] is True
-    with pytest.raises(ClaimLost):
-        registry.complete(job_id, attempt=1)
-
-
-def test_an_illegal_foreign_move_keeps_the_registrys_status_and_is_reported(place: Place) -> None:
-    registry = place.open()
-    job_id = registry.register(prompt="p", agent="codex").job.job_id
-    registry.cancel(job_id)
-    place.edit(job_id, lambda fields: fields.update(status="running", note="kept"))
-    job = registry.get(job_id)
-    assert job.status is Status.CANCELLED
-    assert job.unknown == {"note": "kept"}
-    assert place.fields(job_id)["status"] == "cancelled"
-    problems = registry.store.problems()
-    assert [problem.file for problem in problems] == [f"{job_id}.json"]
-    assert "cancelled" in problems[0].problem
-    assert registry.store.problems() == [], "what is mended is told once"
-    assert "running" in problems[0].problem
-
-
-def test_the_fence_cannot_be_moved_from_outside(place: Place) -> None:
-    registry = place.open()
-    job_id = registry.register(prompt="p", agent="codex").job.job_id
-    registry.pick("codex", owner="me")
-    place.edit(job_id, lambda fields: fields.update(attempt=99, number=99, lease=None))
-    job = registry.get(job_id)
-    assert (job.attempt, job.number) == (1, 1)
-    assert place.fields(job_id)["attempt"] == 1
-    assert registry.heartbeat(job_id, attempt=1).status is Status.RUNNING
-
-
-def test_numbers_that_an_old_script_took_are_marked_as_imported(place: Place) -> None:
-    registry = place.open()
-    job_id = registry.register(prompt="p", agent="codex").job.job_id
-    registry.publish(job_id, event="started")
-    place.edit(job_id, lambda fields: fields.update(last_seq=4))
-    assert registry.next_seq(job_id) == 5
-    assert registry.store.events(job_id)[1:] == [
-        {"marker": "imported", "seq": 2, "upto": 4},
-        {"marker": "reserved", "seq": 5, "upto": 5},
-    ]
-
-
-def test_sequence_numbers_never_go_back(place: Place) -> None:
-    registry = place.open()
-    job_id = registry.register(prompt="p", agent="codex").job.job_id
-    registry.publish(job_id, event="started")
-    place.edit(job_id, lambda fields: fields.update(last_seq=0))
-    assert registry.next_seq(job_id) == 2
-
-
-def test_an_edit_in_place_is_seen_when_the_job_is_touched_and_by_list(place: Place) -> None:
-    registry = place.open()
-    ids = [registry.register(prompt="p", agent="codex").job.job_id for _ in range(2)]
-    for job_id in ids:
-        data = place.file(job_id).read_bytes()
-        with open(place.file(job_id), "r+b") as file:
-            file.write(data.replace(b'"agent": "codex"', b'"agent": "other"'))
-    assert registry.get(ids[0]).agent == "other"
-    assert {job.agent for job in registry.select(Query())} == {"other"}
-    assert place.open().get(ids[1]).agent == "other"
-
-
-def test_a_touched_file_is_no_news(place: Place) -> None:
-    registry = place.open()
-    job_id = registry.register(prompt="p", agent="codex").job.job_id
-    end = registry.store.end()
-    os.utime(place.file(job_id), ns=(1, 1))
-    assert registry.get(job_id).status is Status.PENDING
-    assert registry.store.end() == end
-
-
-def test_inline_secrets_move_out_at_the_first_rewrite(place: Place) -> None:
+@pytest.mark.parametrize("by", ["opening", "adopting"])
+def test_inline_secrets_move_out_when_the_record_is_taken_over(place: Place, by: str) -> None:
+    registry = place.open() if by == "adopting" else None
     broker = {"host": "localhost", "port": 1883, "tls": False, "username": "u", "password": "canary-password"}
     place.rename_in("abc12345", old_record("abc12345", auth_token="canary-token", broker=broker))
-    registry = place.open()
-    job = registry.pick("tmux:claude", owner="me")
-    assert job is not None
+    if registry is not None:
+        assert adopted(registry) == [("abc12345", "new")]
+    assert place.open().pick("tmux:claude", owner="me") is not None
     secrets = place.path / ".store" / "secrets"
     assert secrets.stat().st_mode & 0o777 == 0o600
     assert "canary-token" in secrets.read_text()
@@ -205,27 +91,184 @@ def test_unknown_fields_survive_every_act(place: Place) -> None:
     registry.publish("abc12345", event="progress", detail="half", attempt=1)
     registry.complete("abc12345", attempt=1)
     assert place.fields("abc12345")["x_team"] == {"name": "blue"}
+    check(place, registry)
 
 
-def test_a_registry_whose_store_folder_was_deleted_goes_on(place: Place) -> None:
+# -- a registry of mam's -----------------------------------------------------------------------------------------------
+
+
+def test_a_new_file_is_not_picked_until_it_is_adopted(place: Place) -> None:
     registry = place.open()
-    ids = [registry.register(prompt=f"p{number}", agent="codex").job.job_id for number in range(3)]
+    place.rename_in("abc12345", old_record("abc12345"))
+    assert registry.pick("tmux:claude", owner="me") is None
+    assert ["abc12345.json"] == [problem.file for problem in registry.store.problems()]
+    assert adopted(registry) == [("abc12345", "new")]
+    assert registry.pick("tmux:claude", owner="me") is not None
+    check(place, registry)
+
+
+def test_a_removed_file_takes_no_job_away(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="p", agent="codex").job.job_id
+    place.file(job_id).unlink()
+    assert "is gone" in registry.store.problems()[0].problem
+    assert registry.pick("codex", owner="me") is not None
+    check(place, registry)
+
+
+def test_a_file_in_the_place_of_a_new_job_is_not_overwritten(place: Place) -> None:
+    registry = place.open()
+    place.rename_in("abc12345", old_record("abc12345"))
+    before = place.snapshot()["abc12345.json"]
+    with pytest.raises(AlreadyRegistered):
+        registry.register(prompt="mine", agent="codex", job_id="abc12345")
+    assert place.snapshot()["abc12345.json"] == before
+    assert list(registry.select(Query())) == []
+
+
+def test_fields_that_an_old_script_drops_come_back(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="p", agent="codex", priority=7).job.job_id
+    claimed = registry.pick("codex", owner="me")
+    assert claimed is not None
+
+    def rewrite(fields: dict[str, Any]) -> None:
+        for name in MAM_FIELDS:
+            del fields[name]
+        fields["updated_at"] = "2026-06-19T09:32:01Z"
+
+    place.edit(job_id, rewrite)
+    assert adopted(registry) == [(job_id, "changed")]
+    job = registry.get(job_id)
+    assert (job.attempt, job.priority, job.owner, job.lease) == (1, 7, "me", claimed.lease)
+    assert set(MAM_FIELDS) <= place.fields(job_id).keys()
+    assert registry.complete(job_id, attempt=1).status is Status.COMPLETED
+
+
+def test_an_adopted_completion_is_unfenced_and_has_one_event(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="p", agent="codex").job.job_id
     registry.pick("codex", owner="me")
-    registry.store.close()
-    for path in sorted((place.path / ".store").rglob("*"), reverse=True):
-        path.unlink()
+    place.edit(job_id, lambda fields: fields.update(status="completed"))
+    assert registry.get(job_id).status is Status.RUNNING
+    adopted(registry)
+    assert registry.get(job_id).status is Status.COMPLETED
+    assert [event["event"] for event in registry.store.events(job_id)] == ["completed"]
+    moves = [line for line in lines(registry, job_id) if line["event"] == "status_changed"]
+    assert (moves[-1]["by"], moves[-1]["unfenced"]) == ("foreign", True)
+    with pytest.raises(ClaimLost):
+        registry.complete(job_id, attempt=1)
+    check(place, registry)
+
+
+def test_an_illegal_move_keeps_the_status_and_is_reported(place: Place) -> None:
     registry = place.open()
-    assert registry.complete(ids[0], attempt=1).status is Status.COMPLETED
-    second = registry.pick("codex", owner="me")
-    assert second is not None
-    assert second.job_id == ids[1]
-    assert registry.register(prompt="p", agent="codex").job.number == 4
+    job_id = registry.register(prompt="p", agent="codex").job.job_id
+    registry.cancel(job_id)
+    place.edit(job_id, lambda fields: fields.update(status="running", note="kept"))
+    assert adopted(registry) == [(job_id, "refused")]
+    job = registry.get(job_id)
+    assert (job.status, job.unknown) == (Status.CANCELLED, {"note": "kept"})
+    assert place.fields(job_id)["status"] == "cancelled"
+    assert lines(registry, job_id)[-1]["event"] == "refused"
+    check(place, registry)
 
 
-def test_a_prompt_that_somebody_edits_reaches_the_journal(place: Place) -> None:
+def test_the_fence_cannot_be_moved_from_outside(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="p", agent="codex").job.job_id
+    held = registry.pick("codex", owner="me")
+    assert held is not None
+    place.edit(job_id, lambda fields: fields.update(attempt=99, number=99, lease=None, claim_id="0" * 32))
+    adopted(registry)
+    job = registry.get(job_id)
+    assert (job.attempt, job.number, job.claim_id) == (1, 1, held.claim_id)
+    assert place.fields(job_id)["attempt"] == 1
+    assert registry.heartbeat(job_id, attempt=1).status is Status.RUNNING
+
+
+def test_numbers_that_an_old_script_took_are_marked_and_never_go_back(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="p", agent="codex").job.job_id
+    registry.publish(job_id, event="started")
+    place.edit(job_id, lambda fields: fields.update(last_seq=4))
+    adopted(registry)
+    place.edit(job_id, lambda fields: fields.update(last_seq=0))
+    adopted(registry)
+    assert registry.next_seq(job_id) == 5
+    assert registry.store.events(job_id)[1:] == [
+        {"marker": "imported", "seq": 2, "upto": 4},
+        {"marker": "reserved", "seq": 5, "upto": 5},
+    ]
+
+
+def test_a_touched_file_is_no_change(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="p", agent="codex").job.job_id
+    end = registry.store.end()
+    os.utime(place.file(job_id), ns=(1, 1))
+    assert registry.store.problems() == []
+    assert adopted(registry, job_id) == [(job_id, "unchanged")]
+    assert registry.store.end() == end
+
+
+def test_an_old_file_of_mams_own_moves_no_job_back(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="p", agent="codex").job.job_id
+    old = place.file(job_id).read_bytes()
+    registry.complete(job_id)
+    place.file(job_id).write_bytes(old)
+    assert adopted(registry, job_id) == [(job_id, "unchanged")]
+    assert registry.get(job_id).status is Status.COMPLETED
+    check(place, registry)
+
+
+def test_a_prompt_that_a_person_edits_reaches_the_journal(place: Place) -> None:
     registry = place.open()
     job_id = registry.register(prompt="old words", agent="codex").job.job_id
     place.edit(job_id, lambda fields: fields.update(prompt="new words"))
+    adopted(registry)
     assert registry.get(job_id).prompt == "new words"
     assert replay(registry)[job_id] == registry.get(job_id).to_json()
     check(place, registry)
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def test_adoption_does_not_make_a_second_job_run_under_a_key(place: Place) -> None:
+    registry = place.open()
+    first, second = (registry.register(prompt="p", agent="codex", exclusive="gpu").job.job_id for _ in range(2))
+    assert registry.pick("codex", owner="me") is not None
+    place.edit(second, lambda fields: fields.update(status="running"))
+    assert adopted(registry) == [(second, "refused")]
+    assert registry.get(second).status is Status.PENDING
+    assert registry.store.holder("gpu") == first
+
+
+def test_a_copied_record_leaves_its_keys_to_the_job_that_has_them(place: Place) -> None:
+    registry = place.open()
+    first = registry.register(prompt="p", agent="codex", exclusive="gpu", key="once").job.job_id
+    assert registry.pick("codex", owner="me") is not None
+    place.rename_in("copy", {**place.fields(first), "job_id": "copy", "number": 0})
+    assert adopted(registry) == [("copy", "new")]
+    copy = registry.get("copy")
+    assert (copy.status, copy.key, copy.attempt) == (Status.PENDING, None, 1)
+    assert registry.register(prompt="again", agent="codex", key="once").job.job_id == first
+    check(place, registry)
+
+
+def test_a_record_of_another_registry_is_a_change(place: Place, tmp_path: Path) -> None:
+    """Its digest is right, but it is another registry's."""
+    registry = place.open()
+    other = Place(tmp_path / "other")
+    other.clock.new_id()  # so that its database gets another name
+    for where in (registry, other.open()):
+        where.register(prompt="p", agent="codex", job_id="same")
+    text = other.file("same").read_bytes()
+    other.close()
+    place.file("same").write_bytes(text)
+    assert len(registry.store.problems()) == 1
+    registry.cancel("same")
+    assert [path.read_bytes() for path in (place.path / ".store/aside").iterdir()] == [text]
+    assert json.loads(place.file("same").read_bytes())["status"] == "cancelled"

@@ -57,12 +57,12 @@ def has_open(path: Path) -> bool:
 
 
 def test_a_held_lock_is_waited_for_only_so_long_and_its_holder_is_named(place: Place) -> None:
+    registry = Registry(FilesStore(str(place.path), lock_wait_seconds=0.05))
     before = place.snapshot()
     with held_by_another_process(place) as holder:
-        registry = Registry(FilesStore(str(place.path), lock_wait_seconds=0.05))
         with pytest.raises(StoreUnavailable, match=rf"held for 0.05 s by process {holder.pid}"):
             registry.register(prompt="p", agent="codex")
-    assert place.snapshot().keys() - before.keys() == {".lock"}
+    assert place.snapshot() == before
 
 
 def test_the_lock_dies_with_its_holder(place: Place) -> None:
@@ -192,7 +192,7 @@ def test_a_linked_lock_file_is_not_followed(place: Place) -> None:
 
 def test_a_registry_deleted_while_open_is_missing_not_made_again(place: Place) -> None:
     registry = place.open()
-    (place.path).rmdir()
+    shutil.rmtree(place.path)
     with pytest.raises(StoreMissing):
         registry.sweep()
     assert not place.path.exists()

@@ -162,7 +162,8 @@ def test_a_hard_link_is_left_until_it_is_the_only_name(world: World, tmp_path: P
 
 @pytest.mark.skipif(os.geteuid() != 0 and not os.environ.get("CI"), reason="becoming another user needs root")
 def test_a_file_that_may_not_be_read_stays_where_it_is(quick_path: Path) -> None:
-    """As a user whom the system really refuses something; what is imported late is imported before."""
+    """As a user whom the system really refuses something, and who may not read this project either: what is read late
+    (modules, the schema of a new store) is read before."""
     warm = World(_made(quick_path / "warm"))
     (warm.inbox / WHERE).mkdir(parents=True)
     (warm.inbox / WHERE / "x.prompt.md").symlink_to("nowhere")
@@ -171,7 +172,11 @@ def test_a_file_that_may_not_be_read_stays_where_it_is(quick_path: Path) -> None
     warm.close()
     os.chmod(quick_path, 0o711)
     folder = _made(quick_path / "theirs")
-    os.chown(folder, 65534, 65534)
+    theirs = World(folder)
+    theirs.steady()
+    theirs.close()
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 65534, 65534)
     child = fork()
     if child == 0:
         code = 1

@@ -17,6 +17,7 @@ from mam.inbox.settling import Settling
 from mam.inbox.tree import Tree
 from tests.faults.mounted import Disk, disk_of, why_not
 from tests.inbox.world import WHERE, World, fork
+from tests.needs import need
 from tests.work.support import await_that
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def test_a_file_that_changes_between_two_looks_is_not_taken(world: World) -> Non
 @pytest.mark.parametrize("way", ["cp", "mv", "cp -p", "rsync -a", "rsync --inplace -a", "editor", "install"])
 def test_every_way_that_a_file_comes(world: World, tmp_path: Path, way: str) -> None:
     world.settings = world.settings.replace(settle_seconds=0.2)
+    if way.startswith("rsync"):
+        need("rsync")
     source, folder = tmp_path / "x.prompt.md", world.inbox / WHERE
     source.write_text("do it " * 10_000)
     folder.mkdir(parents=True)
@@ -139,7 +142,7 @@ def test_thousands_at_once(quick_path: Path) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    missing = why_not("ext4")
+    missing = why_not()
     if missing and not os.environ.get("CI"):
         pytest.skip(missing)
     assert missing is None, missing

@@ -10,6 +10,7 @@ import pytest
 
 from mam.stores.files.store import FilesStore
 from tests.inbox.commands import WHERE, Desk
+from tests.needs import need
 from tests.work.repositories import make_repository
 from tests.work.support import await_that
 
@@ -92,6 +93,7 @@ def test_a_repository_with_changes_of_its_own_is_left_as_it_is(desk: Desk, tmp_p
 
 
 def test_a_directory_that_is_no_repository_is_said_to_be_none(desk: Desk, tmp_path: Path) -> None:
+    need("git")
     (tmp_path / "plain").mkdir()
     desk.configure(repos=f'"acme/shop" = "{tmp_path}/plain"', queue="max_retries = 0")
     desk.drop("true")

@@ -172,3 +172,28 @@ def test_a_question_that_comes_together_with_another_hook_is_told(stage: Stage) 
     stage.tmux("send-keys", "-t", "=claude:", "Enter")
     worker.communicate(timeout=60)
     assert stage.job(job_id)["status"] == "completed"
+
+
+def test_lines_that_no_hook_of_ours_wrote_are_passed_over(stage: Stage) -> None:
+    """The agent can write into the file of its hooks, where each field has its kind."""
+    generation = stage.agent()
+    root = os.path.dirname(stage.mam("agents", "show", "claude").json["runtime"]["manifest_path"])
+    with open(os.path.join(root, f"hooks-{generation}.jsonl"), "a", encoding="utf-8") as file:
+        for odd in ('"turn": [[1]]', '"turn": {}', '"transcript_path": 5', '"mark": []', f'"at_ms": 1{"0" * 200}'):
+            file.write(f'{{"at_ms": 1, "agent": "claude-code", "hook_event_name": "Stop", {odd}}}\n')
+        file.write('{"at_ms": 1, "hook_event_name": ' + "[" * 100_000 + "\n")
+    assert stage.mam("agents", "list").code == 0
+    job_id = stage.register("agent: say done")
+    stage.drain()
+
+    assert stage.job(job_id)["result"] == "done"
+
+
+def test_a_last_message_that_no_store_holds_is_kept_without_its_odd_characters(stage: Stage) -> None:
+    stage.agent()
+    odd = json.dumps({"last_assistant_message": "a\0b\ud800c"})
+    job_id = stage.register(f"agent: hook Stop {odd}")
+    stage.drain()
+
+    job = stage.job(job_id)
+    assert (job["status"], job["result"]) == ("completed", "a\ufffdb?c")

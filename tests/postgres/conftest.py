@@ -6,10 +6,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from mam.stores.postgres import acting
-from mam.stores.postgres.store import create_postgres_store
+from mam.stores.postgres import client
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from tests.postgres.crashes import DisturbedStore
-from tests.postgres.settled import SettledStore
 
 
 @pytest.fixture
@@ -26,8 +25,8 @@ def store(url: str) -> Iterator[DisturbedStore]:
 
 
 @pytest.fixture
-def other(url: str) -> Iterator[SettledStore]:
-    store = SettledStore(url)
+def other(url: str) -> Iterator[PostgresStore]:
+    store = PostgresStore(url)
     yield store
     store.close()
 
@@ -40,7 +39,7 @@ def admin(database: str) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acting, "_PAUSE", 0.001)
+    monkeypatch.setattr(client, "_PAUSE", 0.001)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

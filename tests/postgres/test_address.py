@@ -57,16 +57,15 @@ def test_who_asks_for_less_gets_it() -> None:
     assert settings("postgresql://me@db.example.org/jobs?sslmode=require")["sslmode"] == "require"
 
 
-def test_every_connection_waits_for_the_disk_and_sees_only_its_own_schema() -> None:
+def test_every_connection_waits_for_the_disk_and_no_statement_for_ever() -> None:
     options = settings("postgresql:///jobs")["options"]
     assert "synchronous_commit=on" in options
-    assert "search_path=mam" in options
     assert "statement_timeout=" in options
 
 
 def test_options_in_the_address_do_not_take_mams_own_away() -> None:
     options = settings("postgresql:///jobs?options=-c%20work_mem%3D8MB")["options"]
-    for option in ("work_mem=8MB", "search_path=mam", "synchronous_commit=on", "statement_timeout="):
+    for option in ("work_mem=8MB", "synchronous_commit=on", "statement_timeout="):
         assert option in options
 
 

@@ -15,11 +15,13 @@ import psycopg
 import pytest
 
 from mam.errors import AlreadyRegistered
+from mam.jobs.ending import End
+from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.stores.postgres import acting as postgres
+from mam.stores.postgres import client as postgres
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from mam.testing.conformance.base import check_journal, claimed, lines_of, registered
+from mam.testing.conformance.base import check_journal, claimed, lines_of, picked, registered
 from mam.testing.races import Crew
 from mam.testing.tasks import LABEL, claim_all, wait_for_news
 from tests.postgres.crashes import AFTER, BEFORE, DisturbedStore, disturbed, wait_for_a_lock
@@ -30,50 +32,40 @@ from tests.stories import WRITERS, Cast
 # -- the journal ---------------------------------------------------------------------------------------------------
 
 
-def test_a_follower_does_not_miss_what_was_numbered_first_and_committed_last(
+def test_the_order_of_the_journal_is_the_order_of_commits(
     store: DisturbedStore, other: PostgresStore, url: str
 ) -> None:
-    """The slow one has the lower number; whoever reads past it before it commits would never see it."""
-    follower = PostgresStore(url)
-    read: list[str] = []
+    """The second writer cannot draw a number before the first has committed, so no follower can read past that one."""
+    follower, quick = PostgresStore(url), threading.Thread(target=lambda: registered(Registry(other), job_id="quick"))
     cursor = follower.end()
 
-    def follow(through: PostgresStore) -> None:
-        nonlocal cursor
-        for entry in through.entries(cursor):
-            cursor = entry.cursor
-            read.append(entry.job_id)
-
     def meanwhile(statement: str, when: str) -> None:
         if (statement, when) == ("COMMIT", BEFORE):
-            for job_id in ("quick-1", "quick-2"):
-                registered(Registry(other), job_id=job_id)
-                follow(follower)
+            quick.start()
+            wait_for_a_lock(url)
+            assert list(follower.entries(cursor)) == []
 
     with disturbed(store, meanwhile):
-        registered(Registry(store), job_id="slow")
-    follow(other)
-    assert sorted(read) == ["quick-1", "quick-2", "slow"]
-    assert [entry.job_id for entry in other.entries(None)] == read
-    assert [job.job_id for job in follower.select(Query())] == ["quick-2", "quick-1", "slow"]
+        registered(Registry(store), job_id="slow", key="in a transaction")
+    quick.join()
+    told = list(follower.entries(cursor))
+    assert [entry.job_id for entry in told] == ["slow", "quick"]
+    assert [int(entry.cursor) for entry in told] == sorted(int(entry.cursor) for entry in told)
     follower.close()
 
 
-def test_who_begins_to_follow_during_a_slow_commit_sees_it(
-    store: DisturbedStore, other: PostgresStore, url: str
+@pytest.mark.parametrize("where", ["the same database", "another database"])
+def test_an_open_transaction_of_another_client_delays_no_follower(
+    store: DisturbedStore, other: PostgresStore, url: str, where: str
 ) -> None:
-    follower = PostgresStore(url)
-    cursors: list[str] = []
-
-    def meanwhile(statement: str, when: str) -> None:
-        if (statement, when) == ("COMMIT", BEFORE):
-            registered(Registry(other), job_id="quick")
-            cursors.append(follower.end())
-
-    with disturbed(store, meanwhile):
-        registered(Registry(store), job_id="slow")
-    assert "slow" in [entry.job_id for entry in other.entries(cursors[0])]
-    follower.close()
+    with psycopg.connect(url if where == "the same database" else url.replace("/postgres?", "/template1?")) as client:
+        client.execute("SELECT pg_current_xact_id()")
+        cursor = other.end()
+        other.wait(cursor, 0.01)
+        (job,) = registered(Registry(store))
+        assert [entry.job_id for entry in other.entries(cursor)] == [job]
+        assert other.wait(cursor, 60.0)
+        assert other.end() != cursor
 
 
 def test_a_commit_that_comes_to_nothing_leaves_no_gap_that_anyone_waits_for(
@@ -84,19 +76,6 @@ def test_a_commit_that_comes_to_nothing_leaves_no_gap_that_anyone_waits_for(
         registered(Registry(store), job_id="first")
     registered(Registry(store), job_id="second")
     assert [entry.job_id for entry in other.entries(None)] == ["first", "second"]
-
-
-def test_the_journal_keeps_its_order_when_transaction_numbers_grow_by_a_digit(
-    store: DisturbedStore, other: PostgresStore, url: str
-) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        now = int(str(connection.execute("SELECT pg_current_xact_id()").fetchall()[0][0]))
-        left = 10 ** len(str(now)) - now - 10
-        take = f"FOR turn IN 1..{left} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP"
-        connection.execute(f"DO $$ BEGIN {take}; END $$".encode())
-    jobs = registered(Registry(store), 30)
-    assert [entry.job_id for entry in other.entries(None)] == jobs
-    check_journal(other)
 
 
 def test_a_job_registered_while_a_claim_settles_others_is_registered_before_it_is_claimed(
@@ -128,7 +107,7 @@ def race_after_the_look(store: DisturbedStore, rival: Callable[[], object]) -> N
     left = [rival]
 
     def meanwhile(statement: str, when: str) -> None:
-        if "INSERT INTO job (" in statement and when == BEFORE and left:
+        if "INSERT INTO mam.job (" in statement and when == BEFORE and left:
             left.pop()()
 
     store.disturb = meanwhile
@@ -150,67 +129,63 @@ def test_an_id_that_another_took_in_between_is_refused(store: DisturbedStore, ot
     check_journal(other)
 
 
-def test_one_retry_in_between_is_the_only_one(store: DisturbedStore, other: PostgresStore) -> None:
-    old = claimed(Registry(other))
-    Registry(other).fail(old.job_id, attempt=1, reason="broken")
-    race_after_the_look(store, partial(Registry(other).retry, old.job_id))
-    mine = Registry(store).retry(old.job_id)
-    assert not mine.created
-    assert Registry(other).retry(old.job_id).job.job_id == mine.job.job_id
+def test_a_claim_skips_what_another_has_in_its_hands_and_waits_for_nobody(store: DisturbedStore, url: str) -> None:
+    first, second = registered(Registry(store), 2)
+    with psycopg.connect(url) as holder:
+        holder.execute("SELECT FROM mam.job WHERE job_id = %s FOR UPDATE", (first,))
+        mine = Registry(store).pick(LABEL, owner="me")
+    assert mine is not None
+    assert mine.job_id == second
+
+
+def test_an_act_that_others_outrun_again_and_again_locks_the_row(store: DisturbedStore, other: PostgresStore) -> None:
+    job = claimed(Registry(other))
+    outrun: list[str] = []
+
+    def meanwhile(statement: str, when: str) -> None:
+        if "SET version = version + 1" in statement and "version = %(version)s" in statement and when == BEFORE:
+            outrun.append(statement)
+            if len(outrun) <= 3:
+                Registry(other).heartbeat(job.job_id, attempt=1)
+
+    with disturbed(store, meanwhile):
+        assert Registry(store).next_seq(job.job_id) == 1
+    assert len(outrun) == 4, "three that missed, and one under a lock"
     check_journal(other)
 
 
-def test_a_claim_skips_what_another_has_in_its_hands_and_waits_for_nobody(
-    store: DisturbedStore, other: PostgresStore
+def test_who_comes_after_a_job_that_ends_meanwhile_hears_of_its_end(
+    store: DisturbedStore, other: PostgresStore, url: str
 ) -> None:
-    first, second = registered(Registry(other), 2)
-    taken: list[str | None] = []
+    """The end is one statement, sent before the mark of the registration is committed; it waits, and sees it."""
+    job = claimed(Registry(other))
+    ending = threading.Thread(
+        target=lambda: other.end_job(job.job_id, End(status=Status.COMPLETED, attempt=1, claim_id=job.claim_id))
+    )
 
     def meanwhile(statement: str, when: str) -> None:
-        if (statement, when) == ("COMMIT", BEFORE):
-            job = Registry(other).pick(LABEL, owner="other")
-            taken.append(None if job is None else job.job_id)
+        if "SET awaited = true" in statement and when == AFTER and not ending.ident:
+            ending.start()
+            wait_for_a_lock(url)
 
     with disturbed(store, meanwhile):
-        mine = Registry(store).pick(LABEL, owner="me")
-    assert mine is not None
-    assert (mine.job_id, taken) == (first, [second])
+        (after,) = registered(Registry(store), after=[job.job_id])
+    ending.join()
+    assert other.get(after).status is Status.WAITING
+    assert [settled.job_id for settled in other.sweep()] == [after]
+    assert other.get(after).status is Status.PENDING
+    check_journal(other)
 
 
 # -- news ------------------------------------------------------------------------------------------------------------
 
 
-NEWS = {"register": 1, "register with a key": 1, "pick": 1, "sweep": 1, "release": 1, "complete": 1, "fail": 1,
-        "complete a pending job": 1, "cancel": 1, "heartbeat": 0, "publish": 0, "next_seq": 0,
-        "fail retryably": 0, "announce": 1, "pick in a new session": 2, "cancel a running job": 1, "retry": 1,
-        "set a status": 0, "register after another": 0}  # fmt: skip
-"""How often each verb rings. `pick` and `sweep` do so for the lost job that they make claimable again, a new
-session for the job that it takes from the last one."""
-
-
-@pytest.mark.parametrize("verb", WRITERS)
-def test_news_is_sent_only_when_a_job_becomes_claimable_or_ends(store: DisturbedStore, url: str, verb: str) -> None:
-    registry = Registry(store)
-    cast = Cast(registry, "run")
+def test_every_entry_is_news_and_who_finds_nothing_is_silent(store: DisturbedStore, url: str) -> None:
     with listening(url) as ear:
-        WRITERS[verb](registry, cast)
-        assert heard(ear, url) == NEWS[verb]
-
-
-def test_a_job_that_a_registration_hid_from_claims_is_news_again(store: DisturbedStore, url: str) -> None:
-    """The first that comes after it writes its row, which claims pass over meanwhile; later ones only hold it."""
-    (first,) = registered(Registry(store))
-    with listening(url) as ear:
-        registered(Registry(store), after=[first])
+        registered(Registry(store))
         assert heard(ear, url) == 1
-        registered(Registry(store), after=[first])
-        assert heard(ear, url) == 0
-
-
-def test_a_claim_that_takes_or_finds_nothing_new_is_silent(store: DisturbedStore, url: str) -> None:
-    registered(Registry(store))
-    with listening(url) as ear:
         assert Registry(store).pick(LABEL, owner="me") is not None
+        assert heard(ear, url) == 1
         assert Registry(store).pick(LABEL, owner="me") is None
         assert heard(ear, url) == 0
 
@@ -219,29 +194,8 @@ def test_a_claim_that_takes_or_finds_nothing_new_is_silent(store: DisturbedStore
 def listening(url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     """As a store does that waits."""
     with psycopg.connect(url, autocommit=True) as ear:
-        ear.execute(postgres.STATEMENTS["listen"].text.encode())
         ear.execute("LISTEN mam_news")
         yield ear
-
-
-def test_nobody_is_told_when_nobody_listens(store: DisturbedStore, url: str) -> None:
-    with psycopg.connect(url, autocommit=True) as ear:
-        ear.execute("LISTEN mam_news")  # without a word to the others
-        registered(Registry(store))
-        assert heard(ear, url) == 0
-
-
-def test_who_begins_to_listen_waits_for_those_who_did_not_see_it(other: PostgresStore, url: str) -> None:
-    """A writer that has looked for listeners and found none rings for nobody, so its end has to be seen."""
-    cursor, woken = other.end(), list[bool]()
-    begun = threading.Thread(target=lambda: woken.append(other.wait(cursor, 60.0)))
-    with psycopg.connect(url) as writer:
-        writer.execute("SELECT pg_advisory_xact_lock_shared(7168365, 2)")
-        begun.start()
-        wait_for_a_lock(url)
-        assert woken == []
-    begun.join(60)
-    assert woken == [True], "it looks once more"
 
 
 def heard(ear: psycopg.Connection[tuple[object, ...]], url: str) -> int:
@@ -316,6 +270,26 @@ def test_two_threads_that_wait_are_both_woken(store: DisturbedStore, other: Post
     assert woken == [True, True]
 
 
+def test_closing_a_store_wakes_the_thread_that_waits(store: DisturbedStore, url: str) -> None:
+    waiter, woken = PostgresStore(url), list[bool | Exception]()
+    cursor = waiter.end()
+
+    def wait() -> None:
+        try:
+            waiter.wait(cursor, 0.01)
+            woken.append(waiter.wait(cursor, 60.0))
+        except Exception as error:
+            woken.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not any(listener._waiting.locked() for listener in waiter._listeners.copy().values()):
+        pass
+    waiter.close()
+    thread.join(30)
+    assert woken == [True]
+
+
 # -- a wire that is cut ------------------------------------------------------------------------------------------------
 
 
@@ -332,7 +306,7 @@ def wire(server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
         proxy.close()
 
 
-@pytest.mark.parametrize("answer", [1, 2])
+@pytest.mark.parametrize("answer", [1, 2, 3])
 @pytest.mark.parametrize("verb", ["register", "pick", "publish", "complete", "next_seq", "release"])
 def test_a_wire_cut_before_the_answer_is_heard(
     wire: tuple[Proxy, str], server: PrivateServer, verb: str, answer: int
@@ -344,7 +318,7 @@ def test_a_wire_cut_before_the_answer_is_heard(
     WRITERS[verb](registry, undisturbed)
     expected = undisturbed.story(judge)
     cut = Cast(registry, "cut")
-    # Who wrote the job itself hears one answer when it ends it, any other hears two.
+    # A store that has done it before has prepared its statements, and hears fewer answers.
     stranger = PostgresStore(address)
     proxy.cut_at(answer)
     WRITERS[verb](registry if answer == 1 else Registry(stranger), cut)
@@ -355,10 +329,43 @@ def test_a_wire_cut_before_the_answer_is_heard(
         each.close()
 
 
+def test_a_claim_whose_wire_was_cut_before_it_committed_is_made_once(
+    wire: tuple[Proxy, str], server: PrivateServer
+) -> None:
+    """Else its server process would commit it later, and a second job would be claimed for the same worker."""
+    proxy, address = wire
+    store, judge = PostgresStore(address), PostgresStore(server.url())
+    jobs = registered(Registry(judge), 2)
+    claims: list[str | None] = []
+    worker = threading.Thread(target=lambda: claims.append(picked(Registry(store))))
+    with psycopg.connect(server.url()) as holder:
+        holder.execute("SELECT pg_advisory_xact_lock(7168365, 1)")
+        worker.start()
+        wait_for_a_lock(server.url())
+        (first,) = locked_backends(server.url())
+        proxy.cut()
+        while locked_backends(server.url()) in ([], [first]):
+            pass  # until another process of the server does it again
+        assert first not in locked_backends(server.url()), "the first one would go on when the lock is free"
+    worker.join()
+    assert claims == [jobs[0]]
+    assert [judge.get(job_id).attempt for job_id in jobs] == [1, 0]
+    check_journal(judge)
+    store.close()
+    judge.close()
+
+
+def locked_backends(url: str) -> list[int]:
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'mam' AND wait_event_type = 'Lock'"
+    with psycopg.connect(url, autocommit=True) as connection:
+        return [int(pid) for (pid,) in connection.execute(query).fetchall()]
+
+
 def test_the_seam_sees_every_statement_of_a_verb(store: DisturbedStore) -> None:
     """The tests of this directory stand on it."""
     seen: list[str] = []
     with disturbed(store, lambda statement, when: seen.append(statement) if when == AFTER else None):
         registered(Registry(store))
-    assert (seen[0], seen[-1]) == ("BEGIN", "COMMIT")
-    assert any("INSERT INTO journal" in statement for statement in seen)
+        registered(Registry(store), key="in a transaction")
+    assert sum("INSERT INTO mam.journal" in statement for statement in seen) == 2
+    assert {"BEGIN", "COMMIT"} <= set(seen)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.stores.postgres.store import create_postgres_store
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance import StoreConformance
-from tests.postgres.settled import SettledStore
 
 if TYPE_CHECKING:
     from mam.clock import Clock
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class TestPostgres(StoreConformance):
+    has_boot_clock = False
+
     @pytest.fixture
     def place(self, database: str) -> str:
         return database
@@ -23,4 +24,4 @@ class TestPostgres(StoreConformance):
     @staticmethod
     def open_store(place: str, clock: Clock | None = None) -> Store:
         create_postgres_store(place)
-        return SettledStore(place, clock)
+        return PostgresStore(place, clock)

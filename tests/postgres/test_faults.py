@@ -13,7 +13,7 @@ from mam.errors import StoreUnavailable
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.stores.postgres import acting as postgres
+from mam.stores.postgres import client as postgres
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from tests.postgres.crashes import (
@@ -28,8 +28,10 @@ from tests.postgres.crashes import (
     lose_the_answer,
 )
 from tests.postgres.server import PrivateServer
-from tests.postgres.settled import SettledStore
 from tests.stories import READERS, WRITERS, Cast, Story
+
+WRITES = "INSERT INTO mam.journal"
+"""In every statement that writes, alone or in a transaction."""
 
 BACKEND_FAULTS: dict[str, Callable[[str, DisturbedStore], None]] = {
     "the backend ends": lambda url, store: end_backend(url, store.backend()),
@@ -54,19 +56,17 @@ class World:
         self._casts = itertools.count(1)
 
     def cast(self) -> Cast:
-        cast = Cast(self.registry, f"run {next(self._casts)}")
-        self.store.expect_fresh_jobs()
-        return cast
+        return Cast(self.registry, f"run {next(self._casts)}")
 
     def told(self, cast: Cast) -> Story:
-        judge = SettledStore(self.url)
+        judge = PostgresStore(self.url)
         try:
             return cast.story(judge)
         finally:
             judge.close()
 
     def check(self) -> None:
-        judge = SettledStore(self.url)
+        judge = PostgresStore(self.url)
         check_journal(judge)
         judge.close()
 
@@ -158,35 +158,30 @@ def crashing(server: PrivateServer) -> Iterator[World]:
 def test_a_server_killed_and_restarted_in_the_middle_of_a_writer(
     server: PrivateServer, crashing: World, verb: str
 ) -> None:
-    _crash_at("INSERT INTO journal", BEFORE, verb, server, crashing)
-
-
-@pytest.mark.parametrize("verb", WRITERS)
-def test_a_server_killed_and_restarted_before_the_commit_of_a_writer(
-    server: PrivateServer, crashing: World, verb: str
-) -> None:
-    _crash_at("COMMIT", BEFORE, verb, server, crashing)
-
-
-def _crash_at(word: str, when: str, verb: str, server: PrivateServer, crashing: World) -> None:
-    expected, _moments = crashing.undisturbed(verb)
-    cast = crashing.cast()
-    with disturbed(crashing.store, at(word, when, lambda: crash_and_restart(server))):
-        WRITERS[verb](crashing.registry, cast)
-    assert crashing.told(cast) == expected
+    expected, moments = crashing.undisturbed(verb)
+    for word, when in ((WRITES, BEFORE), (_last_write(moments), BEFORE)):
+        cast = crashing.cast()
+        with disturbed(crashing.store, at(word, when, lambda: crash_and_restart(server))):
+            WRITERS[verb](crashing.registry, cast)
+        assert crashing.told(cast) == expected
     crashing.check()
+
+
+def _last_write(moments: list[tuple[str, str]]) -> str:
+    """The statement that makes the verb durable: its only write, or the commit of a transaction."""
+    return "COMMIT" if ("COMMIT", BEFORE) in moments else WRITES
 
 
 def test_a_server_killed_after_a_commit_whose_answer_was_lost(server: PrivateServer, crashing: World) -> None:
     for verb in WRITERS:
-        expected, _moments = crashing.undisturbed(verb)
+        expected, moments = crashing.undisturbed(verb)
         cast = crashing.cast()
 
         def die_unheard() -> None:
             crash_and_restart(server)
             lose_the_answer(crashing.store)
 
-        with disturbed(crashing.store, at("COMMIT", AFTER, die_unheard)):
+        with disturbed(crashing.store, at(_last_write(moments), AFTER, die_unheard)):
             WRITERS[verb](crashing.registry, cast)
         assert crashing.told(cast) == expected
     crashing.check()
@@ -200,48 +195,28 @@ def test_a_server_killed_and_restarted_in_the_middle_of_every_reader(server: Pri
             assert read(crashing.registry, cast) == expected, verb
 
 
+@pytest.mark.parametrize(("verb", "word"), [("register", WRITES), ("complete", WRITES), ("pick", "COMMIT")])
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
 def test_a_server_that_stays_away_is_reported_and_nothing_is_half_done(
-    server: PrivateServer, crashing: World, monkeypatch: pytest.MonkeyPatch
+    server: PrivateServer, crashing: World, monkeypatch: pytest.MonkeyPatch, verb: str, word: str, when: str
 ) -> None:
     monkeypatch.setattr(postgres, "PATIENCE_SECONDS", 0.05)
-    for verb in ("register", "pick", "complete"):
-        for word, when in (("BEGIN", BEFORE), ("pg_current_xact_id", AFTER), ("COMMIT", BEFORE), ("COMMIT", AFTER)):
-            expected, _moments = crashing.undisturbed(verb)
-            cast = crashing.cast()
-            crashing.store.forget()
+    expected, _moments = crashing.undisturbed(verb)
+    cast = crashing.cast()
 
-            def die_unheard(when: str = when) -> None:
-                crash(server)
-                if when == AFTER:
-                    lose_the_answer(crashing.store)
+    def die() -> None:
+        crash(server)
+        if when == AFTER:
+            lose_the_answer(crashing.store)
 
-            try:
-                with disturbed(crashing.store, at(word, when, die_unheard)), pytest.raises(StoreUnavailable) as caught:
-                    WRITERS[verb](crashing.registry, cast)
-            finally:
-                server.start()
-            assert "\n" not in str(caught.value)
-            # The first commit of this pick is that of what was due; the claim comes behind it.
-            happened = expected[:1] if verb == "pick" else expected
-            assert crashing.told(cast) == (happened if (word, when) == ("COMMIT", AFTER) else [])
+    try:
+        with disturbed(crashing.store, at(word, when, die)), pytest.raises(StoreUnavailable) as caught:
+            WRITERS[verb](crashing.registry, cast)
+    finally:
+        server.start()
+    assert "\n" not in str(caught.value)
+    assert crashing.told(cast) == (expected if when == AFTER else [])
     crashing.check()
-
-
-def test_a_transaction_number_used_again_after_a_crash_is_not_taken_for_the_lost_one(
-    server: PrivateServer, crashing: World
-) -> None:
-    """Numbers whose records never reached the disk are given out again; the second user may commit."""
-
-    def crash_and_let_another_take_the_number() -> None:
-        lost = crashing.store.transaction()
-        crash_and_restart(server)
-        with psycopg.connect(server.url(), autocommit=True) as another:
-            while int(str(another.execute("SELECT pg_current_xact_id()").fetchall()[0][0])) < lost:
-                pass
-
-    with disturbed(crashing.store, at("COMMIT", BEFORE, crash_and_let_another_take_the_number)):
-        job = crashing.registry.register(prompt="acknowledged", agent="codex").job
-    assert crashing.registry.get(job.job_id) == job
 
 
 def test_a_backend_that_dies_at_every_commit_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +224,7 @@ def test_a_backend_that_dies_at_every_commit_is_given_up(world: World, monkeypat
     deaths = itertools.count(1)
 
     def die(statement: str, when: str) -> None:
-        if (statement, when) == ("COMMIT", BEFORE):
+        if WRITES in statement and when == BEFORE:
             assert next(deaths) < 30, "it would go on for ever"
             end_backend(world.url, world.store.backend())
 

@@ -12,7 +12,7 @@ import pytest
 from mam.errors import StoreUnavailable
 from mam.jobs.pause import Pause
 from mam.registry import Registry
-from mam.stores.postgres.acting import PATIENCE_SECONDS
+from mam.stores.postgres.client import PATIENCE_SECONDS
 from mam.stores.postgres.connection import STATEMENT_MS, Server
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, registered

@@ -1,4 +1,4 @@
-"""What the suite asks of claims, by the server's own clock: that is the way that everybody but a test takes.
+"""What the suite asks, by the server's own clock: the same statements, without a time from outside.
 
 Tests that need a clock that obeys are not collected here (conftest.py); test_conformance.py has them.
 """
@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.stores.postgres.store import create_postgres_store
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance import StoreConformance  # first, so that assertions of the suite speak
+from mam.testing.conformance.archives import Archives
 from mam.testing.conformance.claims import Claims
 from mam.testing.conformance.dependencies import Dependencies
 from mam.testing.conformance.exclusive import Exclusive
+from mam.testing.conformance.fences import Fences
+from mam.testing.conformance.generations import Generations
+from mam.testing.conformance.journal import Journals
+from mam.testing.conformance.lifecycle import Lifecycle
 from mam.testing.conformance.pauses import Pauses
-from tests.postgres.settled import SettledStore
+from mam.testing.conformance.registration import Registrations
+from mam.testing.conformance.sequence import Sequences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +32,21 @@ if TYPE_CHECKING:
 __all__ = ["TestByTheServersClock"]
 
 
-class TestByTheServersClock(Claims, Dependencies, Exclusive, Pauses):
+class TestByTheServersClock(
+    Registrations,
+    Claims,
+    Fences,
+    Lifecycle,
+    Sequences,
+    Journals,
+    Dependencies,
+    Exclusive,
+    Pauses,
+    Generations,
+    Archives,
+):
     shared_by_processes = StoreConformance.shared_by_processes
+    has_boot_clock = False
 
     @pytest.fixture
     def place(self, database: str) -> str:
@@ -37,7 +56,7 @@ class TestByTheServersClock(Claims, Dependencies, Exclusive, Pauses):
     def open_store(place: str, clock: Clock | None = None) -> Store:
         assert clock is None
         create_postgres_store(place)
-        return SettledStore(place)
+        return PostgresStore(place)
 
     @pytest.fixture
     def store(self, place: str) -> Iterator[Store]:

@@ -1,84 +1,153 @@
-"""A schema of an older version is brought up to date by `mam init`, with everything that is in it."""
+"""A store of mam 0.1.0 (schema 14) is brought up to date by `mam init`, with everything that is in it.
+
+The tag's own code wrote `version_14.sql`, and `version_14.json` is what it then read from it.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
-from mam.errors import StoreUnavailable
-from mam.stores.postgres import schema as schemas
-from mam.stores.postgres.store import create_postgres_store
+from mam.errors import GenerationLost, StoreUnavailable
+from mam.jobs.status import Status
+from mam.registry import Registry
+from mam.stores.port import Query
+from mam.stores.postgres.schema import VERSION
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from mam.testing.conformance.base import registered
 from tests.cli.command import Mam
-from tests.postgres.settled import SettledStore
-from tests.upgrades import check_everything_is_there, check_work_goes_on, data_of
 
 HERE = Path(__file__).parent
-
-
-@pytest.fixture(params=range(1, len(schemas.SCHEMAS)))
-def version(request: pytest.FixtureRequest) -> int:
-    found: int = request.param
-    return found
+WAS: dict[str, Any] = json.loads((HERE / "version_14.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
-def old(database: str, version: int) -> str:
-    folder = Path(schemas.__file__).parent
-    with psycopg.connect(database, autocommit=True, options="-c search_path=mam") as connection:
-        connection.execute("CREATE SCHEMA mam")
-        written, data = data_of(version, HERE)
-        steps = [folder / name for name in schemas.SCHEMAS]
-        for step in (*steps[:written], data, *steps[written:version]):
-            connection.execute(step.read_bytes())
-        connection.execute("UPDATE store SET version = %s", (version,))
+def old(database: str) -> str:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute((HERE / "version_14.sql").read_bytes())
     return database
 
 
-def test_it_is_refused_until_somebody_asks_for_it(mam: Mam, old: str, version: int) -> None:
-    said = f"schema {version} of {len(schemas.SCHEMAS)}"
+def test_it_is_refused_until_the_user_asks_for_the_upgrade(mam: Mam, old: str) -> None:
+    said = f"schema 14 of {VERSION}"
     mam("list", "--store", old).failed(9, said, "mam init")
     mam("register", "p", "--agent", "a", "--store", old).failed(9, said)
 
 
-def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: str, version: int) -> None:
+def test_everything_is_there_afterwards(mam: Mam, old: str) -> None:
     assert mam("init", "--store", old).code == 0
-    store = SettledStore(old)
-    check_everything_is_there(store, version)
-    check_work_goes_on(store, version)
+    store = PostgresStore(old)
+    jobs = {job.job_id: job.to_json() for job in store.select(Query())}
+    assert list(jobs.values()) == [{**fields, "claim_id": None} for fields in WAS["jobs"]]
+    assert {job_id: store.events(job_id) for job_id in jobs} == WAS["events"]
+    archive: list[Any] = [[kept.job.to_json(), kept.events] for kept in store.archive_contents()]
+    assert archive == [[{**fields, "claim_id": None}, events] for fields, events in WAS["archive"]]
+    assert [pause.as_dict() for pause in store.pauses()] == WAS["pauses"]
+    known = {agent: [found.current, list(found.superseded)] for agent, found in store.generations().items()}
+    assert known == WAS["generations"]
+    assert store.secrets("running0") == WAS["secrets"]
+    assert [[entry.job_id, entry.fields, list(entry.lines)] for entry in store.entries(None)] == WAS["journal"]
+    assert store.relay_sent("mqtt://b") is None, "a position in the old journal means nothing in the new one"
+    store.close()
+    assert not create_postgres_store(old), "once is enough"
+
+
+def test_work_goes_on(mam: Mam, old: str) -> None:
+    assert mam("init", "--store", old).code == 0
+    store = PostgresStore(old)
+    registry = Registry(store)
+    highest = max(fields["number"] for fields in WAS["jobs"])
+    assert registry.heartbeat("running0", attempt=1).lease is not None
+    for first, newest in WAS["retries"].items():
+        found = store.newest(first)
+        assert found is not None
+        assert found.job_id == newest
+    assert not registry.register(prompt="again", agent="shell", key="nightly").created
+    assert not registry.register(prompt="again", agent="shell", key="old 1").created, "an archived job has the key"
+    (new,) = registered(registry, label="v14", after=["failed00", "running0"])
+    assert store.get(new).number == highest + 1
+    settled = {job.job_id for job in registry.sweep()}
+    assert settled == {"dep00001", "later000"}, "an end that nobody had looked at, and a wait that is over"
+    registry.complete("running0", attempt=1)
+    registry.complete(WAS["retries"]["failed00"])
+    assert {job.job_id for _each_chain in range(2) for job in registry.sweep()} >= {"after000", new}
+    assert store.get("after002").status is Status.PENDING
+    assert registry.pick("v14", owner="worker") == store.get("pending0"), "the one that a pause tries first"
+    assert registry.pick("v14", owner="worker") == store.get("key00000")
+
+    assert store.holder("repo") == "holder00"
+    assert registry.pick("keyed", owner="worker") is None
+    registry.complete("holder00", attempt=1)
+    assert registry.pick("keyed", owner="worker") == store.get("behind01")
+
+    with pytest.raises(GenerationLost):
+        registry.announce("tpu", "first")
+    assert [job.job_id for job in registry.announce("tpu", "third")] == ["session0"]
     store.close()
 
 
-def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str, version: int) -> None:
+def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str) -> None:
     with psycopg.connect(old, autocommit=True) as connection:
-        # Somebody's own, in the way of the last step of all.
-        connection.execute(f"ALTER TABLE mam.store ADD CONSTRAINT in_the_way CHECK (version = {version})")
-        mam("init", "--store", old).failed(9, "in_the_way")
-        assert connection.execute("SELECT version FROM mam.store").fetchall() == [(version,)]
-        connection.execute("ALTER TABLE mam.store DROP CONSTRAINT in_the_way")
+        connection.execute("CREATE VIEW public.mine AS SELECT job_id FROM mam.job")
+        try:
+            mam("init", "--store", old).failed(9, "other objects depend on them")
+            assert connection.execute("SELECT version FROM mam.store").fetchall() == [(14,)]
+        finally:
+            connection.execute("DROP VIEW public.mine")
     assert mam("init", "--store", old).code == 0
-    store = SettledStore(old)
-    check_everything_is_there(store, version)
-    store.close()
 
 
-def test_one_that_is_being_filled_stays_so(old: str, version: int) -> None:
+def test_a_record_that_cannot_be_read_is_named_and_nothing_is_changed(mam: Mam, old: str) -> None:
+    with psycopg.connect(old, autocommit=True) as connection:
+        connection.execute("UPDATE mam.job SET record = '{oops' WHERE job_id = 'odd00000'")
+        mam("init", "--store", old).failed(9, "'{oops' cannot be read", "mend or delete it")
+        assert connection.execute("SELECT version FROM mam.store").fetchall() == [(14,)]
+
+
+def test_one_that_is_being_filled_stays_so(old: str) -> None:
     with psycopg.connect(old, autocommit=True) as connection:
         connection.execute("UPDATE mam.store SET version = -version")
         create_postgres_store(old, filling=True)
-        assert connection.execute("SELECT version FROM mam.store").fetchall() == [(-len(schemas.SCHEMAS),)]
+        assert connection.execute("SELECT version FROM mam.store").fetchall() == [(-VERSION,)]
     with pytest.raises(StoreUnavailable, match="partly filled"):
-        SettledStore(old)
+        PostgresStore(old)
 
 
-def test_who_has_an_older_one_open_is_refused_from_then_on(database: str) -> None:
-    """Programs of schema 12 and before knew these by other names: what they write would not move the line."""
-    create_postgres_store(database)
-    for written in (
-        "INSERT INTO journal (job_id, fields, lines) VALUES ('x', '{}', '[]')",
-        "INSERT INTO pause (agent, label, until, reason, made_at, probe) VALUES ('', '', NULL, NULL, 'now', NULL)",
-    ):
-        with psycopg.connect(database, options="-c search_path=mam") as connection:
-            with pytest.raises(psycopg.errors.UndefinedColumn):
-                connection.execute(written.encode())
+@pytest.mark.parametrize("version", [1, 13])
+def test_an_older_one_is_refused_with_one_line(mam: Mam, old: str, version: int) -> None:
+    with psycopg.connect(old, autocommit=True) as connection:
+        connection.execute("UPDATE mam.store SET version = %s", (version,))
+        for verb in ("init", "list"):
+            mam(verb, "--store", old).failed(
+                9, f"schema {version} of a mam before 0.1.0", "mam 0.1.0 brings it up to date"
+            )
+        assert connection.execute("SELECT version FROM mam.store").fetchall() == [(version,)]
+
+
+OLD_STATEMENTS = {
+    "opening it": "SELECT version, (SELECT xact FROM mam.journal ORDER BY xact DESC LIMIT 1) FROM mam.store",
+    "a claim": "UPDATE mam.job SET record = record WHERE blocked = 0",
+    "a registration": "INSERT INTO mam.numbered (number, job_id) VALUES (1000, 'x')",
+    "an entry": "INSERT INTO mam.journal (job_id, fields, said) VALUES ('x', '{}', '[]')",
+    "a pause": "INSERT INTO mam.pause (agent, label, since) VALUES ('', '', 'now')",
+    "a position of a relay": "INSERT INTO mam.relay (broker, sent) VALUES ('b', '{}')",
+    "the end of a line": "UPDATE mam.store SET moves = moves + 1",
+}
+"""What mam 0.1.0 names in each of its writes, and when it opens a store."""
+
+
+@pytest.mark.parametrize("what", OLD_STATEMENTS)
+def test_an_older_mam_is_refused_afterwards(old: str, what: str) -> None:
+    """Also one that has the database open: each of its writes names something that is gone."""
+    with psycopg.connect(old, autocommit=True) as connection:
+        try:
+            connection.execute(OLD_STATEMENTS[what].encode())
+        except psycopg.errors.UniqueViolation:
+            pass  # known to the old schema, which is what matters here
+        create_postgres_store(old)
+        with pytest.raises((psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedTable)):
+            connection.execute(OLD_STATEMENTS[what].encode())

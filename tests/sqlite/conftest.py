@@ -9,7 +9,6 @@ import pytest
 
 from mam.registry import Registry
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from tests.sqlite.shop import Shop
 
 
 class Place:
@@ -40,8 +39,3 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path / "jobs.db")
     yield place
     place.close()
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "jobs.db")

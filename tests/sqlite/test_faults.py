@@ -64,14 +64,14 @@ def exit_code(child: int) -> int:
 
 
 def test_the_log_is_written_ahead_and_synced_at_every_commit(place: Place) -> None:
-    database = place.open().store._connection()  # type: ignore[attr-defined]
+    database = place.open().store._cursor.connection  # type: ignore[attr-defined]
     assert database.pragma("journal_mode") == "wal"
     assert database.pragma("synchronous") == 2
 
 
 def test_every_setting_is_made(place: Place) -> None:
     """apsw stops at the first row of several statements, and `journal_mode` gives one."""
-    database = place.open().store._connection()  # type: ignore[attr-defined]
+    database = place.open().store._cursor.connection  # type: ignore[attr-defined]
     assert database.pragma("foreign_keys") == 1
 
 

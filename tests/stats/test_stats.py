@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
 from mam.jobs.record import Job
 from mam.registry import Registry
+from mam.stats import cache as cache_module
 from mam.stats import figures
 from mam.stats.cache import StatsCache
 from mam.stats.fold import told_by
+from mam.stats.tally import Tally
+from mam.stores.files.adopting import adopt
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Entry, Kept, Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
@@ -70,8 +73,8 @@ def test_counts_and_times(registry: Registry) -> None:
     begun(registry, "c", 1)
 
     with StatsCache(registry.store) as cache:
-        total = figures.total(cache.database, 0)
-        by_label = {one.name: one for one in figures.grouped(cache.database, 0, "label")}
+        total = figures.Ended(cache.database, 0).total()
+        by_label = {one.name: one for one in figures.Ended(cache.database, 0).grouped("label")}
         open_now = figures.open_jobs(cache.database)
 
     assert (total.ended, total.completed, total.error, total.cancelled) == (22, 20, 1, 1)
@@ -95,9 +98,36 @@ def test_losses_retries_and_time_over_several_tries(registry: Registry) -> None:
     clock_of(registry).advance(11)
     registry.complete(third.job_id, attempt=3)
     with StatsCache(registry.store) as cache:
-        (one,) = figures.grouped(cache.database, 0, "agent")
+        (one,) = figures.Ended(cache.database, 0).grouped("agent")
     assert (one.losses, one.retries, one.completed) == (1, 1, 1)
-    assert one.run_median == 4000 + 7 + 11
+    assert one.run_median == pytest.approx(4000 + 7 + 11, rel=0.01)
+
+
+def test_the_sums_of_each_day_are_those_of_its_jobs(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever pages the journal is read, and when an ended job comes once more from another store."""
+    monkeypatch.setattr(cache_module, "PAGE", 7)
+    for number in range(30):
+        completed(registry, f"label {number % 3}", waits=number, runs=number * 1000)
+        clock_of(registry).advance(DAY // 4)
+        with StatsCache(registry.store):
+            pass
+    registry.store.take_in([Kept(job=job, events=[]) for job in registry.select(Query())])
+    with StatsCache(registry.store) as cache:
+        by_day = figures.Ended(cache.database, 0).grouped("day")
+        for kind in ("all", "label", "agent"):
+            kept = figures.Ended(cache.database, 0)._tallies(kind)
+            again: dict[str, Tally] = {}
+            for job in figures.jobs(cache.database, "ended IS NOT NULL"):
+                name = figures._day(job["ended"]) if kind == "all" else job[kind]
+                again.setdefault(name, Tally()).add(job)
+            assert {name: tally.figures() for name, tally in kept.items()} == {
+                name: tally.figures() for name, tally in again.items()
+            }
+        (last,) = [one for one in figures.Ended(cache.database, 0).grouped("day") if one.name == by_day[-1].name]
+        since = next(iter(figures.jobs(cache.database, "ended = (SELECT max(ended) FROM job)")))["ended"]
+        recent = figures.Ended(cache.database, since).total()
+    assert sum(one.ended for one in by_day) == 30
+    assert 1 <= recent.ended <= last.ended
 
 
 def test_days_and_a_span_of_time(registry: Registry) -> None:
@@ -106,8 +136,8 @@ def test_days_and_a_span_of_time(registry: Registry) -> None:
     completed(registry, "a", 1, 1)
     completed(registry, "a", 1, 1)
     with StatsCache(registry.store) as cache:
-        days = figures.grouped(cache.database, 0, "day")
-        recent = figures.total(cache.database, clock_of(registry).now().wall_ms // 1000 - DAY)
+        days = figures.Ended(cache.database, 0).grouped("day")
+        recent = figures.Ended(cache.database, clock_of(registry).now().wall_ms // 1000 - DAY).total()
     assert [one.ended for one in days] == [1, 2]
     assert len(figures.days_between(days[0].name, days[1].name)) == 4
     assert recent.ended == 2
@@ -128,7 +158,7 @@ def test_only_what_is_new_is_read(registry: Registry, monkeypatch: pytest.Monkey
     monkeypatch.setattr(registry.store, "entries", counted)
     completed(registry, "a", 1, 1)
     with StatsCache(registry.store) as cache:
-        assert figures.total(cache.database, 0).ended == 2
+        assert figures.Ended(cache.database, 0).total().ended == 2
     assert len(read) == 4, "the last one that was known, and the three that are new"
 
 
@@ -140,16 +170,16 @@ def test_a_cache_that_is_damaged_or_in_the_way_is_made_anew(registry: Registry, 
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_bytes(b"garbage" * 1000)
     with StatsCache(registry.store) as cache:
-        assert figures.total(cache.database, 0).ended == 1
-    with sqlite3.connect(file) as database:
-        database.execute("DROP TABLE read")
+        assert figures.Ended(cache.database, 0).total().ended == 1
+    database = apsw.Connection(str(file))
+    database.execute("DROP TABLE consumer")
     database.close()
     with StatsCache(registry.store) as cache:
-        assert figures.total(cache.database, 0).ended == 1
+        assert figures.Ended(cache.database, 0).total().ended == 1
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").write_text("in the way")
     with StatsCache(registry.store) as cache:
-        assert figures.total(cache.database, 0).ended == 1
+        assert figures.Ended(cache.database, 0).total().ended == 1
 
 
 def test_a_store_that_was_restored_is_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +201,7 @@ def test_a_store_that_was_restored_is_counted_anew(tmp_path: Path, monkeypatch: 
     completed(restored, "b", 1, 1)
     completed(restored, "c", 1, 1)
     with StatsCache(restored.store) as cache:
-        assert sorted(one.name for one in figures.grouped(cache.database, 0, "label")) == ["a", "b", "c"]
+        assert sorted(one.name for one in figures.Ended(cache.database, 0).grouped("label")) == ["a", "b", "c"]
 
 
 def test_records_that_came_as_files_have_their_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,8 +209,9 @@ def test_records_that_came_as_files_have_their_label(tmp_path: Path, monkeypatch
     store = _files(tmp_path / "jobs", FakeClock())
     fields = {"job_id": "aaaaaaaa", "status": "completed", "created_at": "2026-01-01T00:00:00Z", "prompt": "x"}
     (tmp_path / "jobs/aaaaaaaa.json").write_text(json.dumps({**fields, "agent": "codex", "agent_session": "old"}))
+    list(adopt(store, ["aaaaaaaa"]))
     with StatsCache(store) as cache:
-        assert [one.name for one in figures.grouped(cache.database, 0, "label")] == ["old"]
+        assert [one.name for one in figures.Ended(cache.database, 0).grouped("label")] == ["old"]
 
 
 def test_jobs_of_another_store_bring_their_times_along(registry: Registry, tmp_path: Path) -> None:
@@ -189,7 +220,7 @@ def test_jobs_of_another_store_bring_their_times_along(registry: Registry, tmp_p
     other = FilesStore(_made(tmp_path / "other"), clock=clock_of(registry))
     other.take_in([Kept(job=job, events=[]) for job in registry.select(Query())])
     with StatsCache(other) as cache:
-        total = figures.total(cache.database, 0)
+        total = figures.Ended(cache.database, 0).total()
         assert (total.completed, total.wait_median, total.run_median) == (1, 5, 50)
         assert figures.open_jobs(cache.database) == {"running": 1}
 
@@ -206,10 +237,10 @@ def test_what_attempts_cost_is_added_up_once_each(registry: Registry) -> None:
 
     half = {"tokens": {"input": 200, "cached": 22, "output": 44}, "cost_usd": 0.25}
     told = [
-        *told_by(entry(1, "pending", "running", {"tokens": {"input": 1}}), registry.store),
-        *told_by(entry(2, "running", "waiting", half), registry.store),
-        *told_by(entry(3, "running", "completed", {**half, "cost_usd": None}), registry.store),
-        *told_by(entry(4, "running", "completed", {"tokens": "many", "cost_usd": "dear"}), registry.store),
+        *told_by(entry(1, "pending", "running", {"tokens": {"input": 1}})),
+        *told_by(entry(2, "running", "waiting", half)),
+        *told_by(entry(3, "running", "completed", {**half, "cost_usd": None})),
+        *told_by(entry(4, "running", "completed", {"tokens": "many", "cost_usd": "dear"})),
     ]
     assert sum(one.tokens for one in told) == 2 * 266
     assert sum(one.cost for one in told) == 0.25

@@ -26,7 +26,7 @@ ILLEGAL = [
 def _written(before: Job, without: tuple[str, ...] = (), **changes: Any) -> Adoption:
     """The record as a foreign hand left it: some fields changed, some dropped."""
     fields = {name: value for name, value in {**before.to_json(), **changes}.items() if name not in without}
-    return adopt_known(before, parse_job(fields, "x"), frozenset(fields), later(5))
+    return adopt_known(before, parse_job(fields, "x"), frozenset(fields), later(5), new_claim="new")
 
 
 # -- new ones ------------------------------------------------------------------------------------------------------
@@ -51,6 +51,13 @@ def test_nothing_else_of_a_new_record_is_changed(status: Status) -> None:
     job = in_status(status)
 
     assert adopt_new(job, job.number, NOW).job == job
+
+
+@pytest.mark.parametrize(("status", "claim_id"), [(Status.RUNNING, "new"), (Status.PENDING, None)])
+def test_a_file_cannot_set_a_claim_id(status: Status, claim_id: str | None) -> None:
+    copied = in_status(status).replace(claim_id="of-the-file")
+
+    assert adopt_new(copied, 1, NOW, "new").job.claim_id == claim_id
 
 
 def test_the_numbers_of_a_new_record_are_marked_as_imported() -> None:
@@ -94,7 +101,8 @@ def test_a_prompt_is_taken_over() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("attempt", 9), ("number", 99), ("owner", "thief"), ("losses", 0), ("key", "stolen"), ("retry_of", "other"),
+        ("attempt", 9), ("claim_id", "mine"), ("number", 99), ("owner", "thief"), ("losses", 0), ("key", "stolen"),
+        ("retry_of", "other"),
         ("created_at", "2020-01-01T00:00:00Z"), ("lease", None), ("ended_attempt", 1), ("retries", 7),
     ],
 )  # fmt: skip
@@ -143,9 +151,9 @@ def test_a_legal_status_is_the_act_that_means_it() -> None:
 
 
 def test_a_pick_by_an_old_script_is_a_claim_by_hand() -> None:
-    job = _written(pending(), status="running").change.job
+    job = _written(pending(), status="running", claim_id="of-the-file").change.job
 
-    assert (job.status, job.attempt, job.owner) == ("running", 1, "manual")
+    assert (job.status, job.attempt, job.owner, job.claim_id) == ("running", 1, "manual", "new")
     assert job.lease is not None
 
 

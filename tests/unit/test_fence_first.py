@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,17 @@ def test_a_lost_claim_is_told_before_a_missing_artifact(registry: Registry, tmp_
     (tmp_path / "made.md").write_text("done")
     done = registry.complete(job_id, attempt=2)
     assert (done.status, done.checked) == (Status.COMPLETED, True)
+
+
+def test_another_claim_of_the_same_attempt_hears_that_before_a_missing_artifact(
+    registry: Registry, tmp_path: Path
+) -> None:
+    job_id = taken_over(registry, tmp_path)
+    for end in (registry.complete, partial(registry.publish, event="completed")):
+        with pytest.raises(ClaimLost, match="another claim holds attempt 2"):
+            end(job_id, attempt=2, claim_id="another")
+        with pytest.raises(ArtifactMissing, match=r"made\.md"):
+            end(job_id, attempt=2, claim_id=registry.get(job_id).claim_id)
 
 
 def test_a_repeated_completion_does_not_look_again(registry: Registry, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.unit.model import Clocks, Lost, ModelJob, No
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mam.jobs.acts import Fence
     from mam.jobs.record import Job
     from mam.stores.port import Store
 
@@ -33,7 +34,9 @@ MOST_JOBS = 12
 LABELS = st.sampled_from(["one", "two"])
 WHICH = st.integers(0, MOST_JOBS - 1)
 SECONDS = st.sampled_from([1.0, 30.0, 61.0, 4000.0])
-ATTEMPTS = st.sampled_from(["none", "current", "current", "older", "newer"])
+CLAIMS = st.sampled_from(["none", "attempt", "attempt and id", "attempt and id", "older", "newer", "another id"])
+NO_HOLDER = -1
+"""To the model, the attempt of a writer whose claim id is another one: it holds nothing and has ended nothing."""
 
 
 class StoreBesideModel(RuleBasedStateMachine):
@@ -47,6 +50,8 @@ class StoreBesideModel(RuleBasedStateMachine):
         self.store = self.open_store()
         self.registry = Registry(self.store)
         self.jobs: dict[str, ModelJob] = {}
+        self.claims: dict[tuple[str, int], str | None] = {}
+        """The claim id of each attempt, as it was first seen."""
 
     # -- acts --------------------------------------------------------------------------------------------------
 
@@ -80,20 +85,20 @@ class StoreBesideModel(RuleBasedStateMachine):
         self._settle()
         self.registry.sweep()
 
-    @rule(which=WHICH, whose=ATTEMPTS, verb=st.sampled_from(["completed", "error", "cancelled"]))
+    @rule(which=WHICH, whose=CLAIMS, verb=st.sampled_from(["completed", "error", "cancelled"]))
     def end(self, which: int, whose: str, verb: str) -> None:
-        enders: dict[str, Callable[[str, int | None], Job]] = {
-            "completed": lambda job, attempt: self.registry.complete(job, attempt=attempt),
-            "error": lambda job, attempt: self.registry.fail(job, attempt=attempt, reason="broken"),
-            "cancelled": lambda job, attempt: self.registry.cancel(job, attempt=attempt),
+        enders: dict[str, Callable[[str, Fence], Job]] = {
+            "completed": lambda job, fence: self.registry.complete(job, **fence),
+            "error": lambda job, fence: self.registry.fail(job, **fence, reason="broken"),
+            "cancelled": lambda job, fence: self.registry.cancel(job, **fence),
         }
         self._both(which, whose, enders[verb], lambda model, attempt: model.end(verb, attempt, self.clocks))
 
-    @rule(which=WHICH, whose=ATTEMPTS)
+    @rule(which=WHICH, whose=CLAIMS)
     def fail_retryable(self, which: int, whose: str) -> None:
         job = self._both(
             which, whose,
-            lambda job, attempt: self.registry.fail(job, attempt=attempt, reason="no luck", retryable=True),
+            lambda job, fence: self.registry.fail(job, **fence, reason="no luck", retryable=True),
             lambda model, attempt: model.fail_retryable(attempt, self.clocks),
         )  # fmt: skip
         if job is not None and job.status == "waiting":
@@ -102,35 +107,35 @@ class StoreBesideModel(RuleBasedStateMachine):
             self.jobs[job.job_id].due = due = parse_time(job.due_at) / 1000
             assert due > self.clocks.wall
 
-    @rule(which=WHICH, whose=ATTEMPTS)
+    @rule(which=WHICH, whose=CLAIMS)
     def release(self, which: int, whose: str) -> None:
         self._both(
             which, whose,
-            lambda job, attempt: self.registry.release(job, attempt=attempt),
+            lambda job, fence: self.registry.release(job, **fence),
             lambda model, attempt: model.release(attempt),
         )  # fmt: skip
 
-    @rule(which=WHICH, whose=ATTEMPTS, seconds=st.none() | SECONDS)
+    @rule(which=WHICH, whose=CLAIMS, seconds=st.none() | SECONDS)
     def heartbeat(self, which: int, whose: str, seconds: float | None) -> None:
         self._both(
             which, whose,
-            lambda job, attempt: self.registry.heartbeat(job, attempt=attempt, lease_seconds=seconds),
+            lambda job, fence: self.registry.heartbeat(job, **fence, lease_seconds=seconds),
             lambda model, attempt: model.heartbeat(attempt, self.clocks, seconds),
         )  # fmt: skip
 
-    @rule(which=WHICH, whose=ATTEMPTS, event=st.sampled_from(["started", "progress", "completed", "error"]))
+    @rule(which=WHICH, whose=CLAIMS, event=st.sampled_from(["started", "progress", "completed", "error"]))
     def publish(self, which: int, whose: str, event: str) -> None:
         self._both(
             which, whose,
-            lambda job, attempt: self.registry.publish(job, event=event, attempt=attempt),
+            lambda job, fence: self.registry.publish(job, event=event, **fence),
             lambda model, attempt: model.publish(event, attempt, self.clocks),
         )  # fmt: skip
 
-    @rule(which=WHICH, whose=ATTEMPTS, to=st.sampled_from(list(Status)))
+    @rule(which=WHICH, whose=CLAIMS, to=st.sampled_from(list(Status)))
     def set_by_hand(self, which: int, whose: str, to: Status) -> None:
         self._both(
             which, "none" if to is Status.WAITING else whose,
-            lambda job, attempt: self.registry.set_status(job, to, attempt=attempt),
+            lambda job, fence: self.registry.set_status(job, to, **fence),
             lambda model, attempt: model.set_by_hand(to, attempt, self.clocks),
         )  # fmt: skip
 
@@ -176,6 +181,9 @@ class StoreBesideModel(RuleBasedStateMachine):
             assert seen == model.seen
             assert (job.lease is not None) == (job.status == "running")
             assert job.created_at <= job.updated_at
+            if job.attempt:
+                assert self.claims.setdefault((job_id, job.attempt), job.claim_id) == job.claim_id is not None
+        assert len({*self.claims.values()}) == len(self.claims)
         left = [left for model in self.jobs.values() if (left := model.left(self.clocks)) is not None]
         assert self.store.due_in() == (max(0.0, round(min(left), 3)) if left else None)
 
@@ -189,24 +197,22 @@ class StoreBesideModel(RuleBasedStateMachine):
         self,
         which: int,
         whose: str,
-        act: Callable[[str, int | None], Job],
+        act: Callable[[str, Fence], Job],
         model: Callable[[ModelJob, int | None], None],
     ) -> Job | None:
         """Do the same to both, and expect the same answer; a refusal changes nothing."""
         if not self.jobs:
             return None
         job_id, expected = self._job(which)
-        attempt = {"none": None, "current": expected.attempt, "older": expected.attempt - 1}.get(
-            whose, expected.attempt + 1
-        )
         before, end = self.store.get(job_id), self.store.end()
+        fence = _fence(whose, before)
         try:
-            model(expected, attempt)
+            model(expected, NO_HOLDER if whose == "another id" else fence["attempt"])
         except (Lost, No) as no:
-            self._is_refused(lambda: act(job_id, attempt), code=4 if isinstance(no, Lost) else 1)
+            self._is_refused(lambda: act(job_id, fence), code=4 if isinstance(no, Lost) else 1)
             assert (self.store.get(job_id), list(self.store.entries(end))) == (before, [])
             return None
-        return act(job_id, attempt)
+        return act(job_id, fence)
 
     def _is_refused(self, act: Callable[[], Job], code: int) -> None:
         try:
@@ -223,6 +229,13 @@ class StoreBesideModel(RuleBasedStateMachine):
     def _settle(self) -> None:
         for model in self.jobs.values():
             model.settle(self.clocks)
+
+
+def _fence(whose: str, job: Job) -> Fence:
+    claim_id = {"attempt and id": job.claim_id, "another id": "another"}.get(whose)
+    older = job.attempt - 1 if job.attempt else job.attempt + 2  # nothing is older than the first
+    attempt = {"none": None, "older": older, "newer": job.attempt + 1}.get(whose, job.attempt)
+    return {"attempt": attempt, "claim_id": claim_id}
 
 
 class MemoryBesideModel(StoreBesideModel):

@@ -34,7 +34,8 @@ SEED: dict[str, Any] = {
 """The example of seeds 000 and 001, with one of its five statuses."""
 
 OWN = {
-    "number": 3, "priority": -2, "attempt": 2, "owner": "worker", "claimed_at": "2026-06-19T09:31:00Z",
+    "number": 3, "priority": -2, "attempt": 2, "claim_id": "4f0e8a3d", "owner": "worker",
+    "claimed_at": "2026-06-19T09:31:00Z",
     "heard_at": "2026-06-19T09:31:30Z", "ended_at": "2026-06-19T09:32:00Z", "ended_attempt": 2, "losses": 1,
     "max_losses": 5, "retries": 1, "max_retries": 4, "waiting_for": None, "due_at": None, "reason": None,
     "result": "done", "checked": True, "key": "nightly", "retry_of": "old", "workdir": "/work", "origin_host": "box",
@@ -142,6 +143,7 @@ def test_a_wrong_type_is_named(name: str, value: object) -> None:
         ("losses", -1), ("retries", -1), ("job_id", ""), ("job_id", "a" * 65), ("job_id", "a\0"), ("job_id", "-x"),
         ("status", "stalled"), ("status", ""),
         ("status", "Pending"), ("expected_artifacts", [1]), ("expected_artifacts", ["a", None]),
+        ("claim_id", ""), ("claim_id", "a b"), ("claim_id", "x" * 65), ("claim_id", 7),
         ("claimant", {}), ("claimant", {"agent_id": "gpu"}), ("claimant", {"agent_id": "gpu", "generation_id": 1}),
         ("claimant", {"agent_id": "../x", "generation_id": "g"}), ("claimant", {"agent_id": "", "generation_id": "g"}),
         ("lease", {}), ("lease", {"expires_at": "soon"}), ("lease", {"expires_at": 7}),

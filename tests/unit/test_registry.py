@@ -368,3 +368,43 @@ def test_a_working_directory_that_no_store_could_hold_is_refused(registry: Regis
     with pytest.raises(BadInput, match="working directory"):
         registry.register(prompt="p", agent="a", workdir=workdir)
     assert list(registry.select(Query())) == []
+
+
+@pytest.mark.parametrize("attempt", [True, False, 1.0, -1, 2**60, "1", float("nan")])
+def test_an_attempt_that_is_no_count_changes_nothing(registry: Registry, attempt: Any) -> None:
+    job = registry.register(prompt="p", agent=LABEL).job
+    held = registry.pick(LABEL, owner="me")
+    assert held is not None
+    writes: list[Callable[[], object]] = [
+        lambda: registry.complete(job.job_id, attempt=attempt),
+        lambda: registry.fail(job.job_id, reason="r", attempt=attempt),
+        lambda: registry.fail(job.job_id, reason="r", attempt=attempt, retryable=True),
+        lambda: registry.heartbeat(job.job_id, attempt=attempt),
+        lambda: registry.publish(job.job_id, event="progress", attempt=attempt),
+        lambda: registry.release(job.job_id, attempt=attempt),
+        lambda: registry.cancel(job.job_id, attempt=attempt),
+        lambda: registry.set_status(job.job_id, Status.COMPLETED, attempt=attempt),
+    ]
+    for write in writes:
+        with pytest.raises(BadInput, match="attempt must be"):
+            write()
+    assert registry.get(job.job_id) == held
+
+
+@pytest.mark.parametrize("number", [True, "1", -1, 1e300, float("nan"), float("inf")])
+def test_no_other_number_is_taken_for_another_kind(registry: Registry, number: Any) -> None:
+    job = registry.register(prompt="p", agent=LABEL).job
+    for name in ("depth", "due_ms", "timeout_sec", "idle_timeout_sec", "max_retries"):
+        with pytest.raises(BadInput):
+            registry.register(prompt="p", agent=LABEL, **{name: number})
+    with pytest.raises(BadInput):
+        registry.register(prompt="p", agent=LABEL, priority=number if number != -1 else -1001)
+    for name in ("lease_seconds", "wait"):
+        with pytest.raises(BadInput):
+            registry.pick(LABEL, owner="me", **{name: number})
+    with pytest.raises(BadInput):
+        registry.heartbeat(job.job_id, lease_seconds=number)
+    with pytest.raises(BadInput):
+        registry.follow([job.job_id], timeout=number)
+    assert [found.job_id for found in registry.select(Query())] == [job.job_id]
+    assert registry.get(job.job_id) == job

@@ -12,6 +12,7 @@ from mam.errors import BadInput
 from mam.jobs import rules
 from mam.jobs.draft import draft_job
 
+CLAIM_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}\Z")
 CONTRACT_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -33,6 +34,7 @@ CONTRACT_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 @example("a" * 64)
 @example("a" * 65)
 def test_an_id_is_accepted_exactly_if_the_contract_says_so(text: str) -> None:
+    assert rules.is_claim_id(text) == bool(CLAIM_ID.match(text))
     assert rules.is_job_id(text) == bool(CONTRACT_ID.match(text))
     if not rules.is_job_id(text):
         with pytest.raises(BadInput, match="not a job id") as refused:

@@ -19,7 +19,7 @@ RUN = {"attempt": 1, "host": "box"}
 
 
 def held() -> Job:
-    return acts.claim(pending(), NOW, owner="worker", lease_seconds=60, supervised=True).job
+    return acts.claim(pending(), NOW, owner="worker", lease_seconds=60, claim_id="mine", supervised=True).job
 
 
 def finish(job: Job, **ending: object) -> Change:
@@ -94,6 +94,27 @@ def test_a_retryable_end_waits_for_its_next_try() -> None:
     job = finish(held(), reason="flaky", retryable=True).job
 
     assert (job.status, job.waiting_for, job.retries, job.supervised) == (Status.WAITING, "retry", 1, False)
+
+
+@pytest.mark.parametrize("began", [None, RUN])
+@pytest.mark.parametrize(("reason", "retryable"), [(None, False), ("no", False), ("no", True)])
+def test_the_worker_may_repeat_the_write_that_ended_the_job(
+    began: dict[str, object] | None, reason: str | None, retryable: bool
+) -> None:
+    """The first answer may have been lost on its way."""
+    job, ending = held().replace(max_retries=0), Ending(run=RUN, reason=reason, retryable=retryable)
+
+    def finished(found: Job, claim_id: str = "mine") -> Change:
+        return supervised.finish(
+            found, NOW, attempt=1, claim_id=claim_id, ending=ending, delay_seconds=1, began=began, unsaid=True
+        )
+
+    ended = finished(job).job
+    again = finished(ended)
+
+    assert (again.job, again.lines) == (ended, ())
+    with pytest.raises(ClaimLost, match="another claim of attempt 1 has ended the job"):
+        finished(ended, "another")
 
 
 def test_only_the_attempt_that_holds_it_may_speak() -> None:

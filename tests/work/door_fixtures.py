@@ -45,4 +45,4 @@ def job_fixture(registry: Registry) -> Job:
 
 @pytest.fixture(name="door")
 def door_fixture(doors: Doors, job: Job) -> Door:
-    return doors.open(job.job_id, job.attempt)
+    return doors.open(job.job_id, job.attempt, "/", claim_id=job.claim_id)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from mam.door import DoorRegistry
 from mam.errors import StoreMissing
+from mam.jobs.change import Change, line
 from mam.stores.port import Request
 
 if TYPE_CHECKING:
+    from mam.clock import Moment
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.work.door import Door
@@ -32,6 +34,11 @@ def claimed(registry: Registry, job: Job, lease_seconds: float = 60.0) -> Job:
     held = registry.claim(request)
     assert held is not None
     return held
+
+
+def unchanged_but(job: Job, now: Moment, **fields: Any) -> Change:
+    """An act that no writer has: the record as a server that went back in time may hold it."""
+    return Change(job=job.replace(**fields), lines=(line("renewed", now, job),))
 
 
 def through(door: Door, *, whole: bool = False) -> DoorRegistry:

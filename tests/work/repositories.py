@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from mam.jobs.record import Job
+from tests.needs import need
 from tests.unit.jobs import pending
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Repository:
         self.path = path
 
     def git(self, *words: str, cwd: Path | str | None = None) -> str:
+        need("git")
         ran = subprocess.run(
             ["git", *_WHO, *words], cwd=cwd or self.path, check=True, capture_output=True, text=True,
             env={"PATH": os.environ["PATH"], "HOME": str(self.path.parent), "LC_ALL": "C"},

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.jobs.supervised import Spoken
 from mam.stores.memory import MemoryStore
 from mam.stores.port import Request
 from mam.work.beginning import Beginning
-from mam.work.holding import Holding, Spoken
+from mam.work.holding import Holding
 from tests.work.shop import LABEL, Shop
 from tests.work.support import await_that
 

@@ -19,6 +19,7 @@ from mam.machine.processes import ProcessId
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.adapters import CODING_AGENTS, adapter_of, installed_agents
 from mam.work.places import Place
+from mam.work.reports.report import RESULT_LIMIT
 from tests.unit.jobs import running
 from tests.work.replay import PROGRAMS, Replay, recorded
 from tests.work.shop import Shop
@@ -157,6 +158,24 @@ def test_a_hundred_megabytes_in_one_line_cost_the_worker_little(replay: Replay, 
     assert job.run is not None
     assert job.run["agent"]["strange_lines"] == 1
     assert job.run["output_bytes"] > 100 << 20
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_a_last_message_of_any_length_is_the_result(replay: Replay, shop: Shop, end: str) -> None:
+    """In the line that holds it, and in the line that ends the turn, which one agent makes the same."""
+    whole = str(recorded(f"{replay.agent}-text")["out"]).rstrip("\n")
+    message = 'ü"\\\n' * (3 << 20) + "the end"
+    begin, _, last = whole.rpartition("\n")
+    begin, last = (text.replace('"Hello."', json.dumps(message, ensure_ascii=False)) for text in (begin, last))
+    last = last[:-1] + ',"more":"' + "y" * (9 << 20) + '"}'
+    replay.plays(recorded(f"{replay.agent}-text", out=f"{begin}\n{last}{end}"))
+
+    job = shop.ended("say hello", agent=replay.agent)
+
+    assert job.status == "completed", job.reason
+    assert job.result == message[-RESULT_LIMIT:]
+    assert job.run is not None
+    assert "strange_lines" not in job.run["agent"]
 
 
 def test_an_agent_killed_by_a_signal_is_no_success(replay: Replay, shop: Shop) -> None:

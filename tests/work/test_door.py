@@ -15,7 +15,7 @@ from mam.jobs.record import parse_job
 from mam.registry import Registry
 from mam.work.door import Doors
 from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
-from tests.work.doors import ask, claimed, held_job, refused, through
+from tests.work.doors import ask, claimed, held_job, refused, through, unchanged_but
 from tests.work.support import descriptors
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ def test_the_socket_is_private_and_its_name_is_short_and_new(doors: Doors, door:
     assert stat.S_IMODE(os.lstat(folder).st_mode) == 0o700
     assert os.lstat(folder).st_uid == os.geteuid()
     assert len(os.fsencode(door.address)) <= 103
-    assert doors.open(job.job_id, 2).address != door.address
+    assert doors.open(job.job_id, 2, "/").address != door.address
     assert job.job_id not in door.address
-    assert door.environment == {"MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": "1", "MAM_SOCKET": door.address}
+    named = {"MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": "1", "MAM_CLAIM": job.claim_id}
+    assert door.environment == {**named, "MAM_SOCKET": door.address}
 
 
 def test_a_closed_door_is_gone(doors: Doors, door: Door) -> None:
@@ -65,7 +66,7 @@ def test_a_closed_door_is_gone(doors: Doors, door: Door) -> None:
 def test_doors_leave_no_thread_and_no_descriptor(registry: Registry, job: Job) -> None:
     before = descriptors(), threading.active_count()
     for _ in range(20):
-        with Doors(registry) as doors, doors.open(job.job_id, 1) as door:
+        with Doors(registry) as doors, doors.open(job.job_id, 1, "/") as door:
             assert ask(door, verb="heartbeat")["ok"]
     assert (descriptors(), threading.active_count()) == before
 
@@ -115,7 +116,7 @@ def test_an_agent_cannot_make_the_workers_lease_longer(registry: Registry, door:
 
 def test_every_report_is_a_sign_of_life_and_no_reading_is(registry: Registry, doors: Doors, job: Job) -> None:
     signs: list[str] = []
-    door = doors.open(job.job_id, 1, lambda: signs.append("!"))
+    door = doors.open(job.job_id, 1, "/", lambda: signs.append("!"))
     for verb in ("get", "resolve"):
         assert ask(door, verb=verb)["ok"]
     refused(ask(door, verb="publish", event="nonsense"), 2)
@@ -132,14 +133,14 @@ def test_a_listener_in_trouble_harms_nobody(doors: Doors, job: Job) -> None:
     def trouble() -> None:
         raise RuntimeError("of its own")
 
-    door = doors.open(job.job_id, 1, trouble)
+    door = doors.open(job.job_id, 1, "/", trouble)
     assert ask(door, verb="heartbeat")["ok"]
     assert ask(door, verb="heartbeat")["ok"]
 
 
 def test_a_door_may_be_closed_by_who_hears_the_sign(doors: Doors, job: Job) -> None:
     opened: list[Door] = []
-    opened.append(doors.open(job.job_id, 1, lambda: opened[0].close()))
+    opened.append(doors.open(job.job_id, 1, "/", lambda: opened[0].close()))
     ask_anyway = through(opened[0]).heartbeat(job.job_id)
     assert ask_anyway.status == "running"
     assert not os.path.lexists(opened[0].address)
@@ -153,6 +154,27 @@ def test_another_attempt_is_refused(registry: Registry, doors: Doors, door: Door
     refused(ask(door, verb="heartbeat", attempt="1"), 2)
     refused(ask(door, verb="heartbeat", attempt=True), 2)
     assert registry.get(job.job_id) == before
+
+
+def test_another_claim_of_the_same_attempt_is_refused(registry: Registry, doors: Doors, door: Door, job: Job) -> None:
+    before = registry.get(job.job_id)
+    for verb in ("publish", "complete", "fail", "heartbeat"):
+        request = {"verb": verb, "event": "progress", "reason": "x", "attempt": 1}
+        refused(ask(door, **request, claim_id="another"), 4, "another claim of attempt 1")
+        for claim_id in ("", "a b", "x" * 65, 7, True, ["a"]):
+            refused(ask(door, **request, claim_id=claim_id), 2, "claim_id")
+    assert registry.get(job.job_id) == before
+    for own in (job.claim_id, None):
+        assert ask(door, verb="heartbeat", attempt=1, claim_id=own)["job"]["claim_id"] == job.claim_id
+
+
+def test_a_server_that_went_back_in_time_ends_what_the_door_is_for(registry: Registry, door: Door, job: Job) -> None:
+    """Another worker holds the same attempt; whatever the agent gives, the door's own claim is compared."""
+    other = registry.act(job.job_id, "test", lambda found, now: unchanged_but(found, now, claim_id="another"))
+    for verb in ("publish", "complete", "fail", "heartbeat", "register"):
+        request = {"verb": verb, "event": "progress", "reason": "x", "agent": "a", "prompt": "p"}
+        refused(ask(door, **request), 4, "another claim holds attempt 1")
+    assert registry.get(job.job_id) == other
 
 
 def test_who_lost_the_claim_is_told_so(registry: Registry, doors: Doors, door: Door, job: Job) -> None:
@@ -226,7 +248,7 @@ def test_logs_come_in_pages(registry: Registry, job: Job, tmp_path: Path) -> Non
     logs = str(tmp_path / "logs")
     logged = Registry(registry.store, AuditLog(logs))
     with Doors(logged, logs_dir=logs) as doors:
-        client = through(doors.open(job.job_id, 1))
+        client = through(doors.open(job.job_id, 1, "/"))
         for number in range(60):
             logged.publish(job.job_id, event="progress", data={"filler": "x" * 60_000, "number": number})
         lines = list(client.logs(job.job_id))
@@ -235,4 +257,4 @@ def test_logs_come_in_pages(registry: Registry, job: Job, tmp_path: Path) -> Non
         with pytest.raises(NotHere):
             list(client.logs(held_job(registry, "codex").job_id))
     with Doors(registry) as doors:
-        refused(ask(doors.open(job.job_id, 1), verb="logs"), 1, "no log")
+        refused(ask(doors.open(job.job_id, 1, "/"), verb="logs"), 1, "no log")

@@ -50,7 +50,7 @@ def job(registry: Registry) -> Job:
 
 @pytest.fixture
 def door(doors: Doors, job: Job) -> Door:
-    return doors.open(job.job_id, job.attempt)
+    return doors.open(job.job_id, job.attempt, "/")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_who_has_said_everything_may_stop_writing(door: Door) -> None:
 
 
 def test_a_thousand_connections_are_bounded(doors: Doors, registry: Registry, door: Door) -> None:
-    other = doors.open(held_job(registry, "codex").job_id, 1)
+    other = doors.open(held_job(registry, "codex").job_id, 1, "/")
     crowd: list[socket.socket] = []
     for _ in range(1000):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -189,7 +189,7 @@ def test_without_descriptors_the_door_takes_a_breath(door: Door) -> None:
 
 def test_slow_readers_hold_up_only_themselves(doors: Doors, registry: Registry, door: Door) -> None:
     through(door).complete(door.bound.job_id, result="x" * 8 * MIB)
-    other = doors.open(held_job(registry, "codex").job_id, 1)
+    other = doors.open(held_job(registry, "codex").job_id, 1, "/")
     slow = [visitor(door) for _ in range(20)]
     for client in slow:
         client.sendall(b'{"verb": "get"}\n')
@@ -248,7 +248,7 @@ def test_a_slow_store_costs_no_client_its_time(job: Job, monkeypatch: pytest.Mon
     leave.clear()
     entered.clear()
     with Doors(Registry(store)) as doors:
-        door = doors.open(held.job_id, 1)
+        door = doors.open(held.job_id, 1, "/")
         with visitor(door) as early, visitor(door) as late:
             late.sendall(b'{"verb":')
             early.sendall(b'{"verb": "get"}\n')
@@ -269,7 +269,7 @@ def test_a_store_in_trouble_is_no_trouble_of_the_doors(doors: Doors, registry: R
             raise ZeroDivisionError
 
     with Doors(Registry(Broken())) as broken:
-        door = broken.open(job.job_id, 1)
+        door = broken.open(job.job_id, 1, "/")
         for _ in range(2):
             refused(ask(door, verb="get"), 9, "ZeroDivisionError")
             refused(ask(door, verb="heartbeat"), 9)

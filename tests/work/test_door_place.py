@@ -56,7 +56,7 @@ def test_what_a_killed_worker_left_is_taken_away() -> None:
     program = (
         "import sys; from mam.registry import Registry; from mam.stores.memory import MemoryStore\n"
         "from mam.work.door import Doors; d = Doors(Registry(MemoryStore()), directory=sys.argv[1])\n"
-        "print(d.open('job', 1).address, flush=True); sys.stdin.read()"
+        "print(d.open('job', 1, '/').address, flush=True); sys.stdin.read()"
     )
     workers = [
         subprocess.Popen([sys.executable, "-c", program, base], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

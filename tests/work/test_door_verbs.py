@@ -51,7 +51,7 @@ def job(registry: Registry) -> Job:
 
 @pytest.fixture
 def door(doors: Doors, job: Job) -> Door:
-    return doors.open(job.job_id, job.attempt)
+    return doors.open(job.job_id, job.attempt, "/", claim_id=job.claim_id)
 
 
 @pytest.fixture
@@ -76,6 +76,16 @@ def test_reports_reach_the_worker(registry: Registry, job: Job, mam: Mam) -> Non
     assert (record.status, record.last_seq) == ("running", 3)
     assert (record.said or {})["result"] == "done"
     assert registry.store.events(job.job_id)[1]["data"] == {"percent": 50}
+
+
+def test_a_command_of_another_claim_is_refused(registry: Registry, job: Job, mam: Mam) -> None:
+    before = registry.get(job.job_id)
+    for words in (["publish", "progress"], ["heartbeat"], ["complete"], ["fail", "--reason", "x"]):
+        mam(*words, MAM_CLAIM="another").failed(4, "another claim of attempt 1")
+    mam("complete", MAM_CLAIM="not one").failed(2, "claim")
+    assert registry.get(job.job_id) == before
+    assert mam("complete", MAM_CLAIM="").line == "running"
+    assert mam("complete", "--attempt", "1").line == "running"
 
 
 def test_a_job_reads_itself(registry: Registry, job: Job, mam: Mam) -> None:
@@ -147,7 +157,7 @@ def test_other_jobs_do_not_exist(registry: Registry, mam: Mam) -> None:
 def test_bad_words_are_refused_as_ever(mam: Mam) -> None:
     mam("publish", "nonsense").failed(2, "nonsense", "choose from")
     mam("publish", "progress", "--data", "[]").failed(2, "JSON object")
-    mam("publish", "progress", "--data", "[" * 5000).failed(2, "JSON object")
+    mam("publish", "progress", "--data", "[" * 5000).failed(2, "levels deep")
     mam("complete", MAM_ATTEMPT="one").failed(2, "MAM_ATTEMPT")
     mam("complete", "--attempt", "7").failed(4, "attempt 1")
     mam("complete", MAM_ATTEMPT="2").failed(4, "attempt 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from datetime import UTC, datetime, timedelta, timezone
@@ -16,7 +17,8 @@ from mam.work.reports.claude_code import ClaudeCodeReader
 from mam.work.reports.codex import CodexReader, look_through
 from mam.work.reports.lines import Lines
 from mam.work.reports.opencode import OpenCodeReader
-from mam.work.reports.report import BILLING, DECLINED, FAILED, LIMIT, LOGIN, OVERLOAD, Report
+from mam.work.reports.report import BILLING, DECLINED, FAILED, LIMIT, LOGIN, OVERLOAD, RESULT_LIMIT, Report
+from mam.work.reports.shortening import Shortened
 from mam.work.reports.troubles import kind_of, reset_in
 
 if TYPE_CHECKING:
@@ -205,6 +207,53 @@ def test_lines_hold_no_more_than_their_limit() -> None:
     assert sum(map(len, lines._parts)) == 0
     assert lines.feed(b"more\nshort\nlo") == [b"short"]
     assert (lines.rest(), lines.left_out) == (b"lo", 1)
+
+
+def test_of_a_line_beyond_the_limit_long_texts_keep_their_end() -> None:
+    lines, kept = Lines(), 0
+    for part in [b'{"type": "result", "result": "', *[b"0123456789abcdef" * 4096] * 1024, b'the end", "n": 1}']:
+        assert lines.feed(part) == []
+        kept = max(kept, lines._shortened.size if lines._shortened else 0)
+    (line,) = lines.feed(b"\n[1]")
+    message = json.loads(line)
+    assert (message["type"], message["n"], message["result"][-9:]) == ("result", 1, "efthe end")
+    assert len(message["result"]) >= RESULT_LIMIT
+    assert kept < 9 << 20
+    assert (lines.rest(), lines.left_out) == (b"[1]", 0)
+
+
+@pytest.mark.parametrize("more", [b"[" + b"1," * (5 << 20), b'"a",' * (3 << 20), b"\\" * (9 << 20)])
+def test_a_line_that_is_too_long_without_its_texts_is_left_out(more: bytes) -> None:
+    lines = Lines()
+    lines.feed(more)
+    assert lines.feed(b"\n[1]\n") == [b"[1]"]
+    assert lines.left_out == 1
+
+
+@given(st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+       st.lists(st.integers(1, 9), min_size=1), st.booleans())  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_a_shortened_line_is_the_line_with_the_ends_of_its_texts(value: Any, cuts: list[int], ascii_: bool) -> None:
+    line = json.dumps(value, ensure_ascii=ascii_).encode("utf-8", "surrogatepass")
+    whole, short = Shortened(kept=1 << 20), Shortened(kept=12)
+    at = 0
+    for size in itertools.cycle(cuts):
+        whole.add(line[at : at + size])
+        short.add(line[at : at + size])
+        at += size
+        if at >= len(line):
+            break
+    assert whole.line() == line
+    assert _ends(json.loads(short.line()), value)
+
+
+def _ends(short: Any, whole: Any) -> bool:
+    """Escapes and pairs that were cut through leave something behind, so only the rest of a text is compared."""
+    if isinstance(whole, str):
+        return isinstance(short, str) and short[-1:] == whole[-1:]
+    if isinstance(whole, list):
+        return len(short) == len(whole) and all(map(_ends, short, whole))
+    return bool(type(short) is type(whole) and (isinstance(whole, dict) or short == whole))
 
 
 @pytest.mark.parametrize("agent", AGENTS)

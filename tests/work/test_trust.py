@@ -189,7 +189,7 @@ def test_two_who_trust_at_once_are_both_remembered(mam: Mam) -> None:
         process.communicate(timeout=60)
     assert [process.returncode for process in started] == [0] * 12
     assert len(mam("trust", "--list", "--json").json) == 12
-    assert set(json.loads(list_file(mam).read_bytes())) == {"schema_version", "files"}
+    assert set(json.loads(list_file(mam).read_bytes())) == {"schema_version", "files", "stores"}
 
 
 def test_a_worktree_uses_the_file_of_its_main_checkout(mam: Mam, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from mam.work.messages import Ended
 from mam.work.outcome import was_cut
 from mam.work.output import read
 from mam.work.watching import Watching
-from tests.work.doors import held_job
+from tests.work.doors import held_job, unchanged_but
 from tests.work.support import PATIENCE, await_that, shell
 
 if TYPE_CHECKING:
@@ -175,8 +175,11 @@ class TestOrders:
         [
             lambda registry, job: registry.cancel(job.job_id),
             lambda registry, job: registry.release(job.job_id),
+            lambda registry, job: registry.act(
+                job.job_id, "test", lambda found, now: unchanged_but(found, now, claim_id="another")
+            ),
         ],
-        ids=["cancelled", "released"],
+        ids=["cancelled", "released", "claimed by another under the same attempt"],
     )
     def test_a_claim_that_is_gone_is_noticed_by_the_renewal(
         self, registry: Registry, guardian: Guardian, log: str, revoke: Callable[[Registry, Job], object]
@@ -194,6 +197,14 @@ class TestOrders:
             clock.news(registry.cancel(job.job_id))
             clock.until_ended(run)
         assert clock.ended_because == watching.REVOKED
+
+    def test_news_of_another_claim_of_the_same_attempt_are_such_news(self, registry: Registry) -> None:
+        job = held_job(registry)
+        with watch(registry, job, lease=LONG) as clock:
+            clock.news(job)
+            assert clock.ended_because is None
+            clock.news(job.replace(claim_id="another"))
+            assert clock.ended_because == watching.REVOKED
 
     def test_an_order_before_there_is_a_run_reaches_it(self, registry: Registry, guardian: Guardian, log: str) -> None:
         with watch(registry, held_job(registry)) as clock:

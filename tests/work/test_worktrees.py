@@ -14,6 +14,7 @@ from mam.work.places import prepare
 from mam.work.removing import places, remove
 from mam.work.worktrees import slug
 from tests.disks import fill
+from tests.needs import need
 from tests.work.place_fixtures import only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in, make_repository
 
@@ -94,6 +95,7 @@ def test_odd_names_are_kept(tmp_path: Path, work: str) -> None:
 
 
 def test_what_is_no_repository_is_broken(tmp_path: Path, work: str) -> None:
+    need("git")
     (tmp_path / "plain").mkdir()
     with pytest.raises(PlaceBroken, match="not a git repository"):
         prepare(job_in(tmp_path / "plain"), work, {})

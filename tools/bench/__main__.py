@@ -1,4 +1,4 @@
-"""`python -m tools.bench [--quick | --long] [files] [starts] [sqlite] [postgres] [worker] [inbox] [bus]`.
+"""`python -m tools.bench [--quick | --long] [starts] [sqlite] [lists] [postgres] [worker] [inbox] [bus]`.
 
 None of the subjects is all of them. A long run writes a table for each of its subjects, others only the one of all.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tools.bench.bus import measure_bus
 from tools.bench.common import Rows, as_table, write_report
-from tools.bench.files import measure_files
 from tools.bench.inbox import measure_inbox
+from tools.bench.lists import measure_lists
 from tools.bench.postgres import measure_postgres
 from tools.bench.sqlite import measure_sqlite
 from tools.bench.starts import measure_starts
@@ -27,9 +27,9 @@ def main() -> None:
     chosen = sys.argv[1:]
     quick, long = QUICK in chosen, LONG in chosen
     measures: dict[str, Callable[[Path], Rows]] = {
-        "files": lambda folder: measure_files(folder, 5_000 if quick else 100_000),
         "starts": measure_starts,
-        "sqlite": lambda folder: measure_sqlite(folder, _counts([1_000, 10_000, 100_000], quick, long)),
+        "sqlite": lambda folder: measure_sqlite(folder, _counts([1_000, 100_000], quick, long)),
+        "lists": lambda folder: measure_lists(folder, *((10_000, 1_000) if quick else (1_000_000, 100_000))),
         "postgres": lambda folder: measure_postgres(folder, _counts([1_000, 100_000], quick, long), wear=long),
         "worker": lambda folder: measure_worker(folder, 200 if quick else 10_000 if long else 1_000),
         "inbox": lambda folder: measure_inbox(folder, 1_000 if quick else 10_000),

@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 
 from mam.jobs.record import Job
-from mam.stores.postgres.fresh import USUAL_TIMEOUT
+from mam.registry import Registry
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from tools.bench.common import PeerRow, Row, Rows
+from tools.bench.common import LABEL, PROMPT, PeerRow, Row, Rows
 from tools.bench.peers import PEERS, installed_peers
 from tools.bench.server import DurableServer
 from tools.bench.turns import Crew, take_turns
-from tools.bench.working import numbered, two_templates
+from tools.bench.working import claim_and_complete
 
 JOBS = 10_000
 """For mam and for each peer, all pending."""
@@ -25,8 +25,8 @@ TURNS_BESIDE_PEERS = 40
 WEAR = 100_000
 BARS = {1: "at least 1.5 times", 4: "at least 2 times"}
 
-COPIED = {"job": (), "numbered": (), "event": (), "journal": ("number", "xact")}
-"""The tables that hold something of a job, and what of a copied row is given anew."""
+COPIED = {"job": "number", "journal": "job"}
+"""The tables that hold something of a job, and their column with its number."""
 
 
 def measure_postgres(folder: Path, counts: list[int], *, wear: bool) -> Rows:
@@ -91,41 +91,33 @@ def filled_postgres(server: DurableServer, name: str, count: int, *, mixed: bool
     url = server.new_database(name)
     create_postgres_store(url)
     store = PostgresStore(url)
-    pending, ended = two_templates(store)
+    registry = Registry(store)
+    registry.register(prompt=PROMPT, agent="bench", label=LABEL)
+    ended = store.get(claim_and_complete(registry))
+    pending = registry.register(prompt=PROMPT, agent="bench", label=LABEL).job
     store.close()
-    with psycopg.connect(url, options="-c search_path=mam") as connection:
+    with psycopg.connect(url) as connection:
         if mixed:
             _copy(connection, pending, "2 * i + 1", count // 2 - 1)
             _copy(connection, ended, "2 * i + 2", count // 2 - 1)
         else:
             _copy(connection, pending, "i + 2", count - 1)
-        connection.execute("SELECT setval('job_number', (SELECT max(number) FROM numbered))")
+        connection.execute("SELECT setval('mam.job_number', (SELECT max(number) FROM mam.job))")
     server.settle(url)
     return url
-
-
-def _seal(record: str) -> str:
-    """SQL: what a registration would have put there."""
-    return f"hashtextextended({record} || old.label, {USUAL_TIMEOUT})"
 
 
 def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count: int) -> None:
     """Everything that is kept of the template, once for each fresh id."""
     fresh = f"SELECT md5(random()::text || i) AS job_id, {number} AS number FROM generate_series(1, {count}) AS i"
     connection.execute(f"CREATE TEMP TABLE fresh ON COMMIT DROP AS {fresh}".encode())
-    for table, given in COPIED.items():
+    for table, number_column in COPIED.items():
         asked = "SELECT column_name FROM information_schema.columns WHERE table_schema = 'mam' AND table_name = %s"
-        columns = [str(row[0]) for row in connection.execute(asked, (table,)) if row[0] not in given]
-        chosen = {name: f"old.{name}" for name in columns}
-        for name in {"record", "fields", "said", "event"} & set(columns):
-            renamed = f"replace(old.{name}, '{template.job_id}', fresh.job_id)"
-            chosen[name] = numbered(renamed, template.number)
-        for name in {"job_id", "number"} & set(columns):
-            chosen[name] = f"fresh.{name}"
-        if "seal" in columns:
-            chosen["seal"] = f"CASE WHEN old.seal IS NOT NULL THEN {_seal(chosen['record'])} END"
-        if "ended_xact" in columns:
-            chosen["ended_xact"] = "CASE WHEN old.ended_xact IS NOT NULL THEN pg_current_xact_id() END"
-        insert = f"INSERT INTO {table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
-        connection.execute(f"{insert} FROM {table} AS old, fresh WHERE old.job_id = '{template.job_id}'".encode())
+        columns = [str(row[0]) for row in connection.execute(asked, (table,))]
+        chosen = {name: f"old.{name}" for name in columns if (table, name) != ("journal", "number")}
+        for name in {"fields", "lines"} & set(columns):
+            chosen[name] = f"replace(old.{name}::text, '{template.job_id}', fresh.job_id)::json"
+        chosen["job_id"], chosen[number_column] = "fresh.job_id", "fresh.number"
+        insert = f"INSERT INTO mam.{table} ({', '.join(chosen)}) SELECT {', '.join(chosen.values())}"
+        connection.execute(f"{insert} FROM mam.{table} AS old, fresh WHERE old.job_id = '{template.job_id}'".encode())
     connection.execute("DROP TABLE fresh")

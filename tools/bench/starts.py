@@ -9,8 +9,7 @@ from pathlib import Path
 
 from mam.registry import Registry
 from tools.bench.common import LABEL, OWNER, ROOT, Measured, Row, Rows
-from tools.bench.files import store_with
-from tools.bench.sqlite import filled_sqlite
+from tools.bench.sqlite import filled_files, filled_sqlite
 
 STARTS = 60
 
@@ -18,7 +17,7 @@ STARTS = 60
 def measure_starts(folder: Path) -> Rows:
     python, mam = installed(folder / "venv")
     environment = isolated(folder)
-    jobs = store_with(folder / "home" / ".mam" / "jobs", 1000 + STARTS)
+    jobs = filled_files(folder / "home" / ".mam" / "jobs", 2000 + 4 * STARTS)
     registry = Registry(jobs)
     running = [str(getattr(registry.pick(LABEL, owner=OWNER), "job_id", "")) for _ in range(STARTS + 1)]
     beating = running.pop()

@@ -163,7 +163,7 @@ def _door(folder: Path) -> Rows:
     registry.register(prompt="x", agent="shell", label=LABEL)
     job = registry.claim(Request(label=LABEL, owner=OWNER, lease_seconds=600.0, supervised=True))
     assert job is not None
-    with Doors(registry) as doors, doors.open(job.job_id, job.attempt) as door:
+    with Doors(registry) as doors, doors.open(job.job_id, job.attempt, str(folder)) as door:
         environment = {**isolated(folder), **door.environment}
 
         def run(*command: str) -> None:

@@ -29,17 +29,17 @@ ASIDE = "put_aside:"
 _SPACE = 0x6D616D61
 """Keeps these locks apart from those that the jobs' store takes on its keys."""
 
-_VERSION = "SELECT abs(version) FROM store"
+_VERSION = "SELECT abs(version) FROM mam.store"
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 # An id that has no row yet cannot be held by its row, so that its name is.
 _HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))"
-_ONE = "SELECT agent_id, record FROM agent_record WHERE agent_id = %s"
-_ALL = "SELECT agent_id, record FROM agent_record WHERE agent_id NOT LIKE 'put\\_aside:%' ORDER BY agent_id"
-_ASIDE = "SELECT agent_id, record FROM agent_record WHERE agent_id LIKE 'put\\_aside:%' ORDER BY agent_id"
-_PUT_ASIDE = "UPDATE agent_record SET agent_id = %s WHERE agent_id = %s"
-_DELETE = "DELETE FROM agent_record WHERE agent_id = %s"
+_ONE = "SELECT agent_id, record FROM mam.agent_record WHERE agent_id = %s"
+_ALL = "SELECT agent_id, record FROM mam.agent_record WHERE agent_id NOT LIKE 'put\\_aside:%' ORDER BY agent_id"
+_ASIDE = "SELECT agent_id, record FROM mam.agent_record WHERE agent_id LIKE 'put\\_aside:%' ORDER BY agent_id"
+_PUT_ASIDE = "UPDATE mam.agent_record SET agent_id = %s WHERE agent_id = %s"
+_DELETE = "DELETE FROM mam.agent_record WHERE agent_id = %s"
 _WRITE = """
-INSERT INTO agent_record (agent_id, generation_id, name, record, lease_expires_ms) VALUES (%s, %s, %s, %s, %s)
+INSERT INTO mam.agent_record (agent_id, generation_id, name, record, lease_expires_ms) VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, name = excluded.name,
     record = excluded.record, lease_expires_ms = excluded.lease_expires_ms
 """

@@ -15,6 +15,7 @@ import sys
 
 from mam.errors import BadInput
 from mam.stores.beside import replace_bytes, replace_whole
+from mam.strict_json import safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ def _read_settings(given: str, workdir: str) -> dict[str, Any]:
         except (OSError, ValueError) as error:
             raise BadInput(why=f"--settings {given[:200]}: {getattr(error, 'strerror', None) or error}") from None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = safe_json(text)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise BadInput(why=f"--settings {given[:200]} is not a JSON object, so mam's hooks cannot be added; --no-hooks")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from mam.agents.errors import ManifestMissing, ManifestNotAbsolute, ManifestUnreadable
@@ -10,6 +9,7 @@ from mam.agents.tree import foreign
 from mam.frozen import Frozen
 from mam.state import make_private
 from mam.stores.beside import replace_whole
+from mam.strict_json import safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ def read_manifest(path: str, name: str) -> Manifest:
             raise ManifestUnreadable(name=name, path=path, problem=error.strerror) from None
     try:
         return _parsed(data)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ManifestUnreadable(name=name, path=path, problem=f"it is no manifest ({error})"[:200]) from None
 
 
 def _parsed(data: bytes) -> Manifest:
     if len(data) > SIZE_LIMIT:
         raise ValueError("it is too large")
-    value = json.loads(data)
+    value = safe_json(data)
     if not isinstance(value, dict):
         raise ValueError("not an object")  # noqa: TRY004 - it is the file that is wrong
     command = value.get("command", [])

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from mam.agents.record import AgentRecord
 
+_LATEST_MS = 2**53
+_MARKS = ("inside", "background")
+"""Fields of a line that are there or not."""
+
 
 def session_state(record: AgentRecord, now_ms: int, *, look: bool = False) -> State:
     """`look` has the screen looked at as well, which costs a question to tmux."""
@@ -72,11 +76,20 @@ def root_of(record: AgentRecord) -> str:
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:
-    """A line of the file; None for what is none of ours."""
-    import json
+    """A line of the file; None for what is none of ours. The agent can write there too, so each field has its kind."""
+    from mam.strict_json import safe_json
+    from mam.telling import clean
 
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = safe_json(line)
+    except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict) or not all(_is_kind(name, value) for name, value in found.items()):
+        return None
+    return {name: clean(value) if isinstance(value, str) else value for name, value in found.items()}
+
+
+def _is_kind(name: str, value: object) -> bool:
+    if name == "at_ms":
+        return type(value) is int and 0 <= value <= _LATEST_MS
+    return name in _MARKS or value is None or isinstance(value, str)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from mam.errors import StoreUnavailable
 
 TYPE_CHECKING = False
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 
 def open_directory(store: str | None = None, registry_dir: str | None = None) -> Directory:
     from mam.config import load_config
-    from mam.workspace import POSTGRES, locate
+    from mam.workspace import POSTGRES, is_mine, locate
 
     config = load_config()
     try:
@@ -23,8 +25,12 @@ def open_directory(store: str | None = None, registry_dir: str | None = None) ->
 
         return PostgresDirectory(located.address)
     from mam.agents.directory import FilesDirectory, agents_directory
+    from mam.ownership import check
 
-    return FilesDirectory(agents_directory(), lock_wait_seconds=config.lock_wait_seconds)
+    root = agents_directory()
+    if is_mine(root) or not os.path.exists(root):  # one of another user is refused in any case
+        check(root)
+    return FilesDirectory(root, lock_wait_seconds=config.lock_wait_seconds)
 
 
 def written_prefix() -> str:

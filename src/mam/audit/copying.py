@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 
-from mam.audit.cursor import Cursor
-from mam.audit.fetching import Batch, copied_lines
+from mam.audit.cursor import Cursor, is_of_0_1_0
+from mam.audit.fetching import copied_lines
 from mam.audit.writing import Folder, entry_name, fingerprint
+from mam.stores.consumer import position_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.audit.cursor import Position
-    from mam.audit.fetching import Step
+    from mam.audit.fetching import Batch
     from mam.jobs.change import Line
     from mam.stores.port import Entry
 
@@ -32,30 +32,23 @@ _BEGINS = {"registered": "status", "migrated": "status"}
 
 
 def copy(root: int, batch: Batch, complain: Callable[[OSError], None]) -> None:
-    """Copies what nobody else has copied since the batch was read."""
-    with Cursor(root, batch.journal_id) as cursor:
-        if batch.replaced and cursor.at.is_same(batch.seen):
+    """Copies what no other process has copied since the batch was read."""
+    with Cursor(root, batch.epoch) as cursor:
+        if batch.replaced and cursor.at == batch.seen:
             cursor.begin_anew()
-        elif not any(map(cursor.at.is_same, (batch.seen, *(step.at for step in batch.steps)))):
+        elif not batch.continues(cursor.at):
             return  # others were further, or the cursor was lost meanwhile; the next act begins where it is now
-        writer = _Writer(root, batch.journal_id, cursor, complain)
+        writer = _Writer(root, batch.epoch, cursor, complain)
         for job_id, entries in batch.mended.items():
             if job_id in cursor.behind:
                 gap = cursor.behind.pop(job_id)
                 for entry in entries:
                     writer.copy_or_leave(entry, gap, again=True)
-        at = cursor.at
-        for step in _left(batch.steps, at):
-            writer.copy_or_leave(step.entry, cursor.at.place, again=cursor.reads_again)
-            at = step.at
+        left = [entry for entry in batch.entries if entry.number > cursor.at.number]
+        for entry in left:
+            writer.copy_or_leave(entry, cursor.at.number, again=cursor.reads_again)
+        at = position_behind(left[-1], batch.epoch) if left else cursor.at
         cursor.save(at, caught_up=batch.reaches_end)
-
-
-def _left(steps: list[Step], at: Position) -> list[Step]:
-    """Those behind the place where the copy stands: in the journal's order, which is not that of the numbers where
-    several sessions are given theirs before they commit."""
-    done = next((place for place, step in enumerate(steps, start=1) if step.at.is_same(at)), 0)
-    return steps[done:]
 
 
 class _Writer:
@@ -64,10 +57,11 @@ class _Writer:
         self._journal_id = journal_id
         self._cursor = cursor
         self._complain = complain
-        self._there: dict[str, set[int]] = {}
+        self._there: dict[str, tuple[set[int], list[int]]] = {}
+        """By job: lines of this journal, and lines that mam 0.1.0 copied from others, without the names of entries."""
 
-    def copy_or_leave(self, entry: Entry, gap: str | None, *, again: bool) -> None:
-        """One job's broken directory must not keep the others' history waiting; `gap` is where its own begins."""
+    def copy_or_leave(self, entry: Entry, gap: int, *, again: bool) -> None:
+        """One job's broken directory must not keep the others' history waiting; it lacks lines behind entry `gap`."""
         if entry.job_id in self._cursor.behind:
             return
         try:
@@ -89,28 +83,38 @@ class _Writer:
                 folder.write_meta_once(fields)
             if entry.lines[0]["event"] == "migrated" and folder.began_elsewhere(self._journal_id):
                 lines = lines[:1]  # the rest of it was told when it happened, in the registry it came from
-            last, highest = folder.mirrored(self._journal_id)
+            last = folder.mirrored(self._journal_id)
             appended = False
             for index, line in lines:
                 named = {**line, "entry": entry_name(self._journal_id, entry.number, index)}
-                may_be_there = again or (entry.number, index) <= highest
-                if not (may_be_there and self._is_there(folder, entry.job_id, named)):
+                may_be_there = again or (entry.number, index) <= last
+                if not (may_be_there and self._is_there(folder, entry.job_id, named, again=again)):
                     self._append(folder, entry.job_id, named)
                     appended = True
             # An entry that was here already may lack its status; one with newer lines behind it must not bring it back.
             if appended or entry.number == last[0] or self._cursor.journal_was_replaced:
                 _write_status(folder, entry)
 
-    def _is_there(self, folder: Folder, job_id: str, line: Line) -> bool:
-        """The name of an entry is not enough: a registry that was restored gives its numbers out a second time."""
+    def _is_there(self, folder: Folder, job_id: str, line: Line, *, again: bool) -> bool:
+        """The name of an entry is not enough: a registry that was restored gives its numbers out a second time. A store
+        of mam 0.1.0 that was brought up to date may tell the same in a new journal, under other names."""
         if job_id not in self._there:
-            self._there[job_id] = folder.fingerprints(self._journal_id)
-        return fingerprint(line) in self._there[job_id]
+            own, others = folder.fingerprints(self._journal_id)
+            older = [one for journal, found in others.items() if is_of_0_1_0(self._root, journal) for one in found]
+            self._there[job_id] = own, older
+        own, older = self._there[job_id]
+        unnamed = fingerprint({**line, "entry": ""})
+        if fingerprint(line) in own:
+            return True
+        if not again or unnamed not in older:
+            return False
+        older.remove(unnamed)  # each of them counts for one line
+        return True
 
     def _append(self, folder: Folder, job_id: str, line: Line) -> None:
         folder.append(line)
         if job_id in self._there:
-            self._there[job_id].add(fingerprint(line))
+            self._there[job_id][0].add(fingerprint(line))
 
 
 def _write_status(folder: Folder, entry: Entry) -> None:

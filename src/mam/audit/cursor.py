@@ -1,11 +1,8 @@
-"""How far the audit log has copied one journal.
+"""How far the audit log has copied one journal: a small file beside the log, so that no act asks the store for it.
 
-The place is kept without a sync, and so are the lines it speaks of: after a power cut it may be ahead of them. So it
-remembers a second place, one so old that the kernel has long written everything before it, and begins there again
-when the machine has been restarted since. Lines that did survive are recognised and not written twice.
-
-A registry that was restored from a backup has the same journal with another end. So every place comes with a mark of
-the entry before it: when the journal says something else there, the copy begins again from the journal's beginning.
+The position is written without a sync, and so are the lines before it: after a power cut it may be ahead of them. So
+the file keeps a second position, so old that the kernel has long written everything before it. When the machine has
+been restarted since, the copy goes on from there. Lines that are in the log already are not written twice.
 """
 
 from __future__ import annotations
@@ -16,19 +13,20 @@ from zlib import crc32
 
 from mam.audit.log import parse_line
 from mam.clock import boot_id
-from mam.frozen import Frozen
-from mam.writing import to_bytes, to_log_bytes, write_all
+from mam.errors import MamError
+from mam.jobs.rules import check_job_id
+from mam.stores.consumer import Position
+from mam.writing import to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.stores.port import Entry
-
 SETTLED_SECONDS = 120.0
 """Linux writes changed pages back after about 35 seconds; older ones are on the disk."""
 
-FORMAT = 2
+FORMAT, OLD_FORMAT = 3, 2
+"""Of the file, and of that of mam 0.1.0, which is not read: the copy begins at the journal's beginning."""
 
 _LOOKS = 20
 _SIZE_LIMIT = 64 * 1024
@@ -36,44 +34,16 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _WRITE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-class Position(Frozen):
-    """Behind one entry of the journal."""
-
-    place: str | None
-    """Where to read on; None at the beginning."""
-    number: int
-    """The entry's own number."""
-    mark: int | None
-    """What the entry said, as a checksum."""
-    before: str | None
-    """Where the entry can be read again."""
-
-    def is_same(self, other: Position) -> bool:
-        return (self.number, self.mark) == (other.number, other.mark)
-
-
-BEGINNING = Position(place=None, number=0, mark=None, before=None)
-
-
-def position_behind(entry: Entry, before: str | None) -> Position:
-    return Position(place=entry.cursor, number=entry.number, mark=mark_of(entry), before=before)
-
-
-def mark_of(entry: Entry) -> int:
-    """Without the prompt, which may be a megabyte and tells nothing that the rest does not."""
-    fields = {name: value for name, value in (entry.fields or {}).items() if name != "prompt"}
-    return crc32(to_log_bytes([entry.number, entry.job_id, fields, entry.lines]))
-
-
 class Cursor:
-    """`with Cursor(root, journal_id) as cursor:` where the copy ends; for the holder of the log's lock."""
+    """`with Cursor(root, epoch) as cursor:` where the copy ends; for the holder of the log's lock."""
 
-    def __init__(self, root: int, journal_id: str) -> None:
-        self._descriptor = os.open(_file(journal_id), _WRITE, 0o600, dir_fd=root)
-        self._state = _restored(_read(self._descriptor))
+    def __init__(self, root: int, epoch: str) -> None:
+        self._descriptor = os.open(_file(epoch), _WRITE, 0o600, dir_fd=root)
+        self._epoch = epoch
+        self._state = _restored(_read(self._descriptor), epoch)
         self.at = Position(**self._state["at"])
-        self.behind: dict[str, str | None] = self._state["behind"]
-        """Jobs whose directory refused lines, and from where on they may lack some; the others go on meanwhile."""
+        self.behind: dict[str, int] = self._state["behind"]
+        """Jobs whose directory refused lines, and the entry behind which they may lack some; the others go on."""
 
     def __enter__(self) -> Cursor:
         return self
@@ -88,17 +58,17 @@ class Cursor:
 
     @property
     def journal_was_replaced(self) -> bool:
-        """Whether the log holds lines and a status of acts that the journal no longer knows."""
+        """Whether the log holds lines and a status of acts that the journal no longer has."""
         return bool(self._state["replaced"])
 
     def begin_anew(self) -> None:
-        """The journal is not the one that was copied: nothing that was known about places in it holds."""
+        """The journal is not the one that was copied: no position in it holds."""
+        self.at = Position(epoch=self._epoch)
         self.behind.clear()
-        self._state = {**_begun(BEGINNING, self.behind), "replaced": True}
-        self.at = BEGINNING
+        self._state = {**_begun(self.at, self.behind), "replaced": True}
 
     def save(self, at: Position, *, caught_up: bool) -> None:
-        """In one write over the old text: a killed writer leaves the old place or the new one."""
+        """In one write over the old text: a killed writer leaves the old position or the new one."""
         now = time.monotonic()
         if at != self.at and now - self._state["marked_at"] >= SETTLED_SECONDS:
             self._state.update(settled=self._state["marked"], marked=self._state["at"], marked_at=now)
@@ -111,23 +81,35 @@ class Cursor:
         write_all(self._descriptor, b"%08x %s\n" % (crc32(text), text))
 
 
-class Glimpse:
-    """What the cursor said a moment ago, for those who read the journal before they take the lock."""
+class CursorRead:
+    """The cursor without the lock, as it was a moment ago: the journal is read before the lock is taken."""
 
-    def __init__(self, logs_dir: str, journal_id: str) -> None:
-        saved = _glimpsed(os.path.join(logs_dir, _file(journal_id)))
-        state = _restored(saved)
+    def __init__(self, logs_dir: str, epoch: str) -> None:
+        saved = _read_unlocked(os.path.join(logs_dir, _file(epoch)))
+        state = _restored(saved, epoch)
         self.at = Position(**state["at"])
-        self.behind: dict[str, str | None] = state["behind"]
-        self.before_restart = Position(**saved["at"]) if saved is not None and saved["boot"] != boot_id() else None
-        """Where the copy stood when the machine went down, if nobody has copied since."""
+        self.behind: dict[str, int] = state["behind"]
+        self.before_restart = saved["at"]["number"] if saved is not None and saved["boot"] != boot_id() else None
+        """The entry behind which the copy was when the machine went down, if nothing was copied since."""
 
 
-def _file(journal_id: str) -> str:
-    return f".cursor-{journal_id}"
+def is_of_0_1_0(root: int, epoch: str) -> bool:
+    """Whether mam 0.1.0 was the last to copy this journal."""
+    try:
+        descriptor = os.open(_file(check_job_id(epoch)), _READ, dir_fd=root)
+    except (OSError, MamError):
+        return False
+    try:
+        return _read(descriptor, OLD_FORMAT) is not None
+    finally:
+        os.close(descriptor)
 
 
-def _glimpsed(path: str) -> dict[str, Any] | None:
+def _file(epoch: str) -> str:
+    return f".cursor-{epoch}"
+
+
+def _read_unlocked(path: str) -> dict[str, Any] | None:
     """A reader without the lock may meet a writer in the middle of its write, and looks again."""
     try:
         descriptor = os.open(path, _READ)
@@ -143,23 +125,23 @@ def _glimpsed(path: str) -> dict[str, Any] | None:
     return None
 
 
-def _read(descriptor: int) -> dict[str, Any] | None:
+def _read(descriptor: int, wanted: int = FORMAT) -> dict[str, Any] | None:
     line = os.pread(descriptor, _SIZE_LIMIT, 0).partition(b"\n")[0]
     checksum, _, text = line.partition(b" ")
     saved = parse_line(text) if checksum == b"%08x" % crc32(text) else None
-    return saved if saved is not None and saved.get("format") == FORMAT else None
+    return saved if saved is not None and saved.get("format") == wanted else None
 
 
-def _restored(saved: dict[str, Any] | None) -> dict[str, Any]:
+def _restored(saved: dict[str, Any] | None, epoch: str) -> dict[str, Any]:
     """What was saved; from the beginning, where nothing can be missed, if there is nothing whole."""
     if saved is None:
-        return _begun(BEGINNING, {})
+        return _begun(Position(epoch=epoch), {})
     if saved["boot"] != boot_id():
         return {**_begun(Position(**saved["settled"]), saved["behind"]), "replaced": saved["replaced"]}
     return saved
 
 
-def _begun(at: Position, behind: dict[str, str | None]) -> dict[str, Any]:
+def _begun(at: Position, behind: dict[str, int]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "at": at.as_dict(),

@@ -1,22 +1,22 @@
 """What the journal has and the audit log lacks, read before the log's lock is taken.
 
-Reading may have to wait for the store. Whoever holds the log's lock must not: a script that holds the registry's lock
+Reading may have to wait for the store. The holder of the log's lock must not: a script that holds the registry's lock
 and writes would then wait for the log while the log waits for the registry.
 """
 
 from __future__ import annotations
 
-from mam.audit.cursor import BEGINNING, Glimpse, mark_of, position_behind
+from mam.audit.cursor import CursorRead
 from mam.audit.log import takes_lines
-from mam.errors import MamError
 from mam.frozen import Frozen
 from mam.jobs.rules import check_job_id
+from mam.stores.consumer import entries_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.audit.cursor import Position
+    from mam.stores.consumer import Position
     from mam.stores.port import Entry, Store
 
 ENTRIES_AT_ONCE = 1000
@@ -27,29 +27,23 @@ FEW = 16
 """Entries with nothing to copy that are rather read again than written down as seen."""
 
 NOT_COPIED = frozenset({"renewed"})
-"""Heartbeats would flood the history and say nothing in it."""
-
-
-class Step(Frozen):
-    """One entry to copy, and where the copy stands when that is done."""
-
-    entry: Entry
-    at: Position
+"""Heartbeats would flood the history and add nothing to it."""
 
 
 class Batch(Frozen):
-    journal_id: str
+    epoch: str
     seen: Position
-    """Where the copy stood when this was read."""
+    """Where the copy was when this was read."""
     replaced: bool
-    """Whether the journal says something else there than it said, as that of a registry restored from a backup does;
-    then this is its beginning."""
-    steps: list[Step]
+    """Whether the journal has another entry there, or none: a registry was restored from a backup. Then this is the
+    journal's beginning."""
+    entries: list[Entry]
     reaches_end: bool
     mended: dict[str, list[Entry]]
     """What jobs lack whose directory could not be written for a while."""
-    before_restart: Position | None
-    """Where the copy stood when the machine went down: nothing was left out up to there, but some may not be there."""
+    before_restart: int | None
+    """The entry behind which the copy was when the machine went down: up to it nothing was left out, but lines may be
+    lost."""
 
     @property
     def needs_writing(self) -> bool:
@@ -57,28 +51,32 @@ class Batch(Frozen):
         return (
             self.replaced
             or bool(self.mended)
-            or len(self.steps) > FEW
-            or any(copied_lines(step.entry) for step in self.steps)
+            or len(self.entries) > FEW
+            or any(copied_lines(one) for one in self.entries)
         )
+
+    def continues(self, at: Position) -> bool:
+        """Whether this is what follows there, or holds it."""
+        return at == self.seen or any(at.is_behind(entry) for entry in self.entries if entry.number == at.number)
 
 
 def fetch(logs_dir: str, store: Store) -> Batch:
-    journal_id = check_job_id(store.journal_id)
-    seen = Glimpse(logs_dir, journal_id)
-    begin, entries = _entries_behind(store, seen.at)
-    steps, reaches_end = _steps(store, begin, entries)
+    epoch = check_job_id(store.journal_id)
+    cursor = CursorRead(logs_dir, epoch)
+    following = entries_behind(store, cursor.at)
+    entries, reaches_end = _some(following if following is not None else store.entries(None))
     return Batch(
-        journal_id=journal_id,
-        seen=seen.at,
-        replaced=begin is not seen.at,
-        steps=steps,
+        epoch=epoch,
+        seen=cursor.at,
+        replaced=following is None,
+        entries=entries,
         reaches_end=reaches_end,
         mended={
-            job_id: _entries_of(store, job_id, place)
-            for job_id, place in seen.behind.items()
+            job_id: [entry for entry in store.entries(str(number)) if entry.job_id == job_id]
+            for job_id, number in cursor.behind.items()
             if takes_lines(logs_dir, job_id)
         },
-        before_restart=seen.before_restart,
+        before_restart=cursor.before_restart,
     )
 
 
@@ -87,40 +85,13 @@ def copied_lines(entry: Entry) -> list[tuple[int, dict[str, object]]]:
     return [(index, line) for index, line in enumerate(entry.lines) if line["event"] not in NOT_COPIED]
 
 
-def _entries_behind(store: Store, at: Position) -> tuple[Position, Iterator[Entry]]:
-    """What follows in the journal; all of it when the last entry that was copied is not there any more."""
-    if at.mark is None:
-        return at, store.entries(at.place)
-    entries = store.entries(at.before)
-    last = next(entries, None)
-    if last is not None and mark_of(last) == at.mark:
-        return at, entries
-    return BEGINNING, store.entries(None)
-
-
-def _steps(store: Store, begin: Position, entries: Iterator[Entry]) -> tuple[list[Step], bool]:
+def _some(entries: Iterator[Entry]) -> tuple[list[Entry], bool]:
     """As many as one act may copy, and whether these are all."""
-    steps: list[Step] = []
+    found: list[Entry] = []
     weight = 0
-    at = begin
     for entry in entries:
-        if len(steps) >= ENTRIES_AT_ONCE or weight > TEXT_AT_ONCE:
-            return steps, False
-        at = position_behind(entry, at.place)
-        steps.append(Step(entry=_completed(store, entry), at=at))
+        if len(found) >= ENTRIES_AT_ONCE or weight > TEXT_AT_ONCE:
+            return found, False
+        found.append(entry)
         weight += len((entry.fields or {}).get("prompt", ""))
-    return steps, True
-
-
-def _entries_of(store: Store, job_id: str, place: str | None) -> list[Entry]:
-    return [_completed(store, entry) for entry in store.entries(place) if entry.job_id == job_id]
-
-
-def _completed(store: Store, entry: Entry) -> Entry:
-    """A record that came as a file has only its number in the journal; the rest is asked of the store."""
-    if all(line["event"] != "registered" for line in entry.lines) or "prompt" in (entry.fields or {}):
-        return entry
-    try:
-        return entry.replace(fields=store.get(entry.job_id).to_json())
-    except MamError:
-        return entry.replace(fields=None)  # gone or broken since; its lines still tell of it
+    return found, True

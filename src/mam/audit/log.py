@@ -11,10 +11,10 @@ Readers need no lock and no registry. Writers hold the log's lock (`mam.audit.lo
 from __future__ import annotations
 
 import errno
-import json
 import os
 
 from mam.jobs.rules import check_job_id, is_job_id
+from mam.strict_json import safe_json
 from mam.telling import tell
 
 TYPE_CHECKING = False
@@ -89,8 +89,8 @@ def takes_lines(logs_dir: str, job_id: str) -> bool:
 def parse_line(line: bytes) -> dict[str, Any] | None:
     """What a line says, or None when it is not a whole JSON object."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        record = safe_json(line)
+    except ValueError:
         return None
     return record if isinstance(record, dict) else None
 

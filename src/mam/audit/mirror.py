@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from mam.audit.copying import copy
-from mam.audit.cursor import BEGINNING, Cursor
+from mam.audit.cursor import Cursor
 from mam.audit.fetching import fetch
 from mam.audit.lock import Locked
 from mam.audit.writing import Folder
@@ -41,14 +41,12 @@ class AuditLog:
         """Copy all of it, for those who are about to read. `copied` hears of so many entries more, now and then."""
 
         def do() -> None:
-            began_anew, stood = False, None
+            began_anew = False
             while (batch := self._copy_some(store)).needs_writing:
                 if batch.replaced and began_anew:
                     raise RuntimeError("the journal does not say the same twice")
-                if batch.seen == stood and not batch.replaced:
-                    raise RuntimeError("the copy does not move on")
-                began_anew, stood = began_anew or batch.replaced, batch.seen if batch.steps else None
-                copied(len(batch.steps))
+                began_anew = began_anew or batch.replaced
+                copied(len(batch.entries))
 
         self._best_effort(do, store)
 
@@ -58,7 +56,7 @@ class AuditLog:
         def do(root: int) -> None:
             with Cursor(root, store.journal_id) as cursor:
                 cursor.begin_anew()
-                cursor.save(BEGINNING, caught_up=False)
+                cursor.save(cursor.at, caught_up=False)
 
         self._alone(do)
         self.catch_up(store)

@@ -15,7 +15,6 @@ from mam.writing import field_by_line, to_log_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     Mirrored = tuple[int, int]
@@ -55,9 +54,8 @@ class Folder:
             self._open_events()
         write_all(self._events, to_log_bytes(line) + b"\n")
 
-    def mirrored(self, journal_id: str) -> tuple[Mirrored, Mirrored]:
-        """The newest line here that came from this journal, and the one with the highest number among the last few of
-        them; BEFORE_ALL without one.
+    def mirrored(self, journal_id: str) -> Mirrored:
+        """The newest line here that came from this journal; BEFORE_ALL without one.
 
         Looks back from the end, since lines of the wire and of other journals may follow it.
         """
@@ -65,25 +63,31 @@ class Folder:
         span = _TAIL
         while size:
             start = max(0, size - span)
-            found = list(_from_journal(journal_id, os.pread(self._events, size - start, start)))
-            if found or start == 0:
-                return (found[0], max(found)) if found else (BEFORE_ALL, BEFORE_ALL)
+            found = _last_of(journal_id, os.pread(self._events, size - start, start))
+            if found != BEFORE_ALL or start == 0:
+                return found
             span *= 8
-        return BEFORE_ALL, BEFORE_ALL
+        return BEFORE_ALL
 
-    def fingerprints(self, journal_id: str) -> set[int]:
-        """Of all lines here that came from this journal, wherever they stand."""
+    def fingerprints(self, journal_id: str) -> tuple[set[int], dict[str, list[int]]]:
+        """Of all lines here that came from this journal, wherever they stand; and, by journal, of those that came from
+        others, without the names of their entries."""
         self._open_events()
-        prefix = f"{journal_id}:"
-        marker = prefix.encode()
-        found = set()
+        own: set[int] = set()
+        others: dict[str, list[int]] = {}
         with open(os.dup(self._events), "rb") as file:
             file.seek(0)
             for raw in file:
-                line = parse_line(raw) if marker in raw else None
-                if line is not None and str(line.get("entry", "")).startswith(prefix):
-                    found.add(fingerprint(line))
-        return found
+                line = parse_line(raw)
+                name = "" if line is None else str(line.get("entry", ""))
+                if line is None or not name:
+                    continue
+                journal, _, _ = name.rpartition(":")
+                if journal == journal_id:
+                    own.add(fingerprint(line))
+                else:
+                    others.setdefault(journal, []).append(fingerprint({**line, "entry": ""}))
+        return own, others
 
     def began_elsewhere(self, journal_id: str) -> bool:
         """Whether this history was begun by another journal than this one."""
@@ -139,24 +143,21 @@ def entry_name(journal_id: str, number: int, index: int) -> str:
     return f"{journal_id}:{number}.{index}" if index else f"{journal_id}:{number}"
 
 
-def _from_journal(journal_id: str, tail: bytes) -> Iterator[Mirrored]:
-    """Lines of this journal in the tail of a history, the newest first, and behind it only those whose numbers are
-    higher: elsewhere numbers rise, and one is enough. The first line of the tail may lack its beginning."""
+def _last_of(journal_id: str, tail: bytes) -> Mirrored:
+    """The newest line of this journal in the tail of a history, whose first line may lack its beginning."""
     prefix = f"{journal_id}:"
     marker = f'"entry": "{prefix}'.encode()
-    highest = BEFORE_ALL
     at = tail.rfind(marker)
     while at >= 0:
         begin = tail.rfind(b"\n", 0, at) + 1
-        if _mirrored(tail[at + len(marker) : tail.find(b'"', at + len(marker))].decode(errors="replace")) > highest:
-            # Parsed and not only searched: an event's data may hold the same words further inside.
-            line = parse_line(tail[begin : tail.find(b"\n", at)])
-            name = str(line.get("entry", "")) if line is not None else ""
-            found = _mirrored(name.removeprefix(prefix)) if name.startswith(prefix) else BEFORE_ALL
-            if found > highest:
-                highest = found
-                yield found
+        # Parsed and not only searched: an event's data may hold the same words further inside.
+        line = parse_line(tail[begin : tail.find(b"\n", at)])
+        name = str(line.get("entry", "")) if line is not None else ""
+        found = _mirrored(name.removeprefix(prefix)) if name.startswith(prefix) else BEFORE_ALL
+        if found != BEFORE_ALL:
+            return found
         at = tail.rfind(marker, 0, begin)
+    return BEFORE_ALL
 
 
 def _mirrored(name: str) -> Mirrored:

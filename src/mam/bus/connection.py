@@ -52,7 +52,7 @@ class Connection:
         self._lost: str | None = None
         self._refused: str | None = None
         self._unanswered: set[int] = set()
-        self._subscribed = self._is_old = self._corked = self._held = False
+        self._subscribed = self._is_old = self._corked = False
         self.window = WINDOW
         self._begin(role, seconds)
 
@@ -63,8 +63,8 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Says goodbye if that can be said at once, and not behind what was held back."""
-        if self._lost is None and not self._held:
+        """Says goodbye if that can be said at once."""
+        if self._lost is None:
             self._client.disconnect()
             self._client.loop_write()
         self._hang_up()
@@ -76,31 +76,12 @@ class Connection:
         stays in `unanswered` until the broker has taken it."""
         if self._unanswered:
             self._cork(True)
-        number = self._queued(topic, message, retain)
-        self._write()
-        return number
-
-    def hold(self, topic: str, message: bytes, *, retain: bool) -> int:
-        """Makes a message that may have to be sent soon. Until `let_go` nothing is written, and who does not want it
-        to be sent any more throws the connection away."""
-        self._held = True
-        return self._queued(topic, message, retain)
-
-    def let_go(self) -> None:
-        """Sends what was held back."""
-        self._held = False
-        self._write()
-
-    def _queued(self, topic: str, message: bytes, retain: bool) -> int:
         sent = self._client.publish(topic, message, qos=QOS, retain=retain)
-        if sent.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
-            raise self._broken(self._lost or "went away")
-        self._unanswered.add(sent.mid)
-        return sent.mid
-
-    def _write(self) -> None:
-        if self._client.loop_write() != MQTTErrorCode.MQTT_ERR_SUCCESS:
-            raise self._broken(self._lost or "went away")
+        if sent.rc == MQTTErrorCode.MQTT_ERR_SUCCESS:
+            self._unanswered.add(sent.mid)
+            if self._client.loop_write() == MQTTErrorCode.MQTT_ERR_SUCCESS:
+                return sent.mid
+        raise self._broken(self._lost or "went away")
 
     @property
     def unanswered(self) -> set[int]:
@@ -138,7 +119,7 @@ class Connection:
         if socket is None:
             return MQTTErrorCode.MQTT_ERR_NO_CONN
         self._cork(False)
-        writes = self._client.want_write() and not self._held
+        writes = self._client.want_write()
         poll = select.poll()
         poll.register(socket, select.POLLIN | (select.POLLOUT if writes else 0))
         unread = isinstance(socket, ssl.SSLSocket) and socket.pending() > 0
@@ -147,7 +128,7 @@ class Connection:
         if unread or (happened and happened[0][1] & ~select.POLLOUT):
             result = self._client.loop_read()
         result = result or self._client.loop_misc()
-        if result == MQTTErrorCode.MQTT_ERR_SUCCESS and self._client.want_write() and not self._held:
+        if result == MQTTErrorCode.MQTT_ERR_SUCCESS and self._client.want_write():
             result = self._client.loop_write()
         return result
 

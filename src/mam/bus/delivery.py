@@ -32,11 +32,11 @@ def broker_for(store: Store, job: Job, config: Config, *, insecure: bool = False
 
 def deliver(store: Store, broker: Broker, say: Callable[[str], None], seconds: float = SECONDS) -> None:
     """A relay that stays is woken by the journal itself; without one this is a relay for a moment."""
-    from mam.bus.place import place_of
+    from mam.bus.sender import sender_of
     from mam.errors import BrokerUnavailable, MamError
 
     broker.check_safe()
-    if place_of(store, broker).is_served():
+    if sender_of(store, broker).is_served():
         return
     need_client()
     from mam.bus.relay import Relay

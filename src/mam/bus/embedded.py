@@ -9,6 +9,7 @@ import signal
 
 from mam.errors import BadInput, BrokerUnavailable
 from mam.extras import command_for
+from mam.machine.signals import heeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def serve(host: str, port: int, ready: Callable[[], None]) -> None:
         broker = Broker(_settings(host, port))
         await broker.start()
         stopped = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, *heeded(signal.SIGTERM, signal.SIGHUP)):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         ready()
         await stopped.wait()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mam.audit.cursor import BEGINNING, position_behind
-from mam.bus.place import Sent, place_of, still_holds
+from mam.bus.sender import consumer_of, sender_of
 from mam.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -23,18 +22,8 @@ class Lag(Frozen):
 
 
 def lag_of(store: Store, broker: Broker) -> Lag:
-    place = place_of(store, broker)
-    sent = place.load()
-    begin = sent.at.place if sent is not None and still_holds(store, sent) else None
-    waiting = sum(line["event"] == "published" for entry in store.entries(begin) for line in entry.lines)
-    return Lag(broker=broker.address, waiting=waiting, sent=0 if sent is None else sent.count, served=place.is_served())
-
-
-def skip_to_end(store: Store, broker: Broker) -> None:
-    """As if everything in the journal had been sent. Only for whoever knows that nobody waits for it."""
-    place = place_of(store, broker)
-    place.make()
-    at = BEGINNING
-    for entry in store.entries(None):
-        at = position_behind(entry, at.place)
-    place.save(Sent(broker=broker.address, journal_id=store.journal_id, at=at))
+    consumer = consumer_of(store, broker)
+    consumer.load()
+    waiting = sum(line["event"] == "published" for entry in consumer.entries() for line in entry.lines)
+    served = sender_of(store, broker).is_served()
+    return Lag(broker=broker.address, waiting=waiting, sent=consumer.count, served=served)

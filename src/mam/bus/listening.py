@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from mam.errors import BrokerUnavailable, MamError
+from mam.errors import BrokerUnavailable
 from mam.events.subscriber import Subscription
 from mam.frozen import Frozen
 from mam.jobs.rules import is_job_id
@@ -43,9 +43,9 @@ class Everything(Frozen):
     """For whoever listens to all jobs."""
 
     begin: str | None
-    """Where in the journal; empty for its beginning, None for now."""
-    moved: Callable[[Entry, str | None], None]
-    """Told each entry behind which it has got, and where that can be read again."""
+    """Where in the journal; None for its beginning."""
+    moved: Callable[[Entry], None]
+    """Called with each entry that was handled."""
     received: Callable[[str], int]
     """The last number of a job that was ever told here."""
 
@@ -63,7 +63,7 @@ class Listener:
         self._everything = everything
         self._subscriptions: dict[str, Subscription] = {}
         self._topics: dict[str, str] = {}
-        self._cursor = self._store.end() if everything is None or everything.begin is None else everything.begin
+        self._cursor = self._store.end() if everything is None else everything.begin or ""
         self._dropped = 0
         self._look_at: float | None = None
         """When the registry is to be read again because of messages that it did not know."""
@@ -204,54 +204,35 @@ class Listener:
         """Everything that the journal has behind the cursor; whether that was something."""
         moved = False
         for entry in self._store.entries(self._cursor or None):
-            before, self._cursor = self._cursor, entry.cursor
+            self._cursor = entry.cursor
             moved = True
             self._take(entry)
             if self._everything is not None:
-                self._everything.moved(entry, before or None)
+                self._everything.moved(entry)
         return moved
 
     def _take(self, entry: Entry) -> None:
+        events = [event for event in map(event_of, entry.lines) if event is not None]
         subscription = self._subscriptions.get(entry.job_id)
-        if subscription is None and self._everything is not None and entry.fields is not None:
-            subscription = self._new_job(entry)
+        if subscription is None and self._everything is not None and events:
+            subscription = self._new_job(entry.job_id, events[0]["seq"] - 1, self._everything)
         if subscription is None:
             return
-        events = [event for event in map(event_of, entry.lines) if event is not None]
         self._told(subscription, subscription.read(events, time.monotonic()))
         if entry.fields is None and self._everything is None:
             self._say(f"{entry.job_id} is gone")
             self.expired[entry.job_id] = "gone"
             self._forget(subscription)
 
-    def _new_job(self, entry: Entry) -> Subscription:
+    def _new_job(self, job_id: str, seen: int, everything: Everything) -> Subscription:
+        """An earlier subscriber may have printed more than was seen here."""
         from mam.bus.messages import default_prefix
 
-        secrets = self._store.secrets(entry.job_id)
-        numbers = [event["seq"] for event in map(event_of, entry.lines) if event is not None]
-        subscription = Subscription(
-            entry.job_id,
-            now=time.monotonic(),
-            token=secrets.get("auth_token"),
-            seen=self._seen_before(entry, min(numbers) - 1 if numbers else self._last_seq(entry)),
-        )
-        self.add(subscription, f"{default_prefix(entry.job_id)}/events")
+        token = self._store.secrets(job_id).get("auth_token")
+        seen = max(seen, everything.received(job_id))
+        subscription = Subscription(job_id, now=time.monotonic(), token=token, seen=seen)
+        self.add(subscription, f"{default_prefix(job_id)}/events")
         return subscription
-
-    def _seen_before(self, entry: Entry, least: int) -> int:
-        """Of a job that was there before, an earlier subscriber may have told more."""
-        if self._everything is None or (entry.fields or {}).get("created_at") is not None:
-            return least
-        return max(least, self._everything.received(entry.job_id))
-
-    def _last_seq(self, entry: Entry) -> int:
-        """Where to begin with a job that this entry tells nothing of."""
-        if (entry.fields or {}).get("created_at") is not None:
-            return 0
-        try:
-            return self._store.get(entry.job_id).last_seq
-        except MamError:
-            return 0
 
     def _told(self, subscription: Subscription, events: list[dict[str, Any]]) -> None:
         for event in events:

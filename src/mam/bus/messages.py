@@ -59,10 +59,6 @@ class Post:
         self._say = say
         self._known: dict[str, Addressee] = {}
 
-    def early(self, entry: Entry) -> list[Message]:
-        """For an entry that may come; whoever writes it holds the lock that a look at an unknown job would need."""
-        return list(self.messages(entry)) if entry.job_id in self._known else []
-
     def messages(self, entry: Entry) -> Iterator[Message]:
         payloads = [line["payload"] for line in entry.lines if line["event"] == "published"]
         gone = entry.fields is None

@@ -6,7 +6,7 @@ Filters find jobs that have not ended. With --tree the jobs that they handed out
 from __future__ import annotations
 
 from mam.cli.delivering import add_broker, deliver
-from mam.cli.options import add_attempt, registry_of
+from mam.cli.options import add_attempt, fence_of, registry_of
 from mam.cli.several import add_jobs, check_choice, chosen, for_each, single_attempt
 from mam.errors import MamError
 from mam.jobs.status import PENDING, RUNNING, WAITING
@@ -37,7 +37,8 @@ def run(options: Options) -> int:
     called_off: list[Job] = []
 
     def cancel(job: str) -> Job:
-        called_off.append(registry.cancel(job, attempt=attempt if job in jobs else None, reason=options.reason))
+        fence = fence_of(attempt if job in jobs else None, registry, job)
+        called_off.append(registry.cancel(job, **fence, reason=options.reason))
         return called_off[-1]
 
     code = for_each(_trees(registry, jobs) if options.tree and jobs else jobs, cancel, as_json=options.json)

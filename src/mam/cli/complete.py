@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mam.cli.delivering import add_broker, deliver
 from mam.cli.files import read_text
-from mam.cli.options import add_attempt, add_job, own_attempt, own_job, registry_of
+from mam.cli.options import add_attempt, add_job, own_fence, own_job, registry_of
 from mam.cli.output import put_job
 from mam.errors import BadInput
 
@@ -33,7 +33,7 @@ def run(options: Options) -> int:
         raise BadInput(why="only one result is taken: give --result TEXT or --result-file FILE")
     result = options.result if options.result_file is None else read_text("result", options.result_file)
     registry = registry_of(options)
-    job = registry.complete(name, attempt=own_attempt(options, registry, name), result=result)
+    job = registry.complete(name, **own_fence(options, registry, name), result=result)
     put_job(job, as_json=options.json, line=job.status)
     deliver(options, registry, job)
     return 0

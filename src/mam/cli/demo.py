@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 
 from mam.cli.output import person_reads, put_json, say
+from mam.machine.signals import heeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run(options: Options) -> int:
     from mam.demo.stage import Stage
     from mam.demo.story import Story
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in heeded(signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     with Stage(keep=options.keep) as stage:
         story = Story(stage)

@@ -135,7 +135,8 @@ def _workdir(options: Options) -> str:
     if options.workdir is not None and not options.workdir.strip():
         raise BadInput(why="--workdir names no directory; leave it out for this one")
     try:
-        workdir = os.path.abspath(options.workdir if options.workdir is not None else os.getcwd())
+        whole = os.path.realpath if os.environ.get("MAM_JOB_ID") else os.path.abspath  # a child's place has no link
+        workdir = whole(options.workdir if options.workdir is not None else os.getcwd())
     except FileNotFoundError:
         raise BadInput(why="the working directory no longer exists; cd to one that does") from None
     check_text("workdir", workdir, 4096)

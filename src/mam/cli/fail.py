@@ -6,7 +6,7 @@ With --retryable the job waits and is tried again, later each time, until its re
 from __future__ import annotations
 
 from mam.cli.delivering import add_broker, deliver
-from mam.cli.options import add_attempt, add_job, own_attempt, own_job, registry_of
+from mam.cli.options import add_attempt, add_job, own_fence, own_job, registry_of
 from mam.cli.output import put_job, say
 
 TYPE_CHECKING = False
@@ -25,8 +25,8 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     name = own_job(options)
     registry = registry_of(options)
-    attempt = own_attempt(options, registry, name)
-    job = registry.fail(name, reason=options.reason, attempt=attempt, retryable=options.retryable)
+    fence = own_fence(options, registry, name)
+    job = registry.fail(name, reason=options.reason, **fence, retryable=options.retryable)
     if job.status == "waiting":
         say(f"retry {job.retries} of {job.max_retries} may begin at {job.due_at}")
     put_job(job, as_json=options.json, line=job.status)

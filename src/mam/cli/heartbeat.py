@@ -5,7 +5,7 @@ Prints until when the claim is now believed.
 
 from __future__ import annotations
 
-from mam.cli.options import add_attempt, add_job, own_attempt, own_job, registry_of
+from mam.cli.options import add_attempt, add_job, own_fence, own_job, registry_of
 from mam.cli.output import put_job
 from mam.times import lease_seconds
 
@@ -23,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     name = own_job(options)
     registry = registry_of(options)
-    attempt = own_attempt(options, registry, name)
-    job = registry.heartbeat(name, attempt=attempt, lease_seconds=options.lease)
+    fence = own_fence(options, registry, name)
+    job = registry.heartbeat(name, **fence, lease_seconds=options.lease)
     put_job(job, as_json=options.json, line=job.lease.expires_at if job.lease else job.status)
     return 0

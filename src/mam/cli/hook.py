@@ -97,6 +97,7 @@ def _tell(agent: str, store: str | None, directory: str | None) -> None:
     held = os.environ.get("MAM_ATTEMPT", "")
     event, detail, data = told
     said = {"event": event, "detail": detail, "data": data, "attempt": int(held) if held else None}
+    said["claim_id"] = (os.environ.get("MAM_CLAIM") or None) if held else None
     assert job is not None
     if os.environ.get("MAM_SOCKET") and store is None and directory is None and _told_at_door(job, said):
         return

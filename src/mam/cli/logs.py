@@ -14,7 +14,7 @@ from mam.errors import BadInput, MamError, StoreMissing, StoreUnavailable, Unkno
 from mam.registry import only_match
 from mam.stores.common import told_of
 from mam.stores.port import Kept
-from mam.workspace import catch_up_log, locate, open_located
+from mam.workspace import catch_up_log, check_whose, locate, open_located
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def run(options: Options) -> int:
 
         config = load_config()
         found = locate(options.store, options.registry_dir, config)
+        check_whose(found)
         _catch_up(found, config)
         if options.list:
             return _list(found.logs_dir, as_json=options.json)

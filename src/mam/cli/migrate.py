@@ -7,6 +7,8 @@ in it and has been compared. Cut off, the same command goes on where it was.
 
 from __future__ import annotations
 
+import os
+
 from mam.cli.output import put, put_json, say
 from mam.errors import BadInput
 
@@ -70,9 +72,14 @@ def _planned(source: Source) -> Moved:
 
 
 def _agents(options: Options, origin: Located, target: Located) -> Moved:
-    from mam.moving.old_agents import copy_agents, plan_agents
-    from mam.workspace import FILES
+    from mam.moving.destination import FILLING
+    from mam.moving.old_agents import copy_agents, plan_agents, root_of
+    from mam.ownership import check
+    from mam.workspace import FILES, check_whose
 
+    for place in (origin, target):
+        check_whose(place)
+    check(os.path.realpath(root_of(target.path)) + FILLING)
     if target.kind != FILES:
         raise BadInput(why="sessions are copied into a directory; on a server each publishes itself")
     return plan_agents(origin.path) if options.dry_run else copy_agents(origin.path, target.path)

@@ -1,4 +1,4 @@
-"""What verbs share on the command line: the parser, the store, which job, which attempt."""
+"""What verbs share on the command line: the parser, the store, which job, which claim."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from mam.cli.parser import Options
     from mam.door import DoorRegistry
+    from mam.jobs.acts import Fence
     from mam.registry import Registry
 
 
@@ -46,8 +47,8 @@ def _find_door_of_session(options: Options) -> None:
             page = _decoded(file.read())
         at, own = page["job_id"], page["generation_id"] == os.environ.get("MAM_GENERATION")
         if own and page["turn"] in ("typing", "handed") and page["socket"] and any(map(at.startswith, named)):
-            door = {"MAM_JOB_ID": at, "MAM_ATTEMPT": str(page["attempt"]), "MAM_SOCKET": page["socket"]}
-            os.environ.update(door)
+            held = {"MAM_ATTEMPT": str(page["attempt"]), "MAM_CLAIM": str(page.get("claim_id") or "")}
+            os.environ.update({"MAM_JOB_ID": at, **held, "MAM_SOCKET": page["socket"]})
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return
 
@@ -150,12 +151,31 @@ def own_attempt(options: Options, registry: Registry, job: str) -> int | None:
     if options.attempt is not None or not own or not held:
         given: int | None = options.attempt
         return given
-    # A beginning of the own id may still be another job's whole id.
-    if job != own and not (own.startswith(job) and registry.resolve(job) == own):
+    if not _is_own(registry, job):
         return None
     if not held.isascii() or not held.isdigit():
         raise BadInput(why=f"MAM_ATTEMPT is {held[:40]!r}, which is not a number")
     return int(held)
+
+
+def own_fence(options: Options, registry: Registry, job: str) -> Fence:
+    """The attempt that was named, else the own one, with the claim id of MAM_CLAIM if that belongs to it."""
+    return fence_of(own_attempt(options, registry, job), registry, job)
+
+
+def fence_of(attempt: int | None, registry: Registry, job: str) -> Fence:
+    """MAM_CLAIM names the claim only of the job MAM_JOB_ID under the attempt MAM_ATTEMPT."""
+    claim_id, held = os.environ.get("MAM_CLAIM") or None, os.environ.get("MAM_ATTEMPT", "")
+    if claim_id is not None and not (attempt is not None and held == str(attempt) and _is_own(registry, job)):
+        claim_id = None
+    return {"attempt": attempt, "claim_id": claim_id}
+
+
+def _is_own(registry: Registry, job: str) -> bool:
+    """Whether the job is the one this process was started for. A beginning of its id may still be another job's whole
+    id."""
+    own = os.environ.get("MAM_JOB_ID", "")
+    return bool(own) and (job == own or (own.startswith(job) and registry.resolve(job) == own))
 
 
 def _named(word: str | None, job: str | None) -> str | None:

@@ -30,7 +30,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--wait", type=duration, metavar="S", default=0.0, help="wait this long for one to come")
     parser.add_argument("--agent-id", metavar="ID", help="the session that claims; default: MAM_AGENT_ID")
     parser.add_argument("--generation", metavar="G", help="this life of the session; default: MAM_GENERATION")
-    parser.add_argument("--export", action="store_true", help="print MAM_JOB_ID=… MAM_ATTEMPT=… for the shell")
+    parser.add_argument(
+        "--export", action="store_true", help="print MAM_JOB_ID=… MAM_ATTEMPT=… MAM_CLAIM=… for the shell"
+    )
 
 
 def run(options: Options) -> int:
@@ -49,7 +51,7 @@ def run(options: Options) -> int:
 
         raise NothingToPick(label=options.agent_session, why=held_back(registry, options.agent_session))
     if options.export:
-        put(f"MAM_JOB_ID={job.job_id} MAM_ATTEMPT={job.attempt}")
+        put(f"MAM_JOB_ID={job.job_id} MAM_ATTEMPT={job.attempt} MAM_CLAIM={job.claim_id}")
     else:
         put_job(job, as_json=options.json, line=job.job_id)
     return 0

@@ -59,15 +59,9 @@ def _pruned(options: Options, registry: Registry, retention: Retention) -> dict[
 
 
 def _counted(registry: Registry, retention: Retention) -> dict[Status, int]:
-    from mam.cli.progress import counting
-    from mam.moving.retention import too_old
+    from mam.moving.retention import counted
 
-    counts: dict[Status, int] = {}
-    with counting("found") as found:
-        for job in too_old(registry, retention):
-            counts[job.status] = counts.get(job.status, 0) + 1
-            found(1)
-    return counts
+    return counted(registry, retention)
 
 
 def _tell(counts: dict[Status, int], newest: Job | None, options: Options) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from mam.cli.delivering import add_broker, deliver
-from mam.cli.options import add_attempt, own_attempt, registry_of
+from mam.cli.options import add_attempt, own_fence, registry_of
 from mam.cli.output import put_job
 from mam.errors import BadInput
 from mam.jobs.rules import REASON_LIMIT, check_text
@@ -41,8 +41,8 @@ def run(options: Options) -> int:
     name, event = _job_and_event(options)
     detail, data = check_text("detail", options.detail, REASON_LIMIT), _data(options.data)
     registry = registry_of(options)
-    attempt = own_attempt(options, registry, name)
-    job = registry.publish(name, event=event, detail=detail, data=data, attempt=attempt)
+    fence = own_fence(options, registry, name)
+    job = registry.publish(name, event=event, detail=detail, data=data, **fence)
     put_job(job, as_json=options.json, line=str(job.last_seq))
     deliver(options, registry, job)
     return 0

@@ -10,7 +10,7 @@ from mam.cli.output import put, put_json, say
 from mam.clock import SystemClock
 from mam.config import load_config
 from mam.errors import BadInput
-from mam.workspace import FILES, locate
+from mam.workspace import FILES, check_whose, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,17 +28,20 @@ def run(options: Options) -> int:
         raise BadInput(why="only a store of files can be rebuilt from its record files")
     from mam.stores.files.rebuilding import rebuild
 
+    check_whose(located)
     rebuilt = rebuild(located.path, SystemClock(), config.lock_wait_seconds)
     for problem in rebuilt.made.unreadable:
         say(f"left alone: {problem}")
-    for change in rebuilt.made.changed:
-        say(f"changed: {change}")
-    if rebuilt.unknown:
-        say(f"record files do not hold these, and they are lost: {', '.join(rebuilt.unknown)}")
+    say(f"record files do not hold these, and they are lost: {', '.join(rebuilt.unknown)}")
+    if rebuilt.without_file:
+        say(f"only the old database has these jobs: {', '.join(rebuilt.without_file)}")
     if rebuilt.kept is not None:
         say(f"the old database is {rebuilt.kept}")
     if options.json:
-        put_json({"store": located.shown, "jobs": rebuilt.made.jobs, "unknown": rebuilt.unknown, "kept": rebuilt.kept})
+        put_json(
+            {"store": located.shown, "jobs": rebuilt.made.jobs, "unreadable": rebuilt.made.unreadable,
+             "unknown": rebuilt.unknown, "without_file": rebuilt.without_file, "kept": rebuilt.kept}
+        )  # fmt: skip
     else:
         put(f"{located.shown}: {rebuilt.made.jobs} jobs")
     return 0

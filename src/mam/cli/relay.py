@@ -17,6 +17,7 @@ from mam.cli.delivering import add_broker
 from mam.cli.options import registry_of
 from mam.cli.output import put, put_json, say
 from mam.errors import BadInput
+from mam.machine.signals import heeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,10 +90,10 @@ def _prepare(brokers: list[Broker]) -> None:
 
 
 def _leave_out(registry: Registry, brokers: list[Broker]) -> None:
-    from mam.bus.lag import skip_to_end
+    from mam.bus.sender import consumer_of
 
     for broker in brokers:
-        skip_to_end(registry.store, broker)
+        consumer_of(registry.store, broker).skip_to_end()
 
 
 def _once(registry: Registry, brokers: list[Broker]) -> int:
@@ -131,7 +132,7 @@ class _Sleeper:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._stopped = self._asleep = False
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+        for number in (signal.SIGINT, signal.SIGALRM, *heeded(signal.SIGTERM, signal.SIGHUP)):
             signal.signal(number, self._stop)
 
     def is_stopped(self) -> bool:

@@ -5,7 +5,7 @@ That costs neither a loss nor a retry. Filters find running jobs only.
 
 from __future__ import annotations
 
-from mam.cli.options import add_attempt, own_attempt, registry_of
+from mam.cli.options import add_attempt, own_fence, registry_of
 from mam.cli.several import add_jobs, check_choice, chosen, for_each, single_attempt
 from mam.jobs.status import RUNNING
 
@@ -26,6 +26,6 @@ def run(options: Options) -> int:
     single_attempt(options, jobs)
     return for_each(
         jobs,
-        lambda job: registry.release(job, attempt=own_attempt(options, registry, job)),
+        lambda job: registry.release(job, **own_fence(options, registry, job)),
         as_json=options.json,
     )

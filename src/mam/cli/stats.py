@@ -1,8 +1,9 @@
 """Show how the work goes: throughput, times, success, losses and cost, by label, agent and day.
 
 Counted are the jobs that ended since --since. Waiting is the time a job was pending until it was claimed, running the
-time it was held, all tries together; half of the jobs took at most the median, all but one in twenty the p95. Success
-is completed among those that were not called off. Days are those of UTC.
+time it was held, all tries together; half of the jobs took at most the median, all but one in twenty the p95 (from 256
+seconds on, both are rounded down by less than a hundredth). Success is completed among those that were not called off.
+Days are those of UTC.
 
 The first call reads the whole journal (ten thousand jobs take about two seconds of a processor) and keeps what it
 learned in the user's cache; later ones read only what is new.
@@ -47,8 +48,8 @@ def run(options: Options) -> int:
     # The first call may take a while; later ones read only what is new.
     with counting("entries of the journal read") as told, StatsCache(registry.store, told) as cache:
         database = cache.database
-        total = figures.total(database, begin)
-        groups = {kind: figures.grouped(database, begin, kind) for kind in kinds}
+        ended = figures.Ended(database, begin)
+        total, groups = ended.total(), {kind: ended.grouped(kind) for kind in kinds}
         registered, open_now = figures.registered(database, begin), figures.open_jobs(database)
         first = figures.first_end(database, begin)
     hours = None if first is None else max(now // 1000 - first, 1) / 3600

@@ -7,7 +7,7 @@ set by hand. Prefer `complete`, `fail`, `release` and `cancel`, which can say mo
 from __future__ import annotations
 
 from mam.cli.delivering import add_broker, deliver
-from mam.cli.options import add_attempt, add_job, one_job, registry_of
+from mam.cli.options import add_attempt, add_job, fence_of, one_job, registry_of
 from mam.cli.output import put, put_json
 from mam.errors import BadInput
 from mam.jobs.status import parse_status
@@ -30,7 +30,10 @@ def run(options: Options) -> int:
         raise BadInput(why="--attempt goes with --set; without it nothing is written")
     word = None if options.set is None else parse_status(options.set)
     registry = registry_of(options)
-    job = registry.get(name) if word is None else registry.set_status(name, word, attempt=options.attempt)
+    if word is None:
+        job = registry.get(name)
+    else:
+        job = registry.set_status(name, word, **fence_of(options.attempt, registry, name))
     if options.json:
         put_json({"job_id": job.job_id, "status": job.status})
     else:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.audit.mirror import AuditLog
-    from mam.bus.bookmark import Bookmark
     from mam.bus.listening import Everything, Listener
     from mam.bus.settings import Broker
     from mam.cli.parser import Options, Parser
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from mam.events.subscriber import Subscription
     from mam.jobs.record import Job
     from mam.registry import Registry
+    from mam.stores.consumer import Consumer
+    from mam.stores.port import Entry
 
 ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
 
@@ -55,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     from mam.audit.mirror import AuditLog
-    from mam.bus.bookmark import Bookmark
+    from mam.bus.bookmark import bookmark_of
     from mam.bus.listening import Listener
     from mam.config import load_config
     from mam.workspace import locate, open_located
@@ -67,7 +68,7 @@ def run(options: Options) -> int:
     located = locate(options.store, options.registry_dir, config)
     registry = open_located(located, config)
     log = AuditLog(located.logs_dir)
-    bookmark = Bookmark(registry.store, located.logs_dir)
+    bookmark = bookmark_of(registry.store, located.logs_dir)
     everything = _everything(bookmark, log, options) if options.all else None
     listener = Listener(registry, _Telling(registry, log, as_json=options.json), say, everything=everything)
     jobs = [registry.get(name) for name in named]
@@ -85,11 +86,24 @@ def run(options: Options) -> int:
     return _outcome(listener, options)
 
 
-def _everything(bookmark: Bookmark, log: AuditLog, options: Options) -> Everything:
+def _everything(bookmark: Consumer, log: AuditLog, options: Options) -> Everything:
     from mam.bus.listening import Everything
 
-    begin = "" if options.replay else None if options.from_now else bookmark.cursor()
-    return Everything(begin=begin, moved=bookmark.note, received=lambda job_id: _received(log, job_id))
+    bookmark.load()
+    if bookmark.is_new or options.from_now:
+        bookmark.skip_to_end()
+    elif bookmark.starts_over:
+        say("the journal is not the one that was read before; it is read from its beginning")
+
+    def moved(entry: Entry) -> None:
+        bookmark.done(entry)
+        bookmark.save_if_due()
+
+    return Everything(
+        begin=None if options.replay else bookmark.cursor,
+        moved=moved,
+        received=lambda job_id: 0 if options.replay else _received(log, job_id),
+    )
 
 
 def _subscribe(listener: Listener, registry: Registry, job: Job, options: Options, log: AuditLog) -> None:

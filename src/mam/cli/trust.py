@@ -1,9 +1,13 @@
-"""Let a project's .mam/config.toml count in full, or no longer; prints its path.
+"""Let a project's .mam/config.toml count in full, or approve a cloned store; prints its path.
 
 A project may bring settings that name commands or places. They count only when you have trusted exactly what the file
 says now; when it changes, it must be trusted again. What it would do is said on stderr.
 
-  mam trust                 # the nearest .mam/config.toml upward from here
+A store that came with a repository, or belongs to another user, is used only after you have approved it: its jobs are
+then run like your own. It must be approved again when its path leads to another directory.
+
+  mam trust                 # the nearest .mam/config.toml upward from here, else the store of this place
+  mam trust .mam/jobs       # a store
   mam trust --revoke
   mam trust --list
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 import os
 
 from mam.cli.output import encoded, put, put_json, put_json_array, say
+from mam.cli.trusted_stores import approve, revoke_approval, rows, store_meant
 from mam.clock import SystemClock
 from mam.config import SETTINGS
 from mam.errors import BadInput, MamError, Refused
@@ -34,7 +39,7 @@ _HARMLESS = frozenset(setting.name for setting in SETTINGS if setting.harmless)
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "word", nargs="?", metavar="FILE", help="the file, or the project it is in; default: the nearest"
+        "word", nargs="?", metavar="PATH", help="the file, the project it is in, or a store; default: the nearest"
     )
     parser.add_argument("--revoke", action="store_true", help="trust it no longer")
     parser.add_argument("--list", action="store_true", help="what is trusted: path, hash, and whether it still holds")
@@ -47,6 +52,9 @@ def run(options: Options) -> int:
         return _list(as_json=options.json)
     if os.environ.get("MAM_SOCKET"):
         raise Refused(why="this runs inside a job; trust is for a person to give, and not for an agent")
+    store = store_meant(options)
+    if store is not None:
+        return _store(store, options)
     if options.revoke:
         return _revoke(_path(options.word), as_json=options.json)
     found = _found(options.word)
@@ -62,6 +70,18 @@ def run(options: Options) -> int:
         put_json({"file": found.path, "sha256": found.digest, "changed": changed, "settings": sorted(values)})
     else:
         put(found.path)
+    return 0
+
+
+def _store(path: str, options: Options) -> int:
+    if options.revoke:
+        revoke_approval(path)
+    else:
+        say(f"it {approve(path)}; mam runs its jobs and uses the brokers that they name from now on")
+    if options.json:
+        put_json({"store": path, "trusted": not options.revoke})
+    else:
+        put(path)
     return 0
 
 
@@ -120,12 +140,14 @@ def _revoke(path: str, *, as_json: bool) -> int:
 
 
 def _list(*, as_json: bool) -> int:
-    rows = [_row(path, entry) for path, entry in sorted(trusted().items())]
+    files = [_row(path, entry) for path, entry in sorted(trusted().items())]
     if as_json:
-        put_json_array(rows)
+        put_json_array([*files, *rows()])
         return 0
-    for row in rows:
+    for row in files:
         put(row["file"], row["sha256"], row["state"])
+    for row in rows():
+        put(row["store"], "store", row["state"])
     return 0
 
 

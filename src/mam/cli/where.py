@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mam.cli.output import put, put_json, say
 from mam.config import load_config
-from mam.workspace import POSTGRES, locate
+from mam.errors import MamError
+from mam.workspace import POSTGRES, check_whose, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,4 +25,8 @@ def run(options: Options) -> int:
     # What a server holds is not known without asking it, and this verb opens nothing.
     is_known_empty = not found.exists and found.kind != POSTGRES
     say(f"{found.why}; nothing is there yet" if is_known_empty else found.why)
+    try:
+        check_whose(found)
+    except MamError as error:
+        say(str(error))
     return 0

@@ -21,6 +21,7 @@ from mam.cli.options import number, registry_of
 from mam.cli.output import say
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.rules import check_name
+from mam.machine.signals import heeded
 from mam.times import duration, lease_seconds
 
 TYPE_CHECKING = False
@@ -157,9 +158,8 @@ def obey_signals(worker: Obedient) -> None:
             _say_at_once("finishing what runs; once more hands it back")
 
     signal.signal(signal.SIGINT, finish)
-    for number_ in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number_) is not signal.SIG_IGN:  # nohup has said what it wants
-            signal.signal(number_, lambda _number, _frame: worker.hand_back())
+    for ending in heeded(signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda _number, _frame: worker.hand_back())
 
 
 def _say_at_once(words: str) -> None:

@@ -32,7 +32,7 @@ def look(patient: Patient) -> Iterator[Finding]:
 
     def catch_up() -> None:
         AuditLog(logs_dir).catch_up(store)
-        left = _behind(logs_dir, store, patient.last_entry)
+        left = _behind(logs_dir, store)
         if left:
             raise Refused(why=left)
         forget_failures()
@@ -42,7 +42,7 @@ def look(patient: Patient) -> Iterator[Finding]:
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(store.home, FILE))
 
-    if again := _again(logs_dir, store, patient.last_entry):
+    if again := _again(logs_dir, store):
         yield note(
             f"the machine was restarted: the last {again:,} of the journal's entries will be looked up in"
             " the audit log once more",
@@ -50,10 +50,10 @@ def look(patient: Patient) -> Iterator[Finding]:
             fix=catch_up,
         )
         return
-    behind = _behind(logs_dir, store, patient.last_entry)
+    behind = _behind(logs_dir, store)
     if behind:
         time.sleep(PATIENCE_SECONDS)  # somebody may just have written, and be about to copy it
-        behind = _behind(logs_dir, store, patient.last_entry)
+        behind = _behind(logs_dir, store)
     failures = read_failures(store.home) if store.home is not None else None
     failed = f"failed {count(failures['count'], 'time')}, last" if failures else ""
     last = f"; it {failed}: {failures['last']}" if failures else ""
@@ -89,23 +89,20 @@ def _without_history(logs_dir: str, store: Store) -> list[str]:
     return [job_id for job_id in store.ids_with_prefix("", ALL) if job_id not in there]
 
 
-def _again(logs_dir: str, store: Store, last_entry: int | None) -> int:
+def _again(logs_dir: str, store: Store) -> int:
     """How many entries are only gone over again, having been copied before the machine went down; 0 if others lack."""
     try:
         batch = fetch(logs_dir, store)
     except OSError:
         return 0
-    stood = batch.before_restart
-    if stood is None or batch.replaced or batch.mended or not batch.reaches_end:
+    done = batch.before_restart
+    if done is None or batch.replaced or batch.mended or not batch.reaches_end:
         return 0
-    steps = [step for step in batch.steps if last_entry is None or step.at.number <= last_entry]
-    done = next((place for place, step in enumerate(batch.steps, start=1) if step.at.is_same(stood)), 0)
-    return len(steps) if len(steps) <= done else 0
+    return len(batch.entries) if all(entry.number <= done for entry in batch.entries) else 0
 
 
-def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
-    """What it lacks, in words; nothing when it lacks nothing. What the examination itself saw of others' doings is
-    copied by the next act and does not count."""
+def _behind(logs_dir: str, store: Store) -> str:
+    """What it lacks, in words; nothing when it lacks nothing."""
     try:
         batch = fetch(logs_dir, store)
     except MamError:
@@ -116,9 +113,7 @@ def _behind(logs_dir: str, store: Store, last_entry: int | None) -> str:
         return ""
     if batch.replaced:
         return "the journal is another one than the one it was copied from"
-    lacking = [step for step in batch.steps if last_entry is None or step.at.number <= last_entry]
-    if not lacking and not batch.mended:
-        return ""
-    if len(lacking) == 1 and batch.reaches_end:
+    lacking = len(batch.entries)
+    if lacking == 1 and batch.reaches_end:
         return "it lacks 1 entry of the journal"
-    return f"it lacks {len(lacking)}{'' if batch.reaches_end else ' or more'} entries of the journal"
+    return f"it lacks {lacking}{'' if batch.reaches_end else ' or more'} entries of the journal"

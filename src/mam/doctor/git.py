@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def look(patient: Patient) -> Iterator[Finding]:
-    directory = patient.directory
+    directory = patient.place
     if directory is None:
         return
     folder = os.path.dirname(directory)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from mam.config import Config, load_config
-from mam.errors import MamError, StoreUnavailable
+from mam.errors import MamError, StoreUnavailable, StoreUntrusted
 from mam.stores.files.place import is_files_store
-from mam.workspace import FILES, POSTGRES, SQLITE_KIND, locate, open_store
+from mam.workspace import FILES, POSTGRES, SQLITE_KIND, check_whose, locate, open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class Patient:
             self.bad_settings, self.config = error, Config()
         try:
             self.located = locate(flag_store, flag_registry_dir, self.config)
+            check_whose(self.located)
+        except StoreUntrusted as error:
+            self.closed = error
         except MamError as error:
             self.not_located = error
 
@@ -50,12 +53,17 @@ class Patient:
 
     @property
     def directory(self) -> str | None:
-        """Where a store of this host keeps its files, if it is there."""
+        """Where a store of this host keeps its files, if it is there and the user's own."""
+        return None if isinstance(self.closed, StoreUntrusted) else self.place
+
+    @property
+    def place(self) -> str | None:
+        """The same of a store that is not opened because it came with a repository: nothing in it is read."""
         if self.located is None or self.located.kind == POSTGRES:
             return None
         if self.located.kind == FILES:
             return os.path.realpath(self.located.path) if self.is_store else None
-        return os.path.realpath(os.path.dirname(self.located.path)) if self.database else None
+        return os.path.realpath(os.path.dirname(self.located.path)) if self.located.exists else None
 
     @property
     def is_store(self) -> bool:
@@ -73,7 +81,7 @@ class Patient:
 
     @property
     def database(self) -> str | None:
-        located = self.located
+        located = self.located if not isinstance(self.closed, StoreUntrusted) else None
         return located.path if located is not None and located.kind == SQLITE_KIND and located.exists else None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.doctor.finding import count, fine, note, wrong
-from mam.errors import MamError, StoreMissing, StoreUnavailable
+from mam.errors import MamError, StoreMissing, StoreUnavailable, StoreUntrusted
 from mam.workspace import FILES, SQLITE_KIND
 
 TYPE_CHECKING = False
@@ -20,6 +20,9 @@ def look(patient: Patient) -> Iterator[Finding]:
     located = patient.located
     if located is None:
         yield wrong(str(patient.not_located), "no verb finds its jobs", "mam where")
+        return
+    if isinstance(patient.closed, StoreUntrusted):
+        yield wrong(str(patient.closed), "no verb uses it")
         return
     init = f"mam init --store {located.shown}"
     if located.kind == FILES and os.path.isdir(located.path) and not patient.is_store:
@@ -42,7 +45,7 @@ def look(patient: Patient) -> Iterator[Finding]:
         yield note(str(error), "nothing has been registered here", init)
         return
     except StoreUnavailable as error:
-        yield wrong(str(error), "no verb can use it", _mend(str(error), located.shown))
+        yield wrong(str(error), "no verb can use it", _mend(str(error), located.shown, str(error.facts["store"])))
         return
     except MamError as error:
         yield wrong(str(error), "no verb can use it")
@@ -55,19 +58,28 @@ def look(patient: Patient) -> Iterator[Finding]:
     yield fine(f"{store.address} opens{'' if located.kind == FILES else ', its schema is current'}")
 
 
-def _mend(problem: str, address: str) -> str | None:
+def _mend(problem: str, address: str, place: str) -> str | None:
     if "`mam rebuild`" in problem or "is damaged" in problem:
         return f"mam rebuild --store {address}"
     if "`mam init" in problem:
         return f"mam init --store {address}"
     if "can be written by" in problem:
-        return f"chmod go-w {address}"
+        return f"chmod go-w {place}"
     return None
+
+
+CHECKED_BYTES = 512 * 1024 * 1024
+"""A larger database takes longer to check than a person waits."""
 
 
 def _integrity(path: str, mend: str) -> Iterator[Finding]:
     import apsw
 
+    size = os.path.getsize(path)
+    if size > CHECKED_BYTES:
+        why = "checking all of it takes minutes"
+        yield note(f"{path} has {size / 1e9:.1f} GB and was not read through", why, f"sqlite3 {path} 'PRAGMA quick_check'")
+        return
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
         database.set_busy_timeout(10_000)

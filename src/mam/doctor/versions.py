@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 
 from mam import __version__
-from mam.doctor.finding import fine, note, wrong
-from mam.extras import command_for
-from mam.workspace import FILES, POSTGRES, SQLITE_KIND
+from mam.doctor.finding import fine, wrong
+from mam.extras import APSW, command_to_install
+from mam.workspace import POSTGRES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,15 +24,10 @@ LEAST_POSTGRES = 13
 def look(patient: Patient) -> Iterator[Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield fine(f"mam {__version__}, Python {python}")
-    if patient.kind == SQLITE_KIND:
+    if patient.kind != POSTGRES:
         yield from sqlite_findings(_carried())
-    elif patient.kind == POSTGRES and patient.opened() is not None:
+    elif patient.opened() is not None:
         yield from _postgres(patient)
-    elif patient.kind == FILES and _is_broken(sqlite3.sqlite_version):
-        yield note(
-            f"Python carries SQLite {sqlite3.sqlite_version}, which has the WAL-reset bug",
-            "harmless here: the index is a cache that only the holder of the lock writes",
-        )
 
 
 def sqlite_findings(version: str) -> Iterator[Finding]:
@@ -41,7 +35,7 @@ def sqlite_findings(version: str) -> Iterator[Finding]:
         yield wrong(
             f"SQLite {version} has the WAL-reset bug (3.7.0 to 3.51.2)",
             "several workers that write at once can damage the database, very rarely",
-            command_for("sqlite"),
+            command_to_install(APSW),
         )
     else:
         yield fine(f"SQLite {version}, without the WAL-reset bug")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from mam.errors import BadInput
 from mam.events.event import check_data
+from mam.strict_json import Doubtful, is_deeper, safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,11 +15,11 @@ DEPTH_LIMIT = 64
 
 
 def parse_data(text: str) -> dict[str, Any]:
-    import json
-
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = safe_json(text)
+    except Doubtful as doubt:
+        raise BadInput(why=f"--data cannot be taken: {doubt}") from None
+    except ValueError:
         data = None
     return check_levels(data)
 
@@ -29,16 +28,6 @@ def check_levels(data: object) -> dict[str, Any]:
     """An object that is not nested too deeply, and that JSON can say."""
     if not isinstance(data, dict):
         raise BadInput(why="--data must be a JSON object, such as '{\"percent\": 50}'")
-    if _is_deeper(data, DEPTH_LIMIT):
+    if is_deeper(data, DEPTH_LIMIT):
         raise BadInput(why=f"--data is nested more than {DEPTH_LIMIT} levels deep")
     return check_data(data)
-
-
-def _is_deeper(value: Any, limit: int) -> bool:
-    """Level by level, so that no depth is too much for it."""
-    level = [value]
-    while limit and level:
-        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
-        level = list(chain.from_iterable(inner))
-        limit -= 1
-    return any(isinstance(item, (dict, list)) for item in level)

@@ -80,25 +80,14 @@ def _without(value: Any, secret: str) -> Any:
 
 def _decoded(raw: bytes) -> dict[str, Any]:
     try:
-        payload = strict_json(raw)
+        payload = strict_json(raw, DEPTH_LIMIT + 1)
     except Doubtful as doubt:
         raise Unusable(str(doubt)) from None
     except ValueError:
         raise Unusable("it is not JSON") from None
     if not isinstance(payload, dict):
         raise Unusable("it is not a JSON object")
-    if _depth(payload) > DEPTH_LIMIT + 1:
-        raise Unusable(f"its data is nested more than {DEPTH_LIMIT} levels deep")
     return payload
-
-
-def _depth(value: Any) -> int:
-    """Level by level, so that no depth is too much for it."""
-    depth, level = 0, [value]
-    while level := [item for item in level if isinstance(item, (dict, list))]:
-        depth += 1
-        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
-    return depth
 
 
 def _check_fields(payload: dict[str, Any]) -> None:

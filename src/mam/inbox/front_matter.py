@@ -1,7 +1,7 @@
 """What a prompt file says about its job before the prompt: YAML between two lines of three dashes.
 
-The safe loader reads it, and only its plain pieces are looked at: no object is ever made from what a file says. A key
-that nobody knows is an error that names key and line, so that a typo never runs with the wrong rights.
+shallow_yaml.py reads it as texts and lists of texts; no object is ever made from it. An unknown key is an error that
+names key and line, so that a typo never runs with the wrong rights.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from mam.clock import SystemClock
 from mam.errors import BadInput
 from mam.frozen import Frozen
+from mam.inbox.shallow_yaml import SIZE_LIMIT, entries
 from mam.jobs.record import CHOICES
 from mam.times import when, whole_seconds
 
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from yaml.nodes import Node
+    Value = str | list[str]
 
 FENCE = "---"
-SIZE_LIMIT = 64 << 10
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
@@ -49,46 +49,32 @@ def parse(text: str) -> tuple[Wishes, str]:
     first, newline, rest = text.partition("\n")
     if first.rstrip() != FENCE or not newline:
         return Wishes(), text
-    lines = rest.split("\n")
-    for number, line in enumerate(lines):
-        if line.rstrip() in (FENCE, "..."):
-            head = "\n".join(lines[:number])
-            if len(head) > SIZE_LIMIT:
-                raise BadInput(why=f"the front matter has more than {SIZE_LIMIT:,} characters")
-            return _wishes(head), "\n".join(lines[number + 1 :])
+    end = 0
+    for line in rest[: SIZE_LIMIT + len(FENCE) + 1].split("\n"):
+        behind = end + len(line)
+        if line.rstrip() in (FENCE, "...") and rest[behind : behind + 1] in ("", "\n"):
+            return _wishes(rest[:end].removesuffix("\n")), rest[behind + 1 :]
+        end = behind + 1
     raise BadInput(
-        why="the front matter that begins in line 1 has no end: close it with a line ---, or put an empty line before"
-        " the first --- if it is a part of the prompt"
+        why=f"the front matter that begins in line 1 has no end: close it with a line --- within {SIZE_LIMIT:,}"
+        " characters, or put an empty line before the first --- if it is a part of the prompt"
     )
 
 
 def _wishes(head: str) -> Wishes:
-    import yaml
-
-    try:
-        root = yaml.compose(head, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 2}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or "it cannot be read"
-        raise BadInput(why=f"the front matter is not YAML{where}: {problem}") from None
-    except (RecursionError, ValueError) as error:
-        raise BadInput(why=f"the front matter is not YAML: {type(error).__name__}") from None
-    if root is None:
-        return Wishes()
-    if not isinstance(root, yaml.MappingNode):
-        raise BadInput(why="the front matter is not a list of `key: value` lines")
     found: dict[str, Any] = {}
-    for key, value in root.value:
-        name, line = _text(key, "a key"), key.start_mark.line + 2
+
+    def check_key(name: str, line: int) -> None:
         if name not in _READERS:
             raise BadInput(why=f"line {line}: {name[:80]!a} is not a key of the front matter{_hint(name)}")
         if name in found:
             raise BadInput(why=f"line {line}: {name} is there twice")
+
+    for entry in entries(head, check_key):
         try:
-            found[name] = _READERS[name](value)
+            found[entry.key] = _READERS[entry.key](entry.value)
         except BadInput as bad:
-            raise BadInput(why=f"line {value.start_mark.line + 2}: {name}: {bad}") from None
+            raise BadInput(why=f"line {entry.line}: {entry.key}: {bad}") from None
     return Wishes(**found)
 
 
@@ -102,61 +88,49 @@ def _hint(name: str) -> str:
 # -- values ----------------------------------------------------------------------------------------------------------
 
 
-def _text(node: Node, what: str = "it") -> str:
-    import yaml
-
-    if not isinstance(node, yaml.ScalarNode):
-        raise BadInput(why=f"{what} must be one value, not a {_kind(node)}")
-    if not node.value.strip():
-        raise BadInput(why=f"{what} has no value")
-    return str(node.value)
+def _text(value: Value) -> str:
+    if isinstance(value, list):
+        raise BadInput(why="it must be one value, not a list")
+    return value
 
 
-def _kind(node: Node) -> str:
-    return "list" if type(node).__name__ == "SequenceNode" else "table"
-
-
-def _texts(node: Node) -> list[str]:
+def _texts(value: Value) -> list[str]:
     """One or several."""
-    import yaml
-
-    if isinstance(node, yaml.SequenceNode):
-        return [_text(item) for item in node.value]
-    return [_text(node)]
+    return value if isinstance(value, list) else [value]
 
 
-def _number(node: Node) -> int:
-    text = _text(node)
+def _number(value: Value) -> int:
+    text = _text(value)
     try:
         return int(text)
     except ValueError:
         raise BadInput(why=f"{text[:40]!a} is not a whole number") from None
 
 
-def _switch(node: Node) -> bool:
-    text = _text(node).lower()
+def _switch(value: Value) -> bool:
+    text = _text(value).lower()
     if text not in _YES + _NO:
         raise BadInput(why=f"{text[:40]!a} is neither true nor false")
     return text in _YES
 
 
-def _seconds(node: Node) -> int:
-    return whole_seconds(_text(node))
+def _seconds(value: Value) -> int:
+    return whole_seconds(_text(value))
 
 
-def _moment(node: Node) -> int:
+def _moment(value: Value) -> int:
     """From when the file is read: `+2h` counts from then."""
-    return when(_text(node), SystemClock().now().wall_ms, "at")
+    return when(_text(value), SystemClock().now().wall_ms, "at")
 
 
-def _permissions(node: Node) -> str:
-    text, choices = _text(node), CHOICES["permissions"]
+def _permissions(value: Value) -> str:
+    text, choices = _text(value), CHOICES["permissions"]
     if text not in choices:
         raise BadInput(why=f"{text[:40]!a} is none of {', '.join(choices)}")
     return text
 
 
-_READERS: dict[str, Callable[[Node], object]] = {
+_READERS: dict[str, Callable[[Value], object]] = {
     "agent": _text, "label": _text, "priority": _number, "artifacts": _texts, "timeout": _seconds,
     "idle_timeout": _seconds, "retries": _number, "after": _texts, "at": _moment, "permissions": _permissions,
     "worktree": _switch, "push": _switch, "pull_request": _switch,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from mam.errors import AlreadyRegistered, MamError, UnknownJob
+from mam.errors import AlreadyRegistered, BadInput, MamError, UnknownJob
 from mam.frozen import Frozen
 from mam.inbox.drafting import drafted
 from mam.inbox.ledger import Claim
@@ -32,6 +32,8 @@ FILES_AT_ONCE, BYTES_AT_ONCE = 64, 4 << 20
 COPY, NO_INPUT = "prompt.md", "NO_INPUT.md"
 NO_INPUT_TEXT = "The prompt file {rel} was gone after it had been claimed, so there was nothing to hand to an agent.\n"
 _HELD_BACK_MS = 3_600_000
+_OF_THE_DATA = (ValueError, TypeError, ArithmeticError, RecursionError)
+"""What a store raises over a value that no check refused; anything else may be the store's own trouble."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -126,6 +128,8 @@ class Handing:
                 raise
             except MamError as bad:
                 taken.append(Taken(claim=claim, refused=str(bad)))
+            except Exception as bug:  # of mam; a file that meets one must not stop the others at each start
+                taken.append(Taken(claim=claim, refused=_unexpected(bug)))
             if len(some) >= FILES_AT_ONCE or size >= BYTES_AT_ONCE:
                 yield some
                 some, size = [], 0
@@ -194,7 +198,7 @@ class Handing:
                 return {job.job_id: job for job in self._registry.store.register_all(drafts)}
             except AWAY:
                 raise
-            except MamError:
+            except (MamError, *_OF_THE_DATA):
                 pass  # asked one by one, each says for itself what is wrong with it
         return {draft.job_id: self._registered_alone(draft) for draft in drafts}
 
@@ -207,6 +211,8 @@ class Handing:
             return self._registry.stored(draft.job_id)
         except MamError as bad:
             return bad
+        except _OF_THE_DATA as bug:
+            return BadInput(why=_unexpected(bug))
 
     # -- what others see of it -------------------------------------------------------------------------------------
 
@@ -230,6 +236,10 @@ class Handing:
 
     def _trouble(self, claim: Claim, error: OSError) -> None:
         self._troubles.append(f"{claim.rel}: {error.strerror or error}")
+
+
+def _unexpected(bug: Exception) -> str:
+    return f"mam cannot read it ({type(bug).__name__}); please report that, with the file"
 
 
 def read_whole(folder: int, name: str, limit: int) -> bytes:

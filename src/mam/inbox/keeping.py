@@ -18,11 +18,12 @@ from mam.inbox.repairing import prune, remembered, repair
 from mam.inbox.settling import Settling
 from mam.inbox.taking import BATCH, Taking
 from mam.inbox.tree import QUEUE, Tree
+from mam.ownership import Tracked
 from mam.workspace import ignore_in_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from mam.inbox.handing import Taken
     from mam.inbox.settings import Settings
@@ -64,6 +65,9 @@ class Inbox:
             settings, self.tree, self._ledger, self._mirror, registry, self._putting.refusal_of
         )  # fmt: skip
         self._settling = Settling(self.tree, settings.settle_seconds)
+        self._tracked = Tracked(self.tree.inbox)
+        self._brought: Container[str] = frozenset()
+        self._waits_for_git = False
         self.open: dict[str, Claim] = {}
         """Jobs whose end is still to be shown."""
         self.jobs: dict[str, Job] = {}
@@ -163,6 +167,11 @@ class Inbox:
     def _look(self) -> None:
         began = time.monotonic()
         look = self.tree.look()
+        tracked = self._tracked.now()
+        if tracked is None:
+            self._wait_for_git(look)
+            return
+        self._brought, self._waits_for_git = tracked, False
         self._taking.troubles.extend(look.problems)
         files = [seen for seen in look.prompts if self._is_fit(seen)]
         ready = self._settling.settled(files)
@@ -177,6 +186,14 @@ class Inbox:
         rest = max(LOOK_SECONDS, (now - began) * _LOOK_SHARE if not ready else 0.0)
         settles = self._settling.next_in
         self._look_at = now if more else now + (rest if settles is None else min(rest, settles))
+
+    def _wait_for_git(self, look: Look) -> None:
+        """Which files come with the repository is known when git has ended."""
+        if look.prompts and not self._waits_for_git:
+            self._complain(f"git is changing the repository that holds {self.tree.inbox}; its files wait until it ends")
+            self._waits_for_git = True
+        self.waiting = len(look.prompts)
+        self._look_at = time.monotonic() + LOOK_SECONDS
 
     def _is_fit(self, seen: Seen) -> bool:
         """What cannot be claimed at all gets an error beside it, once, and once more when it has changed."""
@@ -194,6 +211,8 @@ class Inbox:
             return "it is a link or no file at all, and mam follows none; copy the file itself"
         if seen.uid not in self.settings.uids:
             return f"it belongs to another user (uid {seen.uid}); `owners` in [inbox] of config.toml says whose count"
+        if seen.rel in self._brought:
+            return f"it came with a repository (git tracks it); `mam trust {self.tree.inbox}` lets such files count"
         if seen.links > 1:
             return "it has another name elsewhere (a hard link), under which somebody could change it; copy it instead"
         if not os.access(os.path.join(self.tree.inbox, seen.rel), os.R_OK):
@@ -234,7 +253,7 @@ class Inbox:
     def _adopt(self, look: Look) -> None:
         """Files that are called running and that no row knows. Rows come before names, so none of these is ours."""
         known = {beside(claim.rel, "running") for claim in self.open.values()}
-        strangers = [rel for rel in look.running if rel not in known]
+        strangers = [rel for rel in look.running if rel not in known and rel not in self._brought]
         if not strangers:
             return
         with self._ledger.locked():

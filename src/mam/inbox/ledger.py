@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import sqlite3
-from urllib.parse import quote
+
+import apsw
 
 from mam.errors import InboxTaken, StoreUnavailable
 from mam.frozen import Frozen
@@ -21,6 +21,7 @@ from mam.inbox.names import Target
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
 CLAIMED, OPEN, SHOWN = "claimed", "open", "shown"
 """Named by a row, perhaps renamed, perhaps registered; a job that has not ended; ended, its outcome in the inbox."""
@@ -36,7 +37,7 @@ CREATE INDEX IF NOT EXISTS claim_rel ON claim (rel);
 CREATE INDEX IF NOT EXISTS claim_state ON claim (state);
 CREATE TABLE IF NOT EXISTS belonging (one INTEGER PRIMARY KEY CHECK (one = 1), journal TEXT, store TEXT);
 """
-_LOCK_SECONDS = 60.0
+_LOCK_MS = 60_000
 
 
 class Claim(Frozen):
@@ -64,12 +65,11 @@ class Ledger:
         self._directory = directory
         path = os.path.join(directory, DATABASE)
         try:
-            self._database = sqlite3.connect(path, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
-            os.chmod(path, 0o600)
-            self._database.execute("PRAGMA journal_mode = TRUNCATE")
-            self._database.execute("PRAGMA synchronous = FULL")
-            self._database.executescript(_SCHEMA)
-        except (sqlite3.Error, OSError) as error:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            self._database = _connected(path, apsw.SQLITE_OPEN_READWRITE)
+            for words in ("PRAGMA journal_mode = TRUNCATE", "PRAGMA synchronous = FULL", _SCHEMA):
+                self._database.execute(words).fetchall()
+        except (apsw.Error, OSError) as error:
             raise _unavailable(path, error) from None
 
     @classmethod
@@ -79,10 +79,10 @@ class Ledger:
         if not os.path.exists(path):
             return []
         try:
-            database = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_LOCK_SECONDS)
+            database = _connected(path, apsw.SQLITE_OPEN_READONLY)
             with contextlib.closing(database):
                 rows = database.execute("SELECT * FROM claim ORDER BY job_id").fetchall()
-        except sqlite3.Error as error:
+        except apsw.Error as error:
             raise _unavailable(path, error) from None
         return [Claim.of(dict(zip(Claim.field_names, row, strict=True))) for row in rows]
 
@@ -93,12 +93,12 @@ class Ledger:
         if not os.path.exists(path):
             return None
         try:
-            database = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_LOCK_SECONDS)
+            database = _connected(path, apsw.SQLITE_OPEN_READONLY)
             with contextlib.closing(database):
-                found = database.execute("SELECT store FROM belonging").fetchone()
-        except sqlite3.Error:
+                found = database.execute("SELECT store FROM belonging").fetchall()
+        except apsw.Error:
             return None
-        return None if found is None else str(found[0])
+        return str(found[0][0]) if found else None
 
     def close(self) -> None:
         self._database.close()
@@ -150,10 +150,10 @@ class Ledger:
         """Another number whenever another process has changed something."""
         return int(self._all("PRAGMA data_version")[0][0])
 
-    def _all(self, words: str, values: tuple[object, ...] = ()) -> list[tuple[str, ...]]:
+    def _all(self, words: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         try:
             return self._database.execute(words, values).fetchall()
-        except sqlite3.Error as error:
+        except apsw.Error as error:
             raise _unavailable(os.path.join(self._directory, DATABASE), error) from None
 
     def _change(self, acts: list[tuple[str, tuple[object, ...]]]) -> None:
@@ -167,11 +167,17 @@ class Ledger:
                     self._database.execute(words, values)
                 self._database.execute("COMMIT")
             except BaseException:
-                with contextlib.suppress(sqlite3.Error):
+                with contextlib.suppress(apsw.Error):
                     self._database.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
+        except apsw.Error as error:
             raise _unavailable(os.path.join(self._directory, DATABASE), error) from None
+
+
+def _connected(path: str, flags: int) -> apsw.Connection:
+    database = apsw.Connection(path, flags=flags)
+    database.set_busy_timeout(_LOCK_MS)
+    return database
 
 
 def _unavailable(path: str, error: Exception) -> StoreUnavailable:

@@ -7,14 +7,15 @@ several steps at once is shown step by step.
 
 from __future__ import annotations
 
-import json
 import os
 
+from mam.clock import parse_time
 from mam.frozen import Frozen
 from mam.inbox.names import INBOX, RUNNING, beside
 from mam.inbox.tree import replace, write_new
 from mam.jobs.status import Status
 from mam.stores.beside import make_directories
+from mam.strict_json import safe_json
 from mam.work.home import remove_tree
 from mam.writing import to_bytes
 
@@ -90,7 +91,7 @@ class Mirror:
         """None when there is nothing that can be relied on."""
         try:
             with open(os.path.join(self._jobs_root, job_id, "job.json"), "rb") as file:
-                record = json.loads(file.read(_SIZE_LIMIT))
+                record = safe_json(file.read(_SIZE_LIMIT))
         except (OSError, ValueError):
             return None
         return record if problem_of(record, job_id) is None else None
@@ -189,7 +190,13 @@ def problem_of(record: object, job_id: str | None = None) -> str | None:
 
 def _is_second(text: str) -> bool:
     shape = "".join("0" if letter.isascii() and letter.isdigit() else letter for letter in text)
-    return shape == "0000-00-00T00:00:00Z"
+    if shape != "0000-00-00T00:00:00Z":
+        return False
+    try:
+        parse_time(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _record(job: Job, claim: Claim, inbox: str, found: Json | None, ends: Ends | None) -> Json:

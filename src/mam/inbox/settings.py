@@ -9,6 +9,7 @@ from mam.frozen import Frozen
 from mam.inbox.names import FLAT, HERE, INBOX, MULTI, SINGLE, Target
 from mam.inbox.tree import QUEUE
 from mam.jobs.rules import check_name
+from mam.ownership import check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def _root(named: str | None, here_path: str | None) -> str:
         raise BadInput(why=f"{root} is not a directory; `mkdir` it, or name another with --root")
     if os.path.basename(root) == INBOX and not os.path.isdir(os.path.join(root, INBOX)):
         raise BadInput(why=f"--root names the directory above {INBOX}/; give {os.path.dirname(root)}")
+    check(os.path.join(root, QUEUE), (os.path.join(root, INBOX),))
     return os.path.realpath(root)
 
 

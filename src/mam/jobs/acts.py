@@ -1,7 +1,8 @@
 """What a holder, a user or a script may do to a job. Each act is a pure function from a job to a change.
 
-The fence comes first in every act that carries an attempt: the job must be running under exactly that attempt. The
-store calls these inside its lock or transaction, so the test and the write cannot be separated.
+The fence comes first in every act that carries an attempt: the job must be running under exactly that attempt and, if
+the writer gives it, that claim id. The store calls these inside its lock or transaction, so the test and the write
+cannot be separated.
 """
 
 from __future__ import annotations
@@ -17,11 +18,18 @@ from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITI
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, TypedDict
 
     from mam.jobs.change import Line
     from mam.jobs.dependency import Needed
     from mam.jobs.record import Json
+
+    class Fence(TypedDict):
+        """The claim under which a writer writes; both are None for a writer that holds none."""
+
+        attempt: int | None
+        claim_id: str | None
+
 
 MANUAL = "manual"
 """The owner of a claim that nobody made: a status written by hand or by an old script."""
@@ -92,7 +100,7 @@ def complete(
 ) -> Change:  # fmt: skip
     """The work is done. On a pending job this is a manual claim (named `new_claim`) and its completion in one act. With
     `look_first` the artifacts that the job expects have not been looked at yet."""
-    if _has_ended_it(job, COMPLETED, attempt, claim_id):
+    if has_ended_it(job, COMPLETED, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
         return say(job, moment, attempt, status=COMPLETED, result=result, told=told)
@@ -113,7 +121,7 @@ def fail(
     told: Telling | None = None,
 ) -> Change:  # fmt: skip
     """The work failed for good."""
-    if _has_ended_it(job, ERROR, attempt, claim_id):
+    if has_ended_it(job, ERROR, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, told=told)
@@ -136,7 +144,7 @@ def fail_retryable(
     attempt: int | None, reason: str, delay_seconds: float, claim_id: str | None = None, new_claim: str | None = None,
 ) -> Change:  # fmt: skip
     """The attempt failed and may be tried again, unless it has been tried often enough."""
-    if _has_ended_it(job, ERROR, attempt, claim_id):
+    if has_ended_it(job, ERROR, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
         return say(job, moment, attempt, status=ERROR, reason=reason, retryable=True)
@@ -166,11 +174,9 @@ def release(
     return moved(job, PENDING, moment, "release", {"owner": None, "reason": reason}, unfenced=attempt is None)
 
 
-def cancel(
-    job: Job, moment: Moment, *, attempt: int | None, reason: str | None, claim_id: str | None = None
-) -> Change:
+def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None, claim_id: str | None = None) -> Change:
     """The job is cancelled, even while a worker holds it."""
-    if _has_ended_it(job, CANCELLED, attempt, claim_id):
+    if has_ended_it(job, CANCELLED, attempt, claim_id):
         return unchanged(job)
     # A cancel is its owner's right, not a write that forgot its fence: it is never unfenced.
     return moved(job, CANCELLED, moment, "cancel", {"ended_attempt": attempt, "reason": reason or "cancelled"})
@@ -183,16 +189,16 @@ def set_status(
     """M's plain `status --set`: what the word means, done by the act that means it."""
     if job.status is to and attempt is None:
         return unchanged(job)
-    fence = {"attempt": attempt, "claim_id": claim_id}
+    fence: Fence = {"attempt": attempt, "claim_id": claim_id}
     match to:
         case Status.RUNNING:
             return _set_running(job, moment, attempt, claim_id, new_claim)
         case Status.COMPLETED:
-            return complete(job, moment, **fence, new_claim=new_claim, result=job.result, checked=False)  # type: ignore[arg-type]
+            return complete(job, moment, **fence, new_claim=new_claim, result=job.result, checked=False)
         case Status.ERROR:
-            return fail(job, moment, **fence, reason=job.reason or "set by hand", result=job.result)  # type: ignore[arg-type]
+            return fail(job, moment, **fence, reason=job.reason or "set by hand", result=job.result)
         case Status.CANCELLED:
-            return cancel(job, moment, **fence, reason=None)  # type: ignore[arg-type]
+            return cancel(job, moment, **fence, reason=None)
         case Status.PENDING:
             return _set_pending(job, moment, attempt, claim_id)
         case Status.WAITING:
@@ -246,7 +252,7 @@ def check_fence(job: Job, attempt: int | None, claim_id: str | None = None) -> N
     """A claim is valid while the job runs under exactly that attempt and, if the writer gives it, that claim id."""
     if attempt is None or (job.status is RUNNING and job.attempt == attempt and _is_claim(job, claim_id)):
         return
-    raise ClaimLost(job=job.job_id, attempt=attempt, why=_what_became_of_it(job, attempt))
+    raise ClaimLost(job=job.job_id, attempt=attempt, why=_what_became_of_it(job, attempt, claim_id))
 
 
 def _is_claim(job: Job, claim_id: str | None) -> bool:
@@ -254,17 +260,19 @@ def _is_claim(job: Job, claim_id: str | None) -> bool:
     return claim_id is None or job.claim_id is None or claim_id == job.claim_id
 
 
-def _what_became_of_it(job: Job, attempt: int) -> str:
+def _what_became_of_it(job: Job, attempt: int, claim_id: str | None) -> str:
     if attempt > job.attempt:
         return f"there was no such attempt, the latest is {job.attempt}"
     if job.attempt > attempt:
         return f"attempt {job.attempt} has taken over"
     if job.status is RUNNING:
         return f"another claim holds attempt {attempt}"
+    if job.ended_attempt == attempt and not _is_claim(job, claim_id):
+        return f"another claim of attempt {attempt} has ended the job ({job.status})"
     return f"the job is {job.status}"
 
 
-def _has_ended_it(job: Job, to: Status, attempt: int | None, claim_id: str | None) -> bool:
+def has_ended_it(job: Job, to: Status, attempt: int | None, claim_id: str | None) -> bool:
     """Whether this write has ended the job already, and comes again; a writer that has lost the claim is refused.
     Without an attempt the status alone decides; with one, only the write that ended the job may come again."""
     if job.status is to and (attempt is None or (job.ended_attempt == attempt and _is_claim(job, claim_id))):
@@ -279,9 +287,7 @@ def _held(job: Job, moment: Moment, claim_id: str | None) -> tuple[Job, tuple[Li
     return change.job, change.lines
 
 
-def _set_running(
-    job: Job, moment: Moment, attempt: int | None, claim_id: str | None, new_claim: str | None
-) -> Change:
+def _set_running(job: Job, moment: Moment, attempt: int | None, claim_id: str | None, new_claim: str | None) -> Change:
     if attempt is not None:
         return heartbeat(job, moment, attempt=attempt, claim_id=claim_id, lease_seconds=None)
     return claim(job, moment, owner=MANUAL, lease_seconds=None, by="status", claim_id=new_claim, unfenced=True)

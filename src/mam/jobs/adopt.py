@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 FOREIGN = "foreign"
 
 KEPT = frozenset(
-    {"number", "attempt", "claim_id", "owner", "lease", "claimant", "claimed_at", "heard_at", "ended_at", "ended_attempt", "losses",
-     "retries", "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at", "schema_version", "after",
-     "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run",
+    {"number", "attempt", "claim_id", "owner", "lease", "claimant", "claimed_at", "heard_at", "ended_at",
+     "ended_attempt", "losses", "retries", "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at",
+     "schema_version", "after", "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run",
      "repository", "inbox"}
 )  # fmt: skip
 """The registry's word counts for these, whatever a file says: they fence, order and name the job."""
@@ -38,11 +38,11 @@ class Adoption(Frozen):
     """What of the foreign write was not taken over, for the person who reads `list` or `doctor`."""
 
 
-def adopt_new(found: Job, number: int, moment: Moment, claim_id: str | None = None) -> Change:
-    """A record that mam has not seen: numbered, leased and under a claim of mam's own if it runs, its sequence numbers
-    marked as imported."""
-    job = with_lease(_settled_in(found.replace(number=number)), moment)
-    job = job.replace(claim_id=claim_id if job.status is RUNNING else None)
+def adopt_new(found: Job, number: int, moment: Moment, new_claim: str | None = None) -> Change:
+    """A record that mam has not seen: numbered, leased and claimed under `new_claim` if it runs, its sequence numbers
+    marked as imported. A claim id in the file counts for nothing."""
+    job = _settled_in(found.replace(number=number, claim_id=new_claim if found.status is RUNNING else None))
+    job = with_lease(job, moment)
     lines = [line("registered", moment, job, status=job.status, by=FOREIGN)]
     if job.last_seq:
         lines.append(line("imported", moment, job, seq=1, upto=job.last_seq))
@@ -64,11 +64,11 @@ def _settled_in(job: Job) -> Job:
 
 
 def adopt_known(
-    before: Job, found: Job, given: frozenset[str], moment: Moment,
-    rival: str | None = None, new_claim: str | None = None,
+    before: Job, found: Job, given: frozenset[str], moment: Moment, rival: str | None = None,
+    new_claim: str | None = None,
 ) -> Adoption:  # fmt: skip
     """A record that mam knew as `before` and that now says `found`; `given` names the fields the file holds, `rival`
-    the job that runs under its exclusive key, `new_claim` the claim that begins if the file says that it runs."""
+    the job that runs under its exclusive key, `new_claim` a claim that the file makes."""
     taken = {name: getattr(found, name) for name in _taken(before, found, given)}
     unknown = {**before.unknown, **found.unknown}
     if unknown != before.unknown:
@@ -100,9 +100,7 @@ def _restored(before: Job, found: Job, given: frozenset[str]) -> list[str]:
     ]
 
 
-def _with_status(
-    change: Change, found: Job, moment: Moment, rival: str | None, new_claim: str | None
-) -> Adoption:
+def _with_status(change: Change, found: Job, moment: Moment, rival: str | None, new_claim: str | None) -> Adoption:
     job = change.job
     if found.status is job.status:
         return Adoption(change=change)

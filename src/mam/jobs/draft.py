@@ -69,7 +69,7 @@ def draft_job(
         on_dependency_failure=rules.check_choice("on_dependency_failure", on_dependency_failure, CHOICES),
         exclusive=None if exclusive is None else rules.check_name("exclusive key", exclusive),
         parent_id=parent_id,
-        depth=depth,
+        depth=rules.check_count("depth", depth),
         workspace=rules.check_choice("workspace", workspace, CHOICES),
         permissions=rules.check_choice("permissions", permissions, CHOICES),
         on_idle=rules.check_choice("on_idle", on_idle, CHOICES),

@@ -7,11 +7,12 @@ from mam.frozen import Frozen
 from mam.jobs import acts, supervised
 from mam.jobs.change import Change
 from mam.jobs.record import Job
-from mam.jobs.status import COMPLETED, Status
+from mam.jobs.status import COMPLETED, ERROR, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Json
+    from mam.jobs.supervised import Ending
 
 
 class End(Frozen):
@@ -27,10 +28,21 @@ class End(Frozen):
     look_first: bool = False
     """Whether the artifacts that the job expects have still to be looked at (acts.LookFirst)."""
     supervised: bool = False
-    """Whether the worker that supervises the job ends it, with the `run` and the `checks` that it recorded. An agent's own
-    report does not end a supervised job; mam stores it."""
+    """Whether the worker that supervises the job ends it, with the `run` and the `checks` that it recorded. An agent's
+    own report does not end a supervised job; mam stores it."""
+    unsaid: bool = False
+    """Whether the worker ends it only if the agent has reported nothing (supervised.Spoken)."""
     run: Json | None = None
     checks: Json | None = None
+
+
+def supervised_end(attempt: int, claim_id: str | None, ending: Ending, *, unsaid: bool) -> End:
+    """What a worker writes that has looked, for an ending that nobody tries again."""
+    return End(
+        status=COMPLETED if ending.reason is None else ERROR, attempt=attempt, claim_id=claim_id, result=ending.result,
+        reason=ending.reason, checked=ending.checked, supervised=True, unsaid=unsaid, run=ending.run,
+        checks=ending.checks,
+    )  # fmt: skip
 
 
 def end(job: Job, moment: Moment, ended: End) -> Change:
@@ -38,8 +50,9 @@ def end(job: Job, moment: Moment, ended: End) -> Change:
     if ended.supervised:
         ending = supervised.Ending(run=ended.run or {}, checks=ended.checks, result=ended.result, reason=ended.reason)
         return supervised.finish(
-            job, moment, attempt=ended.attempt, claim_id=ended.claim_id, ending=ending, delay_seconds=0
-        )
+            job, moment, attempt=ended.attempt, claim_id=ended.claim_id, ending=ending, delay_seconds=0,
+            unsaid=ended.unsaid,
+        )  # fmt: skip
     if ended.status is COMPLETED:
         return acts.complete(
             job, moment, attempt=ended.attempt, claim_id=ended.claim_id, result=ended.result, checked=ended.checked,

@@ -51,10 +51,13 @@ def is_tried(pauses: Iterable[Pause], job: Job) -> bool:
     return any(one.probe == job.job_id and (one.agent, one.label) == (job.agent, None) for one in pauses)
 
 
-def limited(job: Job, moment: Moment, *, attempt: int, until_ms: int, reason: str, run: Json) -> Change:
+def limited(
+    job: Job, moment: Moment, *,
+    attempt: int, until_ms: int, reason: str, run: Json, claim_id: str | None = None,
+) -> Change:  # fmt: skip
     """The attempt met a usage limit: that costs the job neither a retry nor a loss."""
     from mam.jobs.acts import check_fence
 
-    check_fence(job, attempt)
+    check_fence(job, attempt, claim_id)
     wait = {"run": run, "owner": None, "reason": reason, "waiting_for": "reset", "due_at": iso_milli(until_ms)}
     return moved(job, WAITING, moment, "worker", wait)

@@ -10,7 +10,7 @@ from mam.clock import parse_time
 from mam.errors import BadRecord
 from mam.frozen import Frozen
 from mam.jobs.lease import Lease
-from mam.jobs.rules import is_job_id, is_session_id
+from mam.jobs.rules import is_claim_id, is_job_id, is_session_id
 from mam.jobs.status import Status
 
 TYPE_CHECKING = False
@@ -226,6 +226,8 @@ def _check_values(fields: Json, file: str) -> None:
         raise BadRecord(file=file, problem="expected_artifacts holds something that is not text")
     if not all(isinstance(needed, str) and is_job_id(needed) for needed in fields.get("after", ())):
         raise BadRecord(file=file, problem="after holds something that is not a job id")
+    if fields.get("claim_id") is not None and not is_claim_id(fields["claim_id"]):
+        raise BadRecord(file=file, problem="claim_id is not a claim id")
     if not _names_a_session(fields.get("claimant")):
         raise BadRecord(file=file, problem="claimant does not name a session")
     for name, choices in CHOICES.items():

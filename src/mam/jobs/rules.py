@@ -35,6 +35,19 @@ def is_session_id(text: object) -> bool:
     return isinstance(text, str) and _is_of_id_letters(text) and len(text) <= SESSION_ID_LIMIT
 
 
+def is_claim_id(text: object) -> bool:
+    """`^[A-Za-z0-9_-]{1,64}$`."""
+    if not isinstance(text, str) or len(text) > ID_LIMIT:
+        return False
+    return text.isascii() and text.replace("_", "a").replace("-", "a").isalnum()
+
+
+def check_claim_id(text: str) -> str:
+    if not is_claim_id(text):
+        raise BadInput(why=f"{str(text)[:80]!r} is not a claim id: letters, digits, _ and -, at most {ID_LIMIT}")
+    return text
+
+
 def check_session_id(what: str, text: str) -> str:
     if not is_session_id(text):
         raise BadInput(why=f"{text[:80]!r} is not {what}: letters, digits, _ and -, at most {SESSION_ID_LIMIT}")
@@ -109,6 +122,8 @@ def check_choice(what: str, word: str, choices: Mapping[str, tuple[str, ...]]) -
 
 def check_seconds(what: str, seconds: float) -> float:
     """How long something shall last. What is not a number is not between any two."""
+    if type(seconds) not in (int, float):
+        raise BadInput(why=f"the {what} must be a number of seconds, not {seconds!r}")
     if not 0 <= seconds <= 2**31 - 1:
         raise BadInput(why=f"the {what} must be between 0 and {2**31 - 1} seconds, not {seconds}")
     return seconds
@@ -116,6 +131,8 @@ def check_seconds(what: str, seconds: float) -> float:
 
 def check_moment(what: str, wall_ms: int) -> int:
     """A time that the form YYYY-MM-DD can hold."""
+    if type(wall_ms) is not int:
+        raise BadInput(why=f"the {what} must be a whole number of milliseconds, not {wall_ms!r}")
     if not 0 <= wall_ms <= LAST_MS:
         raise BadInput(why=f"the {what} must lie in the years 1970 to 9999")
     return wall_ms

@@ -30,6 +30,19 @@ class Ending(Frozen):
     """Why it failed; None when it did what was expected."""
     retryable: bool = False
 
+    @property
+    def checked(self) -> bool | None:
+        """Whether the worker looked at anything before it found that the work is done."""
+        looked = self.checks or {}
+        return None if self.reason is not None else bool(looked.get("artifacts") or looked.get("script"))
+
+
+class Spoken(Exception):
+    """The agent has reported something that the worker did not know when it ended the job."""
+
+    def __init__(self, said: Json) -> None:
+        self.said = said
+
 
 def started(job: Job, moment: Moment, *, attempt: int, run: Json, claim_id: str | None = None) -> Change:
     """The agent runs. From here on there is something to watch, and subscribers get an event."""
@@ -46,9 +59,15 @@ def quiet(job: Job, moment: Moment, *, attempt: int, seconds: int, claim_id: str
 def finish(
     job: Job, moment: Moment, *,
     attempt: int, ending: Ending, delay_seconds: float, claim_id: str | None = None, began: Json | None = None,
+    unsaid: bool = False,
 ) -> Change:  # fmt: skip
-    """The attempt is over, and this is what becomes of the job. `began` is the run of an agent that had ended before mam
-    recorded that it runs."""
+    """The attempt is over, and this is what becomes of the job. `began` is the run of an agent that had ended before
+    mam recorded that it runs. With `unsaid` it ends only if the agent has reported nothing, and raises Spoken
+    otherwise."""
+    if acts.has_ended_it(job, COMPLETED if ending.reason is None else ERROR, attempt, claim_id):
+        return unchanged(job)
+    if unsaid and job.said is not None:
+        raise Spoken(job.said)
     if began is not None:
         return _also_began(
             started(job, moment, attempt=attempt, claim_id=claim_id, run=began),
@@ -56,12 +75,10 @@ def finish(
                 now, moment, attempt=attempt, claim_id=claim_id, ending=ending, delay_seconds=delay_seconds
             ),
         )
-    acts.check_fence(job, attempt, claim_id)
     own = job.replace(supervised=False, run=ending.run, checks=ending.checks)
     told = _told(job)
     if ending.reason is None:
-        checked = bool(ending.checks and (ending.checks.get("artifacts") or ending.checks.get("script")))
-        change = acts.complete(own, moment, attempt=attempt, result=ending.result, checked=checked, told=told)
+        change = acts.complete(own, moment, attempt=attempt, result=ending.result, checked=ending.checked, told=told)
     elif not ending.retryable:
         change = acts.fail(own, moment, attempt=attempt, reason=ending.reason, result=ending.result, told=told)
     else:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 _SECRETS = ("MQTT_PASSWORD", "MQTT_USERNAME", "PGPASSWORD")
 _SECRET_WORDS = ("TOKEN", "PASSWORD", "PASSPHRASE", "SECRET", "KEY", "CREDENTIALS")
-JOB, ATTEMPT, SOCKET = "MAM_JOB_ID", "MAM_ATTEMPT", "MAM_SOCKET"
+JOB, ATTEMPT, CLAIM, SOCKET = "MAM_JOB_ID", "MAM_ATTEMPT", "MAM_CLAIM", "MAM_SOCKET"
 MARK = "MAM_STORE_MARK"
-"""Which store the job is of, in a word that says no more: by these three a later attempt finds what was left."""
-_OF_ANOTHER_JOB = (JOB, ATTEMPT, SOCKET, MARK)
+"""Which store the job is of, in a word that says no more. By job, attempt and mark a later attempt finds what an
+earlier one left."""
+_OF_ANOTHER_JOB = (JOB, ATTEMPT, CLAIM, SOCKET, MARK)
 
 
 def agent_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[str, str]:
@@ -38,7 +39,8 @@ def script_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[
 
 
 def _of_job(job: Job, mark: str) -> dict[str, str]:
-    return {JOB: job.job_id, ATTEMPT: str(job.attempt), MARK: mark}
+    claim = {} if job.claim_id is None else {CLAIM: job.claim_id}
+    return {JOB: job.job_id, ATTEMPT: str(job.attempt), **claim, MARK: mark}
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from mam.frozen import Frozen
+from mam.ownership import check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +15,10 @@ if TYPE_CHECKING:
     from mam.workspace import Located
 
 
+FILLING = ".filling"
+"""Behind the name of a store until it is whole."""
+
+
 class Destination(Frozen):
     store: Store
     finish: Callable[[], None]
@@ -19,8 +26,11 @@ class Destination(Frozen):
 
 
 def begin_filling(located: Located) -> Destination:
-    from mam.workspace import POSTGRES, SQLITE_KIND, need_for
+    from mam.workspace import POSTGRES, SQLITE_KIND, check_whose, need_for
 
+    check_whose(located)
+    if located.kind != POSTGRES:
+        check(os.path.realpath(located.path) + FILLING)  # what it holds would be in the new store
     need_for(located)
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite import filling as sqlite

@@ -8,6 +8,7 @@ from mam.clock import Moment, parse_time
 from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.rules import is_job_id
+from mam.stores.common import new_claim_id
 from mam.stores.files.records import Records, record_name, whole_events
 from mam.stores.port import Kept, Problem
 
@@ -29,6 +30,8 @@ class OldJobs:
         self._records = Records(self.address, self._descriptor)
         self._problems: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
+        self._claims: dict[str, str] = {}
+        """The claim ids of those that run; a second look must give the same as the first."""
 
     def ids(self) -> Sequence[str]:
         found = [one for job_id in self._names() if (one := self._found(job_id)) is not None]
@@ -44,7 +47,8 @@ class OldJobs:
         number = self._numbers.setdefault(job_id, len(self._numbers) + 1)
         # By the time it was last written, so that a second look says the same as the first.
         about = os.stat(record_name(job_id), dir_fd=self._descriptor)
-        job = adopt_new(found.job, number, Moment(wall_ms=about.st_mtime_ns // 1_000_000)).job
+        new_claim = self._claims.setdefault(job_id, new_claim_id())
+        job = adopt_new(found.job, number, Moment(wall_ms=about.st_mtime_ns // 1_000_000), new_claim).job
         return Kept(job=job, events=whole_events(self._records.events(job_id), job.last_seq))
 
     def archive(self) -> Iterator[Kept]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from mam.errors import BadRecord
 from mam.jobs.record import parse_job
 from mam.jobs.rules import is_job_id
 from mam.stores.port import Kept, Problem
+from mam.strict_json import safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,8 +133,8 @@ class OldQueue:
         problem = None
         text, state = _text(self._file(job_id)), (_text(os.path.join(self._folder(job_id), "state")) or "").strip()
         try:
-            fields = json.loads(text or "")
-        except (ValueError, RecursionError):
+            fields = safe_json(text or "")
+        except ValueError:
             fields, problem = None, "is not whole, valid JSON"
         if problem is None:
             problem = _wrong(job_id, fields, state)

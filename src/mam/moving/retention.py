@@ -38,6 +38,14 @@ def too_old(registry: Registry, retention: Retention) -> Iterator[Job]:
             yield job
 
 
+def counted(registry: Registry, retention: Retention) -> dict[Status, int]:
+    """How many there are of each status, without reading them."""
+    found = registry.store.ended_before(retention.before)
+    newest = newest_too_old(registry, retention)
+    counts = {status: found.get(status, 0) - (newest is not None and newest.status is status) for status in Status}
+    return {status: count for status, count in counts.items() if count and status in retention.statuses}
+
+
 def newest_too_old(registry: Registry, retention: Retention) -> Job | None:
     """The newest job of all, if nothing but that keeps it here."""
     newest = _newest(registry)

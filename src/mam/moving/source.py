@@ -85,8 +85,9 @@ class StoreSource:
 
 
 def open_source(located: Located, open_store: Callable[[Located], Store]) -> Source:
-    from mam.workspace import FILES
+    from mam.workspace import FILES, check_whose
 
+    check_whose(located)
     if located.kind != FILES:
         return StoreSource(open_store(located))
     path = located.path

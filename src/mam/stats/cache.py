@@ -1,28 +1,34 @@
-"""What the journal has told so far, in the user's cache, so that each call reads only what is new.
+"""What `mam stats` has counted so far, in the user's cache: a consumer of the journal.
 
-It is derived from the journal and nothing else. When it is damaged, of another version, or speaks of entries that the
-journal does not have (a store that was restored from a backup), it is made anew from the journal's beginning.
+It keeps a row for each job, and the sums of the jobs that ended on each day.
+
+The position of the consumer is in the same database and the same transaction as the rows, so each entry counts once.
+The cache is derived from the journal alone: one that is damaged, or of another journal, is made anew.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
 from itertools import islice
 
-from mam.audit.cursor import BEGINNING, Position, mark_of, position_behind
+import apsw
+
 from mam.config_file import cache_directory
-from mam.stats.fold import Told, told_by
+from mam.stats.figures import jobs
+from mam.stats.fold import told_by
+from mam.stats.tally import DAY, KINDS, Tally
+from mam.stores.consumer import Consumer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from mam.stores.port import Entry, Store
+    from mam.stats.fold import Told
+    from mam.stores.port import Store
 
-VERSION = 1
+VERSION = 2
 PAGE = 5_000
+_BUSY_MS = 60_000
 
 
 class StatsCache:
@@ -30,12 +36,13 @@ class StatsCache:
 
     def __init__(self, store: Store, told: Callable[[int], None] = lambda _count: None) -> None:
         """`told` hears of so many entries more, now and then: the first time there may be many."""
-        self._store = store
         self._told = told
+        self._path = os.path.join(cache_directory(), f"stats-{VERSION}-{store.journal_id}.sqlite")
+        self._consumer = Consumer(store, "stats", self)
         self.database = self._opened()
         try:
             self._catch_up()
-        except sqlite3.DatabaseError:
+        except apsw.Error:
             self.database.close()
             _remove(self._path)
             self.database = self._opened()
@@ -47,61 +54,68 @@ class StatsCache:
     def __exit__(self, *_exception: object) -> None:
         self.database.close()
 
-    @property
-    def _path(self) -> str:
-        return os.path.join(cache_directory(), f"stats-{VERSION}-{self._store.journal_id}.sqlite")
+    def position(self, consumer: str) -> str | None:
+        rows = self.database.execute("SELECT position FROM consumer WHERE name = ?", (consumer,)).fetchall()
+        return str(rows[0][0]) if rows else None
 
-    def _opened(self) -> sqlite3.Connection:
+    def save_position(self, consumer: str, position: str) -> None:
+        self.database.execute("INSERT OR REPLACE INTO consumer VALUES (?, ?)", (consumer, position))
+
+    def _opened(self) -> apsw.Connection:
         try:
             return _prepared(self._path)
-        except sqlite3.DatabaseError:
+        except apsw.Error:
             _remove(self._path)
         except OSError:
             return _prepared(":memory:")  # no home to write to: read everything, keep nothing
         try:
             return _prepared(self._path)
-        except (OSError, sqlite3.DatabaseError):
+        except (OSError, apsw.Error):
             return _prepared(":memory:")
 
     def _catch_up(self) -> None:
-        """A page at a time: whoever is cut off goes on from there, and others get their turn."""
+        """A page at a time: one that is cut off goes on from there, and others get their turn."""
         while (read := self._read_page()) == PAGE:
             self._told(read)
 
     def _read_page(self) -> int:
         """How many entries it was."""
+        consumer, read = self._consumer, 0
         self.database.execute("BEGIN IMMEDIATE")
-        at = self._position()
-        entries = self._behind(at)
-        if entries is None:
-            self.database.execute("DELETE FROM job")
-            at, entries = BEGINNING, self._store.entries(None)
-        last, place, before, read = None, at.place, None, 0
-        for entry in islice(entries, PAGE):
+        consumer.load()
+        if consumer.cursor is None:
+            self.database.execute("DELETE FROM job; DELETE FROM summary")
+        changed: dict[tuple[str, int, str], Tally] = {}
+        for entry in islice(consumer.entries(), PAGE):
             read += 1
-            last, before, place = entry, place, entry.cursor
-            for told in told_by(entry, self._store):
-                self._keep(told)
-        if last is not None:
-            at = position_behind(last, before)
-            self.database.execute("INSERT OR REPLACE INTO read VALUES (1, ?)", (json.dumps(at.as_dict()),))
+            moves = list(told_by(entry))
+            if moves:
+                self._count(entry.job_id, changed, -1)
+                for told in moves:
+                    self._keep(told)
+                self._count(entry.job_id, changed, 1)
+            consumer.done(entry)
+        for (kind, day, name), tally in changed.items():
+            self.database.execute(
+                "INSERT OR REPLACE INTO summary VALUES (?, ?, ?, ?)", (kind, day, name, tally.to_text())
+            )
+        consumer.save()
         self.database.execute("COMMIT")
         return read
 
-    def _position(self) -> Position:
-        row = self.database.execute("SELECT position FROM read").fetchone()
-        return BEGINNING if row is None else Position(**json.loads(row[0]))
+    def _count(self, job_id: str, changed: dict[tuple[str, int, str], Tally], sign: int) -> None:
+        """A job that has ended, into the tallies of its day or, before it changes, out of them."""
+        for job in jobs(self.database, "job_id = ? AND ended IS NOT NULL", job_id):
+            for kind in KINDS:
+                of = kind, int(job["ended"]) // DAY, "" if kind == "all" else str(job[kind])
+                if of not in changed:
+                    changed[of] = self._tally(*of)
+                changed[of].add(job, sign)
 
-    def _behind(self, at: Position) -> Iterator[Entry] | None:
-        """What follows in the journal; None when the last entry that was read is not there any more."""
-        if at.mark is None:
-            return self._store.entries(None)
-        try:
-            entries = self._store.entries(at.before)
-            last = next(entries, None)
-        except ValueError:
-            return None
-        return entries if last is not None and mark_of(last) == at.mark else None
+    def _tally(self, kind: str, day: int, name: str) -> Tally:
+        words = "SELECT tally FROM summary WHERE kind = ? AND day = ? AND name = ?"
+        rows = self.database.execute(words, (kind, day, name)).fetchall()
+        return Tally(str(rows[0][0])) if rows else Tally()
 
     def _keep(self, told: Told) -> None:
         if told.begins:
@@ -127,17 +141,18 @@ class StatsCache:
         )
 
 
-def _prepared(path: str) -> sqlite3.Connection:
+def _prepared(path: str) -> apsw.Connection:
     if path != ":memory:":
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-    database = sqlite3.connect(path, isolation_level=None, timeout=60)
+    database = apsw.Connection(path)
     try:
+        database.set_busy_timeout(_BUSY_MS)
         # A cache that a power cut takes is made anew: nothing here has to be synced.
         database.execute("PRAGMA synchronous = OFF")
-        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'job'").fetchone():
+        if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'job'").fetchall():
             with open(os.path.join(os.path.dirname(__file__), "cache.sql"), encoding="utf-8") as file:
-                database.executescript(f"BEGIN IMMEDIATE; {file.read()} COMMIT;")
+                database.execute(f"BEGIN IMMEDIATE; {file.read()} COMMIT;")
     except BaseException:
         database.close()
         raise

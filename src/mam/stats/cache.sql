@@ -20,5 +20,14 @@ CREATE TABLE job (
 CREATE INDEX by_end ON job (ended) WHERE ended IS NOT NULL;
 CREATE INDEX by_registration ON job (registered);
 
--- How far the journal has been read.
-CREATE TABLE read (one INTEGER PRIMARY KEY CHECK (one = 1), position TEXT NOT NULL);
+-- What the jobs came to that ended on one day (days since 1970), of a label, of an agent and of all (mam.stats.tally).
+CREATE TABLE summary (
+    kind  TEXT NOT NULL,
+    day   INTEGER NOT NULL,
+    name  TEXT NOT NULL,
+    tally TEXT NOT NULL,
+    PRIMARY KEY (kind, day, name)
+);
+
+-- How far the journal has been read (mam.stores.consumer).
+CREATE TABLE consumer (name TEXT PRIMARY KEY, position TEXT NOT NULL);

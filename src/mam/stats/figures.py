@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import UTC, datetime
 
 from mam.frozen import Frozen
+from mam.stats.tally import DAY, Tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
-GROUPS = {"label": "label", "agent": "agent", "day": "date(ended, 'unixepoch')"}
+    import apsw
+
 MOST_GROUPS = 1000
+_COLUMNS = (
+    "status", "label", "agent", "ended", "pending", "running", "attempts", "losses", "retries", "tokens", "cost",
+)  # fmt: skip
 
 
 class Figures(Frozen):
-    """Times are seconds; None where there is nothing to measure."""
+    """Times are seconds, from 256 on rounded down by less than a hundredth; None where there is nothing to measure."""
 
     name: str
     ended: int
@@ -43,77 +48,68 @@ class Figures(Frozen):
         return {**self.as_dict(), "success": self.success}
 
 
-def total(database: sqlite3.Connection, since: int) -> Figures:
-    return _grouped(database, since, "'all'")[0] if _any(database, since) else _nothing()
+class Ended:
+    """The jobs that ended since a second: the kept sums of whole days, and each job of the day before them."""
+
+    def __init__(self, database: apsw.Connection, since: int) -> None:
+        self._database = database
+        self._since = since
+        self._midnight = -(-since // DAY) * DAY
+        self._of_first_day = list(jobs(database, "ended >= ? AND ended < ?", since, self._midnight))
+        self._all = self._tallies("all")
+
+    def total(self) -> Figures:
+        whole = Tally()
+        for tally in self._all.values():
+            whole.merge(tally)
+        return Figures(name="all", **whole.figures())
+
+    def grouped(self, by: str) -> list[Figures]:
+        """By label, agent or day."""
+        found = self._all if by == "day" else self._tallies(by)
+        most = sorted(found, key=lambda name: -found[name].counts["ended"])[:MOST_GROUPS]
+        return [Figures(name=name, **found[name].figures()) for name in (sorted(most) if by == "day" else most)]
+
+    def _tallies(self, kind: str) -> dict[str, Tally]:
+        """Of each label or agent; those of all by day."""
+        found: dict[str, Tally] = {}
+        for job in self._of_first_day:
+            name = _day(self._since) if kind == "all" else str(job[kind])
+            found.setdefault(name, Tally()).add(job)
+        words = "SELECT day, name, tally FROM summary WHERE kind = ? AND day >= ?"
+        for day, name, text in self._database.execute(words, (kind, self._midnight // DAY)):
+            found.setdefault(_day(int(day) * DAY) if kind == "all" else str(name), Tally()).merge(Tally(str(text)))
+        return {name: tally for name, tally in found.items() if tally.counts.get("ended")}
 
 
-def grouped(database: sqlite3.Connection, since: int, by: str) -> list[Figures]:
-    found = _grouped(database, since, GROUPS[by])
-    return sorted(found, key=lambda one: one.name) if by == "day" else sorted(found, key=lambda one: -one.ended)
+def registered(database: apsw.Connection, since: int) -> int:
+    return int(_rows(database, "SELECT count(*) FROM job WHERE registered >= ?", since)[0][0])
 
 
-def registered(database: sqlite3.Connection, since: int) -> int:
-    return int(database.execute("SELECT count(*) FROM job WHERE registered >= ?", (since,)).fetchone()[0])
+def open_jobs(database: apsw.Connection) -> dict[str, int]:
+    return dict(_rows(database, "SELECT status, count(*) FROM job WHERE ended IS NULL GROUP BY status"))
 
 
-def open_jobs(database: sqlite3.Connection) -> dict[str, int]:
-    rows = database.execute("SELECT status, count(*) FROM job WHERE ended IS NULL GROUP BY status").fetchall()
-    return dict(rows)
-
-
-def first_end(database: sqlite3.Connection, since: int) -> int | None:
-    found = database.execute("SELECT min(ended) FROM job WHERE ended >= ?", (since,)).fetchone()[0]
+def first_end(database: apsw.Connection, since: int) -> int | None:
+    found = _rows(database, "SELECT min(ended) FROM job WHERE ended >= ?", since)[0][0]
     return None if found is None else int(found)
 
 
 def days_between(first: str, last: str) -> list[str]:
     """Every day from the first to the last, so that a day on which nothing happened shows as such."""
     begin, end = (datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() for day in (first, last))
-    return [datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d") for at in range(int(begin), int(end) + 1, 86_400)]
+    return [_day(at) for at in range(int(begin), int(end) + 1, DAY)]
 
 
-def _any(database: sqlite3.Connection, since: int) -> bool:
-    return database.execute("SELECT 1 FROM job WHERE ended >= ? LIMIT 1", (since,)).fetchone() is not None
+def jobs(database: apsw.Connection, condition: str, *values: int | str) -> Iterator[dict[str, Any]]:
+    """What a tally needs of the rows of the table `job`."""
+    for row in database.execute(f"SELECT {', '.join(_COLUMNS)} FROM job WHERE {condition}", values):  # noqa: S608
+        yield dict(zip(_COLUMNS, row, strict=True))
 
 
-def _nothing() -> Figures:
-    return Figures(
-        name="all", ended=0, completed=0, error=0, cancelled=0, losses=0, retries=0, wait_median=None, wait_p95=None,
-        run_median=None, run_p95=None, tokens=0, cost=0.0,
-    )  # fmt: skip
+def _rows(database: apsw.Connection, words: str, *values: int) -> list[tuple[Any, ...]]:
+    return list(database.execute(words, values).fetchall())
 
 
-def _grouped(database: sqlite3.Connection, since: int, key: str) -> list[Figures]:
-    rows = database.execute(
-        f"SELECT {key} AS name, count(*), sum(status = 'completed'), sum(status = 'error'),"  # noqa: S608 - fixed words
-        " sum(status = 'cancelled'), sum(losses), sum(retries), sum(tokens), sum(cost)"
-        f" FROM job WHERE ended >= ? GROUP BY name ORDER BY 2 DESC LIMIT {MOST_GROUPS}",
-        (since,),
-    ).fetchall()
-    waits, runs = _quantiles(database, since, key, "pending"), _quantiles(database, since, key, "running")
-    return [
-        Figures(
-            name=str(row[0]), ended=row[1], completed=row[2], error=row[3], cancelled=row[4], losses=row[5],
-            retries=row[6], tokens=row[7], cost=round(row[8], 6), wait_median=waits.get(row[0], (None, None))[0],
-            wait_p95=waits.get(row[0], (None, None))[1], run_median=runs.get(row[0], (None, None))[0],
-            run_p95=runs.get(row[0], (None, None))[1],
-        )
-        for row in rows
-    ]  # fmt: skip
-
-
-def _quantiles(
-    database: sqlite3.Connection, since: int, key: str, column: str
-) -> dict[Any, tuple[float | None, float | None]]:
-    """Median and 95th percentile (nearest rank) of those that were claimed at least once. Equal times are counted and
-    not sorted one by one: a million jobs have a few thousand."""
-    rows = database.execute(
-        f"WITH counted AS (SELECT {key} AS name, {column} AS seconds, count(*) AS jobs"  # noqa: S608 - fixed words
-        " FROM job WHERE ended >= ? AND attempts > 0 GROUP BY name, seconds),"
-        " ranked AS (SELECT name, seconds, sum(jobs) OVER (PARTITION BY name ORDER BY seconds) AS rank,"
-        " sum(jobs) OVER (PARTITION BY name) AS number FROM counted)"
-        " SELECT name, min(CASE WHEN rank >= (number + 1) / 2 THEN seconds END),"
-        " min(CASE WHEN rank >= (number * 95 + 99) / 100 THEN seconds END) FROM ranked GROUP BY name",
-        (since,),
-    ).fetchall()
-    return {row[0]: (row[1], row[2]) for row in rows}
+def _day(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d")

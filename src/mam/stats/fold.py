@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mam.clock import parse_time
-from mam.errors import MamError
 from mam.frozen import Frozen
 from mam.jobs.status import ENDED, RUNNING, WAITING
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.jobs.change import Line
-    from mam.stores.port import Entry, Store
+    from mam.stores.port import Entry
 
 UNKNOWN = "?"
 
@@ -41,10 +40,10 @@ class Told(Frozen):
     cost: float = 0.0
 
 
-def told_by(entry: Entry, store: Store) -> Iterator[Told]:
+def told_by(entry: Entry) -> Iterator[Told]:
     for line in entry.lines:
         if line["event"] in ("registered", "migrated"):
-            yield _arrived(entry, line, store)
+            yield _arrived(entry, line)
         elif line["event"] == "status_changed":
             to = str(line["to"])
             yield Told(
@@ -61,10 +60,10 @@ def told_by(entry: Entry, store: Store) -> Iterator[Told]:
         yield Told(job_id=entry.job_id, tokens=spent[0], cost=spent[1])
 
 
-def _arrived(entry: Entry, line: Line, store: Store) -> Told:
+def _arrived(entry: Entry, line: Line) -> Told:
     """A new job, or one that has a life behind it: somebody else's file, or a job of another store. Of that life the
     record knows the last claim and the end."""
-    fields = _record(entry, store)
+    fields = entry.fields or {}
     status = str(line.get("status", "pending"))
     told = Told(
         job_id=entry.job_id, at=_second(line), begins=True, status=status,
@@ -81,17 +80,6 @@ def _arrived(entry: Entry, line: Line, store: Store) -> Told:
         running=0 if claimed is None or ended is None else max(0, ended - claimed),
         at=claimed if status == RUNNING and claimed is not None else registered,
     )
-
-
-def _record(entry: Entry, store: Store) -> dict[str, Any]:
-    """A record that came as a file has only its number in the journal; the rest is asked of the store."""
-    fields = entry.fields or {}
-    if "agent_session" in fields and "agent" in fields:
-        return fields
-    try:
-        return store.get(entry.job_id).to_json()
-    except MamError:
-        return fields
 
 
 def _at(fields: dict[str, Any], name: str, otherwise: int | None) -> int | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from mam.errors import StoreUnavailable
+from mam.strict_json import safe_json
 from mam.writing import to_bytes, write_all
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ def read_whole(path: str) -> Any:
     not lost with it."""
     try:
         with open(path, "rb") as file:
-            return json.loads(file.read())
+            return safe_json(file.read())
     except FileNotFoundError:
         return None
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from threading import Condition
 
 from mam.clock import SystemClock
@@ -142,8 +143,12 @@ class MemoryStore:
 
     def counts(self) -> dict[str, int]:
         with self._changed:
-            statuses = [job.status.value for job in self._jobs.values()]
-        return {status: statuses.count(status) for status in dict.fromkeys(statuses)}
+            return dict(Counter(job.status.value for job in self._jobs.values()))
+
+    def ended_before(self, before: str) -> dict[str, int]:
+        with self._changed:
+            ended = [job for job in self._jobs.values() if job.status.ended and (job.ended_at or job.updated_at) < before]
+        return dict(Counter(job.status.value for job in ended))
 
     def ahead_of(self, job: Job) -> int:
         with self._changed:

@@ -62,9 +62,9 @@ class Entry(Frozen):
     """One change of one job, as the journal keeps it."""
 
     cursor: str
-    """Where the journal goes on after this entry; opaque, ordered only by the store that gave it."""
+    """Where the journal goes on after this entry: its number in decimal."""
     number: int
-    """Its name in the journal, and no order: a server gives numbers out ahead, before anything is committed."""
+    """Numbers rise in the order in which entries are committed; some may be missing."""
     job_id: str
     fields: dict[str, Any] | None
     """The fields that changed, with their new values; None when the job is gone."""
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
 
         @property
         def journal_id(self) -> str:
-            """Names this journal; another one after the store was made anew."""
+            """The epoch of this journal; another one after the store was made anew."""
 
         @property
         def home(self) -> str | None:
@@ -169,6 +169,9 @@ if TYPE_CHECKING:
         def counts(self) -> dict[str, int]:
             """How many jobs there are of each status that has any."""
 
+        def ended_before(self, before: str) -> dict[str, int]:
+            """How many jobs ended before this second, by their status; without reading each of them."""
+
         def ahead_of(self, job: Job) -> int:
             """How many pending jobs of the same label would be claimed before this one."""
 
@@ -229,7 +232,8 @@ if TYPE_CHECKING:
             """Sleep until there may be an entry behind the cursor; False when the time ran out."""
 
         def position(self, consumer: str) -> str | None:
-            """How far a named follower has read the journal, as it saved it; None for a new one."""
+            """How far a named consumer has read the journal, as it saved it (mam.stores.consumer); None for a new one.
+            It is part of the store: a backup holds it, and another store starts without it."""
 
         def save_position(self, consumer: str, position: str) -> None:
             """Durable when it returns."""

@@ -6,10 +6,10 @@ many there are. A process reads only what has been added since it last looked.
 
 from __future__ import annotations
 
-import json
 import os
 
 from mam.stores.beside import replace_bytes, sync_directory
+from mam.strict_json import safe_json
 from mam.writing import to_bytes, write_all
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _up_to_date(path: str, descriptor: int) -> tuple[dict[str, dict[str, Any]], 
 
 def _add(known: dict[str, dict[str, Any]], line: bytes) -> bool:
     try:
-        added = json.loads(line)
+        added = safe_json(line)
         known.update({job_id: {**known.get(job_id, {}), **secrets} for job_id, secrets in added.items()})
     except (ValueError, AttributeError, TypeError):
         return False

@@ -187,3 +187,17 @@ def work_until_killed(store: Store, report: Report, *, name: str) -> None:
 def numbers_told(events: list[dict[str, Any]]) -> list[int]:
     """The sequence numbers that a job's events and markers account for, in the order they are told."""
     return [number for event in events for number in range(event["seq"], event.get("upto", event["seq"]) + 1)]
+
+
+def consume_until_killed(store: Store, report: Report, *, name: str) -> None:
+    """Reports each entry that it handles, then saves how far it is, for ever."""
+    from mam.stores.consumer import Consumer
+
+    consumer = Consumer(store, name)
+    consumer.load()
+    while True:
+        for entry in consumer.entries():
+            report(entry.number)
+            consumer.done(entry)
+            consumer.save()
+        store.wait(consumer.cursor or store.end(), 1.0)

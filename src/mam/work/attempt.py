@@ -10,7 +10,7 @@ import os
 import time
 
 from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, PlaceMissing
-from mam.jobs.supervised import Ending
+from mam.jobs.supervised import Ending, Spoken
 from mam.state import make_private
 from mam.work import watching
 from mam.work.adapters.port import EXIT, SAID
@@ -18,7 +18,7 @@ from mam.work.beginning import MOMENT_SECONDS, Beginning
 from mam.work.brief import brief
 from mam.work.directory import output_of, private_names
 from mam.work.fitness import in_words, is_the_machines
-from mam.work.holding import AWAY, Holding, Spoken
+from mam.work.holding import AWAY, Holding
 from mam.work.messages import Failed
 from mam.work.outcome import failure, result_of, run_facts, was_cut
 from mam.work.places import prepare
@@ -107,8 +107,7 @@ class Attempt:
         if launch is None:
             self._by_hand(text)
             return self._judged(None, SAID, (), place)
-        open_door = self._crew.doors.open
-        with open_door(self.job.job_id, self.job.attempt, self.watching.spoke, self._beginning.tell) as door:
+        with self._crew.door(self.job, place.path, self.watching.spoke, self._beginning.tell) as door:
             self.watching.is_waiting = lambda: door.waits > 0
             last = self._agent(launch, place, door)
         return self._judged(last, launch.success, launch.retry_codes, place)

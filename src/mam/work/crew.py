@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 
+from mam.jobs.rights import Grants
 from mam.machine.environment import agent_environment
 from mam.state import make_private
 from mam.work.adapters import adapter_of
 from mam.work.directory import mark_of
-from mam.work.door import Doors
+from mam.work.door import Door, Doors
 from mam.work.fitness import Rest
 from mam.work.runner import Guardian
 from mam.work.traces import Traces
+from mam.work.validator import trusted_validation
 from mam.work.watching import GRACE_SECONDS, LEASE_SECONDS
 
 TYPE_CHECKING = False
@@ -45,6 +47,7 @@ class Crew:
         say: Callable[[str], None] = lambda _words: None,
         show: Callable[[str], None] = lambda _text: None,
     ) -> None:
+        grants = _grants(config)
         self.registry = registry
         self.work_directory = make_private(work_directory)
         self.mark = mark_of(self.work_directory)
@@ -59,7 +62,7 @@ class Crew:
         self.rest = Rest()
         self.guardian = Guardian()
         self.traces = Traces(self.work_directory)
-        self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth)
+        self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants)
         self.session = session
         """The live session that all jobs are handed to, one at a time; None for agents that are started."""
         self._config = config
@@ -92,6 +95,9 @@ class Crew:
     def environment(self, job: Job) -> dict[str, str]:
         return agent_environment(self._environ, job, self.mark)
 
+    def door(self, job: Job, place: str, on_sign: Callable[[], None], announce: Callable[[], None]) -> Door:
+        return self.doors.open(job.job_id, job.attempt, place, on_sign, announce, job.claim_id)
+
     def say(self, job: Job, words: str) -> None:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
@@ -123,3 +129,15 @@ class Crew:
         self.traces.close()
         if self.session is not None:
             self.session.close()
+
+
+def _grants(config: Config) -> Grants:
+    """What children may have. Their script is trusted as it is now, before any agent of this worker can change it."""
+    children = config.children
+    script = children.get("validation")
+    return Grants(
+        agents=tuple(children.get("agents", ())),
+        labels=tuple(children.get("labels", ())),
+        worktrees=children.get("worktrees", False),
+        validation=None if script is None else trusted_validation(os.path.expanduser(script)),
+    )

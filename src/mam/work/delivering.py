@@ -15,8 +15,9 @@ from mam.frozen import Frozen
 from mam.machine.environment import find_program, without_secrets
 from mam.work.git import LONG_SECONDS, Git, GitFailed, at, with_transports
 from mam.work.home import Home, write_private
-from mam.work.mirrors import address_of, is_local, opened, shown
+from mam.work.mirrors import address_of, guarded_end, is_local, opened, shown
 from mam.work.removing import look, remove
+from mam.work.staging import stage
 from mam.work.worktrees import commit_of, read_page
 
 TYPE_CHECKING = False
@@ -29,10 +30,11 @@ COMMAND = (
     "gh", "pr", "create", "--repo", "{name}", "--head", "{branch}", "--base", "{base}", "--title", "{title}",
     "--body-file", "{body}",
 )  # fmt: skip
-_WHO = {
-    "user.name": "mam", "user.email": "mam@localhost", "author.name": "mam", "author.email": "mam@localhost",
-    "committer.name": "mam", "committer.email": "mam@localhost", "commit.gpgSign": "false", "tag.gpgSign": "false",
-}  # fmt: skip
+_WHO = tuple(
+    (f"{who}.{key}", value)
+    for who in ("user", "author", "committer")
+    for key, value in (("name", "mam"), ("email", "mam@localhost"))
+)
 _TRIES, _PAUSE_SECONDS = 3, 2.0
 _COMMAND_SECONDS = 120.0
 _TITLE_LIMIT = 72
@@ -59,12 +61,14 @@ def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Se
     assert job.repository is not None
     with home.locked() as lock:
         try:
-            commits = _committed(job, home, page, lock)
+            commits, nested = _committed(job, home, page, lock)
         except (GitFailed, OSError) as failed:
             return Delivery(run={}, reason=f"its work could not be committed: {failed}; it is in {home.worktree}")
     facts: Json = {"branch": page["branch"] if commits else None, "commits": commits}
     if not commits:
         facts["note"] = "it changed nothing, so there is no branch"
+    if nested:
+        facts["note"] = f"mam commits no nested repository; in the worktree is {_some(nested)}"
     reason = None
     if commits and job.workdir is None:
         try:
@@ -95,11 +99,12 @@ def _is_clear(home: Home) -> bool:
 # -- commits ---------------------------------------------------------------------------------------------------------
 
 
-def _committed(job: Job, home: Home, page: Json, lock: int) -> int:
+def _committed(job: Job, home: Home, page: Json, lock: int) -> tuple[int, list[str]]:
+    """How many commits there are, and the nested repositories that are in none."""
     git = at(page["git_directory"], home.worktree, (lock,))
-    git = git.replace(settings={**git.settings, **_WHO})
-    git.text("add", "--all", "--", ".", seconds=LONG_SECONDS)
-    if not git.succeeds("diff", "--cached", "--quiet"):
+    git = git.replace(settings=(*git.settings, *_WHO))
+    nested = stage(git, home.worktree)
+    if not git.succeeds("diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"):
         git.text("commit", "--quiet", "--no-verify", "-m", _message(job), seconds=LONG_SECONDS)
     tip = git.path("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     repository = at(page["repository"], keep_open=(lock,))
@@ -108,7 +113,12 @@ def _committed(job: Job, home: Home, page: Json, lock: int) -> int:
     if branch != tip and (branch is None or repository.succeeds("merge-base", "--is-ancestor", branch, tip)):
         repository.text("update-ref", f"refs/heads/{page['branch']}", tip, *([branch] if branch else []))
         branch = tip
-    return int(repository.path("rev-list", "--count", f"{page['base']}..{branch}"))
+    return int(repository.path("rev-list", "--count", f"{page['base']}..{branch}")), nested
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{_line(names[0])}{more}"
 
 
 def _message(job: Job) -> str:
@@ -118,7 +128,12 @@ def _message(job: Job) -> str:
 def _title(job: Job) -> str:
     """The first line of the prompt that says something, as a title."""
     line = next((line for line in job.prompt.splitlines() if line.strip(" #\t")), "work")
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in line).strip(" #").split())
+    return _line(line.strip(" #\t"))
+
+
+def _line(text: str) -> str:
+    """One short line that a terminal can show."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return line if len(line) <= _TITLE_LIMIT else f"{line[: _TITLE_LIMIT - 1]}…"
 
 
@@ -136,7 +151,8 @@ def _hand_on(job: Job, page: Json, repos: Mapping[str, str], command: Sequence[s
     with opened(address, str(repository["name"])) as (transport, _work, lock):
         git = with_transports(at(transport, keep_open=(lock,)))
         ref = f"refs/heads/{page['branch']}"
-        git.text("fetch", "--no-tags", "--quiet", "--", page["repository"], f"+{ref}:{ref}", seconds=LONG_SECONDS)
+        end, source = guarded_end("upload-pack", page["repository"]), page["repository"]
+        git.text("fetch", "--no-tags", "--quiet", *end, "--", source, f"+{ref}:{ref}", seconds=LONG_SECONDS)
         _push(git, address, ref)
         # So that whoever clears the worktree away knows that its commits are elsewhere too.
         tip = git.path("rev-parse", "--verify", "--quiet", ref)
@@ -150,7 +166,8 @@ def _hand_on(job: Job, page: Json, repos: Mapping[str, str], command: Sequence[s
 def _push(git: Git, address: str, ref: str) -> None:
     for remaining in reversed(range(_TRIES)):
         try:
-            git.text("push", "--quiet", "--no-verify", "--", address, f"{ref}:{ref}", seconds=LONG_SECONDS)
+            end = guarded_end("receive-pack", address)
+            git.text("push", "--quiet", "--no-verify", *end, "--", address, f"{ref}:{ref}", seconds=LONG_SECONDS)
             return
         except GitFailed as failed:
             if not remaining:

@@ -14,6 +14,7 @@ from selectors import EVENT_READ
 from threading import Event, Thread, current_thread
 
 from mam.errors import StoreUnavailable
+from mam.jobs.rights import Grants
 from mam.work.children import MAX_DEPTH
 from mam.work.door_answers import Bound
 from mam.work.door_place import Place
@@ -59,7 +60,8 @@ class Door:
     def environment(self) -> dict[str, str]:
         """What the agent is told."""
         bound = self.bound
-        return {"MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), "MAM_SOCKET": self.address}
+        claim = {} if bound.claim_id is None else {"MAM_CLAIM": bound.claim_id}
+        return {"MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), **claim, "MAM_SOCKET": self.address}
 
     @property
     def room(self) -> int:
@@ -92,7 +94,7 @@ class Doors:
     """All doors of one worker, and the thread that serves them.
 
     `directory` is a private one for their sockets; without it one is found. `logs_dir` is where the audit log is, for
-    `mam logs`; without it that verb is refused.
+    `mam logs`; without it that verb is refused. `grants` is what the settings give to children.
     """
 
     def __init__(
@@ -102,10 +104,12 @@ class Doors:
         directory: str | None = None,
         logs_dir: str | None = None,
         max_depth: int = MAX_DEPTH,
+        grants: Grants | None = None,
     ) -> None:
         self._registry = registry
         self._logs_dir = logs_dir
         self._max_depth = max_depth
+        self._grants = grants or Grants()
         self._place = Place(directory)
         self._calls: deque[Callable[[], None]] = deque()
         self._bell, self._ringer = socket.socketpair()
@@ -119,14 +123,18 @@ class Doors:
         self,
         job_id: str,
         attempt: int,
+        place: str,
         on_sign: Callable[[], None] | None = None,
         announce: Callable[[], None] = lambda: None,
+        claim_id: str | None = None,
     ) -> Door:
-        """Both are called in the doors' thread: `on_sign` whenever the agent has reported something, and must not wait;
-        `announce` before anything is carried out, and what it raises is the answer."""
+        """`place` is where the agent runs. Both calls are made in the doors' thread: `on_sign` whenever the agent has
+        reported something, and must not wait; `announce` before anything is carried out, and what it raises is the
+        answer."""
         bound = Bound(
-            registry=self._registry, job_id=job_id, attempt=attempt, max_depth=self._max_depth, logs_dir=self._logs_dir
-        )
+            registry=self._registry, job_id=job_id, attempt=attempt, claim_id=claim_id, place=os.path.realpath(place),
+            max_depth=self._max_depth, grants=self._grants, logs_dir=self._logs_dir,
+        )  # fmt: skip
         door = Door(self, bound, self._place.new_address(), on_sign, announce)
         self._call(lambda: self._reception.open(door))
         return door

@@ -14,8 +14,10 @@ from mam.errors import AmbiguousId, BadInput, ClaimLost, MamError, Refused, Unkn
 from mam.events.data import check_levels
 from mam.frozen import Frozen
 from mam.jobs import acts
-from mam.jobs.record import CHOICES, MOST, Job
-from mam.jobs.rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_job_id
+from mam.jobs.record import MOST, Job
+from mam.jobs.rights import Grants, choices_of_child
+from mam.jobs.rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
+from mam.strict_json import safe_json
 from mam.work.children import is_below, kinship
 
 TYPE_CHECKING = False
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from mam.jobs.acts import Fence
     from mam.registry import Registry
 
     Json = dict[str, Any]
@@ -30,20 +33,13 @@ if TYPE_CHECKING:
 BODY_LIMIT = TEXT_LIMIT
 """Bytes behind the line: a prompt or a result."""
 
-_TOLD = ("job_id", "status", "attempt", "last_seq", "lease", "retries", "max_retries", "due_at")
+_TOLD = ("job_id", "status", "attempt", "claim_id", "last_seq", "lease", "retries", "max_retries", "due_at")
 """What the verbs print after a write; the texts of a job may be megabytes."""
 
 _PREFIX_LIMIT = 100
 """Ids that are looked through for a beginning; a shorter one has to be made longer."""
 
-EDIT = "edit"
-_CHOICES: dict[str, tuple[type, ...]] = {
-    "label": (str,), "timeout_sec": (int,), "idle_timeout_sec": (int,), "artifacts": (list,), "priority": (int,),
-    "due_ms": (int,), "max_retries": (int,), "key": (str,), "workdir": (str,), "origin_host": (str,),
-    "after": (list,), "on_dependency_failure": (str,), "exclusive": (str,), "workspace": (str,),
-    "permissions": (str,), "on_idle": (str,), "validation": (dict,),
-}  # fmt: skip
-"""What a child's registration may choose, and as what."""
+_OF_REGISTER = frozenset({"verb", "body", "whole", "agent", "prompt", "choices", "sign"})
 
 
 class Bound(Frozen):
@@ -52,7 +48,11 @@ class Bound(Frozen):
     registry: Registry
     job_id: str
     attempt: int
+    claim_id: str | None
+    place: str
+    """Where the agent runs, without a link, as it was when the door was opened."""
     max_depth: int
+    grants: Grants
     logs_dir: str | None
 
 
@@ -76,13 +76,9 @@ class Asked(Frozen):
 
 def parse_line(line: bytes) -> Json:
     """The JSON object in a line; BadInput for everything else."""
-
-    def no_number(word: str) -> None:
-        raise BadInput(why=f"{word} is not JSON")
-
     try:
-        fields = json.loads(line.decode(), parse_constant=no_number)
-    except (ValueError, RecursionError):
+        fields = safe_json(line)
+    except ValueError:
         fields = None
     if not isinstance(fields, dict) or not isinstance(fields.get("verb"), str):
         raise BadInput(why='a request is one line of JSON in UTF-8: {"verb": "publish", "event": "progress"}')
@@ -124,47 +120,46 @@ def _publish(bound: Bound, asked: Asked) -> Json:
     check_text("data", json.dumps(data), REASON_LIMIT)
     detail = check_text("detail", asked.text("detail", ""), REASON_LIMIT)
     job = bound.registry.publish(
-        _own(bound, asked), event=asked.text("event"), detail=detail, data=data, attempt=_attempt(bound, asked)
+        _own(bound, asked), event=asked.text("event"), detail=detail, data=data, **_fence(bound, asked)
     )
     return _after(job, asked)
 
 
 def _heartbeat(bound: Bound, asked: Asked) -> Json:
-    return _after(bound.registry.heartbeat(_own(bound, asked), attempt=_attempt(bound, asked)), asked)
+    return _after(bound.registry.heartbeat(_own(bound, asked), **_fence(bound, asked)), asked)
 
 
 def _complete(bound: Bound, asked: Asked) -> Json:
     result = asked.long_text("result")
-    return _after(bound.registry.complete(_own(bound, asked), attempt=_attempt(bound, asked), result=result), asked)
+    return _after(bound.registry.complete(_own(bound, asked), **_fence(bound, asked), result=result), asked)
 
 
 def _fail(bound: Bound, asked: Asked) -> Json:
     reason, retryable = asked.long_text("reason"), asked.fields.get("retryable", False)
     if reason is None or not isinstance(retryable, bool):
         raise BadInput(why="fail takes a reason, and retryable as true or false")
-    job = bound.registry.fail(
-        _own(bound, asked), reason=reason, attempt=_attempt(bound, asked), retryable=retryable
-    )  # fmt: skip
+    job = bound.registry.fail(_own(bound, asked), reason=reason, **_fence(bound, asked), retryable=retryable)
     return _after(job, asked)
 
 
 def _register(bound: Bound, asked: Asked) -> Json:
-    """A child. Its rights are at most its parent's, and it depends on nothing outside the family."""
+    """A child. Its rights are at most its parent's (`rights.py`), and it depends on nothing outside the family."""
     parent = bound.registry.store.get(bound.job_id)
     try:
-        acts.check_fence(parent, bound.attempt)
+        acts.check_fence(parent, bound.attempt, bound.claim_id)
     except ClaimLost as lost:
         _note_loss(bound, asked, lost)
         raise
-    choices = {**_choices(asked.fields.get("choices", {})), **kinship(parent, bound.max_depth)}
-    choices["after"] = [resolve(bound, needed) for needed in choices.get("after", ())]
-    choices["permissions"] = _permissions(parent, choices.get("permissions", EDIT))
-    prompt, sign = asked.long_text("prompt"), asked.fields.get("sign", False)
+    prompt, sign, agent = asked.long_text("prompt"), asked.fields.get("sign", False), asked.text("agent")
     if prompt is None or not isinstance(sign, bool):
         raise BadInput(why="register takes a prompt, and sign as true or false")
-    registration = bound.registry.register(prompt=prompt, agent=asked.text("agent"), sign=sign, **choices)
-    if not registration.created and not _is_family(bound, registration.job.job_id):
-        raise Refused(why="This key was used before, by a job that is not a child of this one.")
+    if more := asked.fields.keys() - _OF_REGISTER:
+        raise BadInput(why=f"register does not take {min(more)[:40]!r}; what is chosen for a child stands in choices")
+    wanted = asked.fields.get("choices", {})
+    choices = choices_of_child(parent, agent, wanted, bound.grants, bound.place, os.path.realpath)
+    choices["after"] = [resolve(bound, needed) for needed in choices.get("after", ())]
+    choices |= {**kinship(parent, bound.max_depth), "origin_host": os.uname().nodename}
+    registration = bound.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)
     whole = bool(asked.fields.get("whole")) or not registration.created
     return {"job": registration.job.to_json() if whole else _short(registration.job), "created": registration.created}
 
@@ -243,15 +238,20 @@ def _own(bound: Bound, asked: Asked) -> str:
     return bound.job_id
 
 
-def _attempt(bound: Bound, asked: Asked) -> int:
-    given = asked.fields.get("attempt", bound.attempt)
+def _fence(bound: Bound, asked: Asked) -> Fence:
+    """The door's own claim, whatever the agent gives of it; what it gives must be the same."""
+    given, claim_id = asked.fields.get("attempt", bound.attempt), asked.fields.get("claim_id")
     if type(given) is not int or not 0 <= given <= MOST:
         raise BadInput(why="attempt must be a whole number")
-    if given != bound.attempt:
-        lost = ClaimLost(job=bound.job_id, attempt=given, why=f"this socket belongs to attempt {bound.attempt}")
+    if claim_id is not None and not is_claim_id(claim_id):
+        raise BadInput(why="claim_id must be the id of a claim")
+    is_another = None not in (claim_id, bound.claim_id) and claim_id != bound.claim_id
+    if given != bound.attempt or is_another:
+        owner = f"attempt {bound.attempt}" if given != bound.attempt else f"another claim of attempt {given}"
+        lost = ClaimLost(job=bound.job_id, attempt=given, why=f"this socket belongs to {owner}")
         _note_loss(bound, asked, lost)
         raise lost
-    return given
+    return {"attempt": bound.attempt, "claim_id": bound.claim_id}
 
 
 def _note_loss(bound: Bound, asked: Asked, lost: ClaimLost) -> None:
@@ -269,40 +269,6 @@ def _after(job: Job, asked: Asked) -> Json:
 def _short(job: Job) -> Json:
     fields = {name: getattr(job, name) for name in _TOLD}
     return {**fields, "lease": job.lease.as_dict() if job.lease else None}
-
-
-def _choices(given: object) -> Json:
-    if not isinstance(given, dict):
-        raise BadInput(why="choices must be a JSON object")
-    chosen = {}
-    for name, value in given.items():
-        if value is None or name in ("parent_id", "depth"):  # who its parent is, the door knows better
-            continue
-        if name not in _CHOICES:
-            raise BadInput(why=f"{name[:40]!r} cannot be chosen for a child")
-        if type(value) not in _CHOICES[name] or (type(value) is list and not all(type(item) is str for item in value)):
-            raise BadInput(why=f"{name} has the wrong type")
-        chosen[name] = value
-    for name in ("workdir", "origin_host"):
-        if name in chosen:
-            check_text(name, chosen[name], 4096)
-    if not os.path.isabs(chosen.get("workdir", "/")):
-        raise BadInput(why="workdir must be an absolute path")
-    if len(json.dumps(chosen.get("validation"))) > REASON_LIMIT:
-        raise BadInput(why="the validation is too long")
-    return chosen
-
-
-def _permissions(parent: Job, wanted: str) -> str:
-    """At most the parent's: what an agent may not do itself it cannot have done by another."""
-    ranks = CHOICES["permissions"]
-    if wanted not in ranks or ranks.index(wanted) <= ranks.index(parent.permissions):
-        return wanted
-    if wanted != EDIT:
-        raise Refused(
-            why=f"Job {parent.job_id} runs with permissions {parent.permissions} and cannot hand out {wanted}."
-        )
-    return parent.permissions  # the default of every registration is no wish for more
 
 
 _VERBS: dict[str, Callable[[Bound, Asked], Json]] = {

@@ -1,8 +1,6 @@
 """Running git where its own settings may be hostile: argv, no shell, no question, a limit on time and output.
 
-A repository's configuration can name commands. Those that git would run here are switched off: hooks, the file system
-monitor, transports (so that nothing is fetched), and content filters that the repository itself defines. Filters of the
-user's own configuration (git-lfs, say) stay, because the user wrote them. What cannot be avoided: git itself reads the
+Every git of mam is started here, with the guards of `git_guards`. What cannot be avoided: git itself reads the
 repository's objects, index and configuration, so a fault in git is a fault here.
 """
 
@@ -15,26 +13,20 @@ import subprocess
 import time
 
 from mam.frozen import Frozen
-from mam.machine.environment import find_program, without_secrets
+from mam.machine.environment import find_program
 from mam.work.fitness import tells_of_lack
+from mam.work.git_guards import FIXED, NO_WAY, WAYS, environment, far_end, undoing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO
+
+    from mam.work.git_guards import Pairs
 
 QUICK_SECONDS = 60.0
 LONG_SECONDS = 600.0
 OUTPUT_LIMIT = 1 << 20
 _ERROR_LIMIT = 1 << 14
-_SAFE = {
-    "core.hooksPath": "/dev/null",
-    "core.fsmonitor": "false",
-    "core.pager": "cat",
-    "core.askPass": "",
-    "protocol.allow": "never",
-    "safe.bareRepository": "explicit",
-    "submodule.recurse": "false",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-}
-_FILTER_KEYS = ("clean", "smudge", "process")
-_WAYS = ("file", "https", "http", "ssh", "git")
 
 
 class GitFailed(Exception):
@@ -50,13 +42,17 @@ class Git(Frozen):
 
     where: tuple[str, ...]
     """`-C directory` to look for the repository, or `--git-dir=… --work-tree=…` when it is known."""
-    settings: dict[str, str]
+    settings: Pairs = FIXED
+    ways: str = NO_WAY
+    """The transports that it may use."""
     keep_open: tuple[int, ...] = ()
     """Descriptors that git holds for as long as it runs: the lock of the place that it works on."""
 
-    def text(self, *words: str, seconds: float = QUICK_SECONDS, limit: int = OUTPUT_LIMIT) -> str:
-        """What git prints; GitFailed when it fails, takes too long or says too much."""
-        code, output, errors = self._run(words, seconds, limit)
+    def text(
+        self, *words: str, seconds: float = QUICK_SECONDS, limit: int = OUTPUT_LIMIT, given: str | None = None
+    ) -> str:
+        """What git prints when it reads `given`; GitFailed when it fails, takes too long or says too much."""
+        code, output, errors = self._run(words, seconds, limit, given)
         if code:
             raise GitFailed(_last_line(errors) or f"git {words[0]} ended with {code}")
         return output
@@ -68,17 +64,20 @@ class Git(Frozen):
     def succeeds(self, *words: str) -> bool:
         return self._run(words, QUICK_SECONDS, OUTPUT_LIMIT)[0] == 0
 
-    def _run(self, words: tuple[str, ...], seconds: float, limit: int) -> tuple[int, str, str]:
-        environ = _environment(self.settings)
+    def _run(
+        self, words: tuple[str, ...], seconds: float, limit: int, given: str | None = None
+    ) -> tuple[int, str, str]:
+        environ = environment(os.environ, self.settings, self.ways)
         program = find_program("git", environ)
         if program is None:
             raise GitFailed("git is not on PATH")
         argv = [program, "--no-pager", "--literal-pathspecs", *self.where, *words]
         try:
-            process = subprocess.Popen(
-                argv, env=environ, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                pass_fds=self.keep_open, start_new_session=True,
-            )  # fmt: skip
+            with _readable(given) as read:
+                process = subprocess.Popen(
+                    argv, env=environ, cwd="/", stdin=read, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    pass_fds=self.keep_open, start_new_session=True,
+                )  # fmt: skip
         except (OSError, ValueError) as error:
             raise GitFailed(f"git cannot be started: {error}") from None
         with process:
@@ -87,58 +86,45 @@ class Git(Frozen):
 
 def discover(directory: str, keep_open: tuple[int, ...] = ()) -> Git:
     """The repository that holds a directory of the user's."""
-    plain = Git(where=("-C", directory), settings=_SAFE, keep_open=keep_open)
-    return plain.replace(settings={**_SAFE, **_without_own_filters(plain)})
+    return _guarded(Git(where=("-C", directory), keep_open=keep_open))
 
 
 def at(git_directory: str, work_tree: str | None = None, keep_open: tuple[int, ...] = ()) -> Git:
     """A repository that is known. Its work tree may be an agent's, whose `.git` could by now lead anywhere."""
-    where = [f"--git-dir={git_directory}"] + ([f"--work-tree={work_tree}"] if work_tree is not None else [])
+    where = [f"--git-dir={git_directory}"]
     if work_tree is not None:
-        where = ["-C", work_tree, *where]
-    plain = Git(where=tuple(where), settings=_SAFE, keep_open=keep_open)
-    return plain.replace(settings={**_SAFE, **_without_own_filters(plain)})
+        where = ["-C", work_tree, *where, f"--work-tree={work_tree}"]
+    return _guarded(Git(where=tuple(where), keep_open=keep_open))
 
 
 def with_transports(git: Git) -> Git:
     """For a repository whose settings only mam writes: it may fetch and push by the ways that run nothing but git and
     ssh, with the user's own credentials, and without asking anybody."""
-    return git.replace(settings={**git.settings, **{f"protocol.{way}.allow": "always" for way in _WAYS}})
+    return git.replace(ways=WAYS)
 
 
-def _without_own_filters(git: Git) -> dict[str, str]:
-    """Settings that undo the filters which the repository's own configuration defines."""
-    pattern = rf"^filter\..*\.({'|'.join(_FILTER_KEYS)})$"
-    words = ("config", "-z", "--show-scope", "--name-only", "--get-regexp", pattern)
-    code, output, errors = git._run(words, QUICK_SECONDS, OUTPUT_LIMIT)
-    if code not in (0, 1):  # 1 is its way to say that there is none
-        raise GitFailed(_last_line(errors) or f"git config ended with {code}")
-    fields = output.split("\0")
-    own = {key.rpartition(".")[0] for scope, key in zip(fields[::2], fields[1::2], strict=False) if scope in _OWN}
-    return {f"{name}.{key}": "" for name in own for key in _FILTER_KEYS} | {f"{name}.required": "false" for name in own}
+def serving(service: str, path: str) -> str:
+    """The option of a fetch or push that guards the repository at the other end, a directory here."""
+    inner = os.path.join(path, ".git")
+    settings = at(inner if os.path.lexists(inner) else path).settings
+    return f"--{service}={far_end(service, settings)}"
 
 
-_OWN = ("local", "worktree")
+def _guarded(git: Git) -> Git:
+    listed = git.text("config", "-z", "--show-scope", "--list")
+    return git.replace(settings=(*FIXED, *undoing(listed)))
 
 
-def _environment(settings: dict[str, str]) -> dict[str, str]:
-    """The user's, for HOME and what filters may need; nothing that steers git itself is left of it."""
-    kept = {name: value for name, value in without_secrets(os.environ).items() if not name.startswith("GIT_")}
-    pairs: dict[str, str] = {}
-    for number, (key, value) in enumerate(settings.items()):
-        pairs |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return {
-        **kept,
-        **pairs,
-        "GIT_CONFIG_COUNT": str(len(settings)),
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ASKPASS": "",
-        "SSH_ASKPASS": "",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_EDITOR": "false",
-        "LC_ALL": "C",
-    }
+def _readable(given: str | None) -> IO[bytes]:
+    """A file to read from: a pipe would have to be filled while git already answers."""
+    if given is None:
+        return open(os.devnull, "rb")
+    from tempfile import TemporaryFile
+
+    file = TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(given.encode(errors="surrogateescape"))
+    file.seek(0)
+    return file
 
 
 def _collect(process: subprocess.Popen[bytes], word: str, seconds: float, limit: int) -> tuple[int, str, str]:

@@ -15,7 +15,7 @@ import os
 from mam.errors import FetchFailed, PlaceBroken, PlaceMissing
 from mam.frozen import Frozen
 from mam.state import make_private, state_directory
-from mam.work.git import LONG_SECONDS, Git, GitFailed, at, with_transports
+from mam.work.git import LONG_SECONDS, Git, GitFailed, at, serving, with_transports
 from mam.work.home import remove_tree
 
 TYPE_CHECKING = False
@@ -43,6 +43,11 @@ def is_local(address: str) -> bool:
     return address.startswith(("/", "~"))
 
 
+def guarded_end(service: str, address: str) -> tuple[str, ...]:
+    """For a repository that is a directory here, where an agent may have been. One elsewhere keeps its own rules."""
+    return (serving(service, address),) if is_local(address) else ()
+
+
 def address_of(job: Job, repos: Mapping[str, str]) -> str:
     name = str((job.repository or {}).get("name"))
     if name not in repos:
@@ -61,7 +66,8 @@ def fetched(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> U
             # Not from the settings of a remote: the address stays out of every file. A branch that is gone there is
             # gone here too, which takes nothing away from the work that began from it.
             heads = f"+refs/heads/*:{_UPSTREAM}/*"
-            git.text("fetch", "--prune", "--no-tags", "--quiet", "--", address, heads, seconds=LONG_SECONDS)
+            end = guarded_end("upload-pack", address)
+            git.text("fetch", "--prune", "--no-tags", "--quiet", *end, "--", address, heads, seconds=LONG_SECONDS)
         except GitFailed as failed:
             if failed.tells_of_lack():
                 raise PlaceMissing(job=job.job_id, why=shown(str(failed), address)) from None
@@ -95,8 +101,7 @@ def _make(path: str, lends: str | None) -> None:
         return
     half = f"{path}.half"
     remove_tree(half)
-    git = Git(where=(), settings={})
-    git.text("init", "--quiet", "--bare", "--template=", half)
+    Git(where=()).text("init", "--quiet", "--bare", "--template=", half)
     if lends is not None:
         os.makedirs(os.path.join(half, "objects", "info"), exist_ok=True)
         with open(os.path.join(half, "objects", "info", "alternates"), "w", encoding="utf-8") as file:

@@ -71,7 +71,11 @@ def source_of(job: Job, mapping: Mapping[str, str]) -> str:
         raise PlaceBroken(job=job.job_id, why=f"{path} is not a directory")
     if not os.access(path, os.R_OK | os.X_OK):
         raise PlaceBroken(job=job.job_id, why=f"{path} may not be entered by this user")
-    return os.path.realpath(path)
+    real = os.path.realpath(path)
+    if job.parent_id is not None and path == job.workdir and real != path:
+        # Its parent's agent may have put the link there after the directory was found to be inside of its own.
+        raise PlaceBroken(job=job.job_id, why=f"its directory {path} has become a link, which no child's may be")
+    return real
 
 
 def local_path(job: Job, mapping: Mapping[str, str]) -> str:

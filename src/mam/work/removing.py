@@ -9,6 +9,7 @@ from mam.frozen import Frozen
 from mam.jobs.rules import is_job_id
 from mam.work.git import Git, GitFailed, at
 from mam.work.home import Home, remove_tree
+from mam.work.staging import INDEX_LIMIT, gitlinks
 from mam.work.worktrees import MADE, REMOVING, commit_of, forget_worktree, read_page, repository_alone
 
 TYPE_CHECKING = False
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
 
 _MOST_COMMITS = 1000
-_INDEX_LIMIT = 1 << 28
 
 
 class Held(Frozen):
@@ -128,9 +128,9 @@ def _is_dirty(home: Home, page: Json) -> bool:
     git = at(page["git_directory"], home.worktree)
     # Not into submodules: git would obey their configuration, which the agent may have written.
     words = ("--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
-    if git.text("status", *words, limit=_INDEX_LIMIT):
+    if git.text("status", *words, limit=INDEX_LIMIT):
         return True
-    return _has_loose_artifact(git, home, page) or _has_submodule(git, home)
+    return _has_loose_artifact(git, home, page) or _has_nested(git, home)
 
 
 def _has_loose_artifact(git: Git, home: Home, page: Json) -> bool:
@@ -140,12 +140,9 @@ def _has_loose_artifact(git: Git, home: Home, page: Json) -> bool:
     return any(not git.text("ls-files", "-z", "--", name) for name in there)
 
 
-def _has_submodule(git: Git, home: Home) -> bool:
-    if not os.path.lexists(os.path.join(home.worktree, ".gitmodules")):
-        return False
-    entries = git.text("ls-files", "-z", "--stage", limit=_INDEX_LIMIT).split("\0")
-    links = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
-    return any(os.path.lexists(os.path.join(home.worktree, name, ".git")) for name in links)
+def _has_nested(git: Git, home: Home) -> bool:
+    """A repository that is tracked as a link to one of its commits: nothing else of it is in any commit."""
+    return any(os.path.lexists(os.path.join(home.worktree, name, ".git")) for name in gitlinks(git))
 
 
 def _count_unpushed(page: Json) -> int:

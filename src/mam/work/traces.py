@@ -10,7 +10,6 @@ been killed a moment before.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from threading import Lock
@@ -18,6 +17,7 @@ from threading import Lock
 from mam.clock import boot_id
 from mam.machine.processes import ProcessId, identify, is_alive, pid_namespace
 from mam.reading import read_regular
+from mam.strict_json import safe_json
 from mam.writing import to_bytes
 
 TYPE_CHECKING = False
@@ -180,8 +180,8 @@ def _read(path: str) -> list[Json]:
 
 def _parsed(line: bytes) -> object:
     try:
-        return json.loads(line) if line.strip() else None
-    except (ValueError, RecursionError):
+        return safe_json(line) if line.strip() else None
+    except ValueError:
         return None
 
 

@@ -95,7 +95,8 @@ class Watching:
 
     def news(self, job: Job | None) -> None:
         """The record changed; None when it is gone."""
-        if job is None or job.status != "running" or job.attempt != self._job.attempt:
+        held = self._job
+        if job is None or job.status != "running" or (job.attempt, job.claim_id) != (held.attempt, held.claim_id):
             self.stop(REVOKED)
         elif job.said is not None and self._said_at is None:
             self._said_at = time.monotonic()

@@ -143,9 +143,22 @@ def _make(home: Home, page: Json, lock: int) -> Json:
     _check_repository(home, page)
     with repository_alone(home, page) as alone:
         _add(home, page, at(page["repository"], keep_open=(lock, alone)))
-    page = {**page, "state": MADE, "git_directory": discover(home.worktree).path("rev-parse", "--absolute-git-dir")}
+    directory = _checked_out(home, lock)
+    page = {**page, "state": MADE, "git_directory": directory}
     home.write(page)
     return page
+
+
+def _checked_out(home: Home, lock: int) -> str:
+    """The worktree's git directory. A step of its own, since git reads other settings in a worktree than in its
+    repository: a file may be included for one branch. Half a checkout goes, and leaves the disk its room."""
+    try:
+        directory = discover(home.worktree).path("rev-parse", "--absolute-git-dir")
+        at(directory, home.worktree, (lock,)).text("reset", "--hard", "--quiet", seconds=LONG_SECONDS)
+    except GitFailed:
+        remove_tree(home.worktree)
+        raise
+    return directory
 
 
 def _add(home: Home, page: Json, git: Git) -> None:
@@ -157,7 +170,7 @@ def _add(home: Home, page: Json, git: Git) -> None:
     words = [home.worktree, page["branch"]]
     if held is None:
         words = ["--no-track", "-b", page["branch"], home.worktree, page["base"]]
-    git.text("worktree", "add", *words, seconds=LONG_SECONDS)
+    git.text("worktree", "add", "--no-checkout", *words, seconds=LONG_SECONDS)
 
 
 @contextlib.contextmanager

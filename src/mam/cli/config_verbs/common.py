@@ -43,11 +43,11 @@ def parsed_value(key: Key, text: str) -> Any:
         )
     if key.setting.kind not in (dict, list):
         return value_from_text(key.setting, text, key.name)
-    import tomllib
+    from mam.config_file import read_toml
 
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        value = read_toml(f"value = {text}")["value"]
+    except ValueError:
         value = None
     if not isinstance(value, key.setting.kind):
         example = "{input = 1.25, output = 10}" if key.path[0] == "prices" else '{NAME = "text"}'

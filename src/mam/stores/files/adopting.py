@@ -9,6 +9,7 @@ from mam.jobs.adopt import adopt_known, adopt_new
 from mam.jobs.status import PENDING, RUNNING
 from mam.stores.common import new_claim_id
 from mam.stores.files.lock import registry_lock
+from mam.stores.files.mirror import older
 from mam.stores.files.records import record_name, stamp_of
 from mam.stores.port import Problem
 from mam.stores.sql.rows import row_of
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mam.clock import Moment
+    from mam.jobs.adopt import Adoption
     from mam.jobs.record import Job
-    from mam.stores.files.records import Found, Stamp
+    from mam.stores.files.records import Found
     from mam.stores.files.store import FilesStore
+    from mam.stores.sql.rows import Row
 
 LOOKED_AT = 1000
 """Record files that a list looks at: enough for people, and a flood of files slows no command down."""
@@ -37,12 +40,15 @@ class Adopted(Frozen):
 
     job_id: str
     outcome: str
-    """`new`, `changed`, `refused`, `written again` or `unreadable`."""
+    """`new`, `changed`, `refused`, `unchanged`, `written again` or `unreadable`."""
     why: str | None = None
 
 
+# -- what `list`, `get` and `doctor` report ----------------------------------------------------------------------------
+
+
 def differences(store: FilesStore) -> list[Problem]:
-    """Record files that are new, changed or unreadable; a bounded look."""
+    """Record files that are new, changed, gone or unreadable; a bounded look."""
     there = set(store._files().records.ids(LOOKED_AT))
     newest = {row[0] for row in store._rows("newest ids", limit=LOOKED_AT)}
     return _certain(store, sorted(there | newest))
@@ -50,13 +56,12 @@ def differences(store: FilesStore) -> list[Problem]:
 
 def difference(store: FilesStore, job_id: str) -> Problem | None:
     """How the record file of a job differs from what mam wrote, None when it does not."""
-    found = _certain(store, [job_id])
-    return found[0] if found else None
+    return next(iter(_certain(store, [job_id])), None)
 
 
-def _certain(store: FilesStore, job_ids: list[str]) -> list[Problem]:
+def _certain(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
     """A writer may be between its commit and its files: what looks odd is looked at again when none is."""
-    suspects = [job_id for job_id in job_ids if _difference(store, job_id) is not None]
+    suspects = [problem.file.removesuffix(".json") for problem in _differences(store, job_ids)]
     if not suspects:
         return []
     try:
@@ -64,46 +69,52 @@ def _certain(store: FilesStore, job_ids: list[str]) -> list[Problem]:
             store._act(lambda: None)
     except StoreUnavailable:
         pass  # nobody may write, or somebody writes for long: as it looks
-    again = (_difference(store, job_id) for job_id in suspects)
-    return [problem for problem in again if problem is not None]
+    return _differences(store, suspects)
 
 
-def _difference(store: FilesStore, job_id: str) -> Problem | None:
+def _differences(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
+    versions, epoch = store.versions(job_ids), store.journal_id
+    found = ((job_id, _odd(store, job_id, versions.get(job_id), epoch)) for job_id in job_ids)
+    return [Problem(file=record_name(job_id), problem=why) for job_id, why in found if why is not None]
+
+
+def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str | None:
+    """In words, what is odd about a record file; `known` is the version of the job in the registry."""
     try:
         text = store._files().records.text(job_id)
     except BadRecord as bad:
-        return Problem(file=record_name(job_id), problem=str(bad.facts["problem"]))
-    known, stamp = store.version_of(job_id), None if text is None else stamp_of(text)
+        return str(bad.facts["problem"])
+    stamp = None if text is None else stamp_of(text)
+    adopt = f"`mam adopt {job_id[:8]}`"
     if text is None:
-        why = f"is gone; the registry still has the job, and `mam adopt {job_id[:8]}` writes the file again"
-        return None if known is None else Problem(file=record_name(job_id), problem=why)
-    if known is None:
-        return Problem(file=record_name(job_id), problem=_unknown(store, job_id, stamp))
-    if stamp is None:
-        why = "was changed by another program" if text.strip() else "is empty"
-        return Problem(file=record_name(job_id), problem=f"{why}; `mam adopt {job_id[:8]}` takes the change over")
-    return None
-
-
-def _unknown(store: FilesStore, job_id: str, stamp: Stamp | None) -> str:
-    if store.archived(job_id) is not None:
+        return None if known is None else f"is gone; the registry still has the job, and {adopt} writes the file again"
+    if known is None and store.archived(job_id) is not None:
         return "is of a job that is in the archive; move the file away"
-    if stamp is not None and stamp.epoch == store.journal_id:
-        return "is of a job that the registry had: its database is older than its record files; run `mam rebuild`"
-    return f"is not in the registry; `mam adopt {job_id[:8]}` takes it in"
+    if stamp is not None and stamp.epoch == epoch and stamp.version > (known or 0):
+        return f"is newer than the registry, which {older(job_id)}; `mam rebuild` makes it anew from them"
+    if known is not None and stamp is not None and stamp.epoch == epoch:
+        return None
+    try:
+        store._files().records.read(job_id)
+    except (BadRecord, FileNotFoundError) as bad:
+        why = str(bad.facts["problem"]) if isinstance(bad, BadRecord) else "is gone"
+        return f"{why}; mam left it alone"
+    if known is None:
+        return f"is not in the registry; {adopt} adds the job"
+    return f"was changed by another program; {adopt} takes the change over"
+
+
+# -- `mam adopt` -------------------------------------------------------------------------------------------------------
 
 
 def foreign_ids(store: FilesStore) -> list[str]:
     """Of all record files that `mam adopt --all` would take over."""
     there = store._files().records.ids()
     gone = {row[0] for row in store._rows("newest ids", limit=-1)} - set(there)
-    odd = {job_id for job_id in there if _difference(store, job_id) is not None or _is_out_of_date(store, job_id)}
-    return [job_id for job_id in there if job_id in odd] + sorted(gone)
-
-
-def _is_out_of_date(store: FilesStore, job_id: str) -> bool:
-    """A file of mam's own from before the last act, as a restored backup has them."""
-    return store._files().version_shown(job_id, store.journal_id) < (store.version_of(job_id) or 0)
+    odd = {problem.file.removesuffix(".json") for problem in _differences(store, there)}
+    versions, epoch = store.versions(there), store.journal_id
+    odd |= {job_id for job_id in there if 0 < store._files().version_shown(job_id, epoch) < versions.get(job_id, 0)}
+    return sorted(odd) + sorted(gone)
 
 
 def adopt(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool = False) -> Iterator[Adopted]:
@@ -114,23 +125,30 @@ def adopt(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool = False) -
     for begin in range(0, len(found), STEP):
         chunk = found[begin : begin + STEP]
         if dry_run:
-            yield from (Adopted(job_id=one.job.job_id, outcome=_kind(store, one.job.job_id)) for one in chunk)
+            known = store.versions([one.job.job_id for one in chunk])
+            yield from (_foreseen(store, one, known) for one in chunk)
         else:
-            yield from store._act(_adopt_all, store, chunk)
+            yield from store._act(_adopt_all, store, [one.job.job_id for one in chunk])
 
 
-def _kind(store: FilesStore, job_id: str) -> str:
-    return "new" if store.version_of(job_id) is None else "changed"
+def _foreseen(store: FilesStore, found: Found, known: dict[str, int]) -> Adopted:
+    job_id = found.job.job_id
+    if job_id not in known:
+        return Adopted(job_id=job_id, outcome="new")
+    if _is_own(store, found):
+        return Adopted(job_id=job_id, outcome="unchanged")
+    complaint = _adoption(store, row_of(store._rows("job", job_id=job_id)[0], store.address), found).complaint
+    return Adopted(job_id=job_id, outcome="refused" if complaint else "changed", why=complaint)
 
 
 def _read(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool) -> tuple[list[Found], list[Adopted]]:
-    """The records to adopt, and what is said of the others at once."""
+    """The records to adopt, and the outcome of the others."""
     found, others = [], []
     for job_id in job_ids:
         try:
             found.append(store._files().records.read(job_id))
         except BadRecord as problem:
-            others.append(Adopted(job_id=job_id, outcome="unreadable", why=str(problem.facts["problem"])))
+            others.append(_unreadable(job_id, problem))
         except FileNotFoundError:
             store.get(job_id)  # UnknownJob, unless only its file is gone
             if not dry_run:
@@ -139,42 +157,70 @@ def _read(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool) -> tuple[
     return found, others
 
 
-def _adopt_all(store: FilesStore, chunk: list[Found]) -> list[Adopted]:
-    return [_adopt(store, one, store._moment()) for one in chunk]
+def _unreadable(job_id: str, problem: BadRecord) -> Adopted:
+    return Adopted(job_id=job_id, outcome="unreadable", why=str(problem.facts["problem"]))
 
 
-def _adopt(store: FilesStore, found: Found, moment: Moment) -> Adopted:
-    job_id = found.job.job_id
+def _adopt_all(store: FilesStore, job_ids: Sequence[str]) -> list[Adopted]:
+    return [one for job_id in job_ids if (one := _adopt(store, job_id)) is not None]
+
+
+def _adopt(store: FilesStore, job_id: str) -> Adopted | None:
+    """Reads the file again, under the lock. None when it has gone meanwhile."""
+    try:
+        found = store._files().records.read(job_id)
+    except BadRecord as problem:
+        return _unreadable(job_id, problem)
+    except FileNotFoundError:
+        return None
     rows = store._rows("job", job_id=job_id)
     if store._rows("archived", job_id=job_id):
         return Adopted(job_id=job_id, outcome="refused", why="the job is in the archive")
-    if not rows and found.stamp is not None and found.stamp.epoch == store.journal_id:
+    if not rows and _is_own(store, found):
         raise store._files().is_ahead(job_id)
-    if rows and found.stamp is not None:  # as mam wrote it, and maybe older than the registry: nothing to take over
-        store._repair(job_id)
-        return Adopted(job_id=job_id, outcome="written again")
+    if rows and _is_own(store, found):
+        store._repair(job_id)  # it may be old
+        return Adopted(job_id=job_id, outcome="unchanged")
     if found.secrets:
         store._secrets.keep(job_id, found.secrets)
+    store._taken.add(job_id)
     if not rows:
-        insert_new(store, found.job, moment)
+        insert_new(store, found.job, store._moment())
         return Adopted(job_id=job_id, outcome="new")
     row = row_of(rows[0], store.address)
-    rival = _rival(store, row.job)
-    adoption = adopt_known(row.job, found.job, found.given, moment, rival, new_claim_id())
+    adoption = _adoption(store, row, found)
     if adoption.change.lines:
-        store._write(row, adoption.change, moment)
+        store._write(row, adoption.change, store._moment())
     else:
         store._shown_again(row)
     return Adopted(job_id=job_id, outcome="refused" if adoption.complaint else "changed", why=adoption.complaint)
 
 
+def _is_own(store: FilesStore, found: Found) -> bool:
+    return found.stamp is not None and found.stamp.epoch == store.journal_id
+
+
+def _adoption(store: FilesStore, row: Row, found: Found) -> Adoption:
+    return adopt_known(row.job, found.job, found.given, store._moment(), _rival(store, row.job), new_claim_id())
+
+
 def insert_new(store: FilesStore, job: Job, moment: Moment) -> None:
     """A record that mam has not seen: numbered behind the others."""
     number = int(store._rows("next number")[0][0])
-    if job.status is RUNNING and _rival(store, job) is not None:
-        job = job.replace(status=PENDING)  # a copy of a running job waits for its turn
-    change = adopt_new(job, number, moment, new_claim_id())
+    change = adopt_new(without_duplicates(store, job), number, moment, new_claim_id())
     store._insert(change, store._root_of(change.job), moment)
+
+
+def without_duplicates(store: FilesStore, job: Job) -> Job:
+    """A copy of another job's record leaves to that one what only one job can have: its key, its place as the retry of a job,
+    and the exclusive key that it runs under."""
+    if store._registered_before(job.replace(retry_of=None)) is not None:
+        job = job.replace(key=None)
+    if store._registered_before(job.replace(key=None)) is not None:
+        job = job.replace(retry_of=None)
+    if job.status is RUNNING and _rival(store, job) is not None:
+        job = job.replace(status=PENDING)
+    return job
 
 
 def _rival(store: FilesStore, job: Job) -> str | None:

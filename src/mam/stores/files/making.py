@@ -1,8 +1,9 @@
 """Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew from the
 record files when it was lost.
 
-It is built under another name (`.new`), renamed when it is whole (`.whole`), and gets its own name last. A process that is
-killed on the way leaves the record files as they are. The next one begins again, or goes on with what is whole.
+It is built under another name (`.new`), renamed when it is whole (`.whole`), and gets its own name last. Until then no record
+file changes: the next process after a killed one begins again, or goes on with what is whole. Afterwards the first act writes the
+record files.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from zlib import crc32
 from mam.clock import parse_time
 from mam.errors import BadRecord, StoreUnavailable
 from mam.frozen import Frozen
-from mam.jobs.status import PENDING, RUNNING
+from mam.jobs.sweep import with_lease
 from mam.stores.beside import make_directories, replace_bytes, sync_directory
-from mam.stores.files.adopting import insert_new
-from mam.stores.files.mirror import ASIDE, Mirror
+from mam.stores.files.adopting import insert_new, without_duplicates
+from mam.stores.files.mirror import ASIDE
 from mam.stores.files.records import whole_events
-from mam.stores.files.store import DATABASE, STORE, FilesStore
+from mam.stores.files.store import DATABASE, NEVER_MIRRORED, FilesStore
 from mam.stores.port import Kept
 from mam.stores.sqlite.database import create_database, open_database
-from mam.stores.sqlite.store import SqliteStore
 from mam.writing import to_bytes
 
 TYPE_CHECKING = False
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from mam.stores.files.records import Found
 
     T = TypeVar("T")
+    Rest = Callable[[FilesStore], None]
 
-STEP = 256
+STEP, NAMED = 256, 5
 OLD_JOURNAL = "journal.log"
 _OLD_FORMAT = 2
 """Mam 0.1.0 writes 1, and refuses a journal of a higher one."""
@@ -53,6 +54,7 @@ _OF_0_1_0 = (
 )
 _BESIDE = ("", "-wal", "-shm")
 _WHOLE = ".whole"
+_LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it anew from them"
 
 
 class Made(Frozen):
@@ -61,12 +63,18 @@ class Made(Frozen):
     jobs: int
     unreadable: list[str]
     """Names of record files that mam left alone, each with what is wrong with it."""
-    changed: list[str]
-    """Jobs that could not be taken over as they are, each with what is other now."""
+    kept: str | None
+    """Where the database that it replaces is now."""
+
+    @property
+    def left_alone(self) -> str:
+        """The first of them, in a line."""
+        more = len(self.unreadable) - NAMED
+        return "; ".join(self.unreadable[:NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 class _Building(FilesStore):
-    """The store while its database has another name. It writes no record file: the first act under the right name does."""
+    """The store while its database has another name, and its record files stay as they are."""
 
     SUFFIX = ".new"
 
@@ -76,22 +84,13 @@ class _Building(FilesStore):
         return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
 
     def _finish_mirror(self) -> None:
-        pass
+        """Not now."""
 
     def _commit(self) -> None:
-        SqliteStore._commit(self)
+        self._run("COMMIT")
 
     def _check_not_older(self, job_id: str) -> None:
-        pass
-
-
-class _Taking(FilesStore):
-    """The store when it writes the record files for the first time."""
-
-    def _files(self) -> Mirror:
-        if self._mirror is None:
-            self._mirror = Mirror(self._directory, self.home, keeps_aside=False)
-        return self._mirror
+        """No file is of this registry yet."""
 
 
 def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -> Made:
@@ -99,81 +98,61 @@ def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -
     home = os.path.dirname(path)
     is_kept_out = _is_kept_out(home)
     if is_kept_out and os.path.exists(f"{path}{_WHOLE}"):  # else an older mam may have written since it was made
-        put_in_place(home, path)
-        write_files(directory, clock, wait_seconds)
-        return Made(jobs=0, unreadable=[], changed=[])
+        return Made(jobs=0, unreadable=[], kept=_put_in_place(path))
     if is_kept_out:
-        why = f"its database {STORE}/{DATABASE} is gone; `mam rebuild` makes it anew from the record files"
-        raise StoreUnavailable(store=directory, problem=why)
-    made = make_database(directory, path, clock, wait_seconds)
-    put_in_place(home, path)
-    write_files(directory, clock, wait_seconds)
-    return made
+        raise StoreUnavailable(store=directory, problem=_LOST)
+    return make_database(directory, path, clock, wait_seconds)
 
 
 def make_database(
-    directory: str,
-    path: str,
-    clock: Clock,
-    wait_seconds: float,
-    *,
-    own: bool = False,
-    give: Callable[[FilesStore], None] | None = None,
+    directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
 ) -> Made:
-    """For the holder of the lock, who puts it in its place then. Records that mam wrote itself (`own`) are taken over as they
-    are, with their numbers; `give` adds what they do not hold."""
+    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers, and
+    `rest` adds what record files do not hold."""
     home = os.path.dirname(path)
     shared = not _is_on_network(directory)
     new = f"{path}{_Building.SUFFIX}"
-    for suffix in (*_BESIDE, "-journal"):
+    for suffix in _BESIDE:
         _remove(new + suffix)
     _remove(f"{path}{_WHOLE}")
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
     is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL)) and not own
-    changed: list[str] = []
     try:
         found, unreadable = _records(store)
-        if give is not None:
-            give(store)
+        if is_of_0_1_0:
+            _take_over_the_rest(store)
+        if rest is not None:
+            rest(store)
         if own or is_of_0_1_0:
-            if not own:
-                _take_over_the_rest(store)
-            changed = take_over(store, found)
+            take_over(store, found)
+        elif any(one.stamp is not None for one in found):
+            raise StoreUnavailable(store=directory, problem=_LOST)
         else:
             _adopt(store, found)
-        store._act(lambda: store._rows("save mirrored", number=-1))
+        store._act(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
     finally:
         store.close()
     _in_one_file(new, wait_seconds, shared=shared)
     os.rename(new, f"{path}{_WHOLE}")
     sync_directory(home)
-    return Made(jobs=len(found), unreadable=unreadable, changed=changed)
+    return Made(jobs=len(found), unreadable=unreadable, kept=_put_in_place(path))
 
 
-def put_in_place(home: str, path: str) -> str | None:
-    """The finished database gets its name. Another one that has it is kept aside; where."""
+def _put_in_place(path: str) -> str | None:
+    """The finished database gets its name. Another one that has it is kept aside; its name there."""
+    home, kept = os.path.dirname(path), None
     _keep_older_mam_out(home)
-    kept = None
-    for suffix in _BESIDE:  # a log that stays behind would be read into the new one
+    for suffix in _BESIDE:  # SQLite would take a log that stays for a part of the new one
         if os.path.exists(path + suffix):
-            if kept is None:
-                make_directories(os.path.join(home, ASIDE))
-                kept = os.path.join(home, ASIDE, f"{DATABASE}.{os.urandom(4).hex()}")
+            make_directories(os.path.join(home, ASIDE))
+            kept = kept or os.path.join(home, ASIDE, f"{DATABASE}.{os.urandom(4).hex()}")
             os.rename(path + suffix, kept + suffix)
     sync_directory(home)
     os.rename(f"{path}{_WHOLE}", path)
     sync_directory(home)
     _put_away(home)
     return kept
-
-
-def write_files(directory: str, clock: Clock, wait_seconds: float) -> None:
-    store = _Taking(directory, clock, wait_seconds)
-    try:
-        store._act(lambda: None)
-    finally:
-        store.close()
 
 
 def _is_on_network(directory: str) -> bool:
@@ -216,34 +195,23 @@ def _adopt_some(store: FilesStore, chunk: list[Found]) -> None:
 # -- records that mam wrote itself -------------------------------------------------------------------------------------
 
 
-def take_over(store: FilesStore, found: list[Found]) -> list[str]:
-    """As they are, with their numbers and events, but for those of the archive; what is other now."""
+def take_over(store: FilesStore, found: list[Found]) -> None:
+    """As they are, with their numbers and events, but for jobs of the archive."""
     found = [one for one in found if not store._rows("archived", job_id=one.job.job_id)]
-    jobs, changed = _distinct(_numbered([one.job for one in found]))
+    jobs = _numbered([one.job for one in found])
     for one in found:
         if one.secrets:
             store._act(store._secrets.keep, one.job.job_id, one.secrets)
-    records = store._files().records
     for chunk in _steps(jobs):
-        store.take_in([Kept(job=job, events=whole_events(records.events(job.job_id), job.last_seq)) for job in chunk])
-    return changed
+        store._act(_take_over_some, store, chunk)
 
 
-def _distinct(jobs: list[Job]) -> tuple[list[Job], list[str]]:
-    """Of several that have one key, retry one job or run under one exclusive key, the first keeps it."""
-    taken: dict[tuple[str, str], str] = {}
-    made, changed = [], []
-    for job in jobs:
-        claims = [("key", job.key), ("retry_of", job.retry_of), ("status", job.exclusive if job.status is RUNNING else None)]
-        for field, value in claims:
-            if value is None:
-                continue
-            holder = taken.setdefault((field, value), job.job_id)
-            if holder != job.job_id:
-                job = job.replace(**{field: PENDING if field == "status" else None})
-                changed.append(f"{job.job_id} has lost its {field} to job {holder}, which has the same")
-        made.append(job)
-    return made, changed
+def _take_over_some(store: FilesStore, chunk: list[Job]) -> None:
+    records, moment = store._files().records, store._moment()
+    for job in chunk:
+        events = whole_events(records.events(job.job_id), job.last_seq)
+        sound = with_lease(without_duplicates(store, job), moment)
+        store.take_in([Kept(job=sound, events=events)])
 
 
 def _numbered(jobs: list[Job]) -> list[Job]:

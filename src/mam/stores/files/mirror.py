@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from mam.errors import StoreUnavailable
+from mam.errors import AlreadyRegistered, BadRecord, StoreUnavailable
 from mam.frozen import Frozen
 from mam.stores.common import event_of
 from mam.stores.files.records import Records, Stamp, events_name, record_name, record_text, stamp_of
@@ -21,6 +21,8 @@ from mam.strict_json import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.jobs.change import Line
     from mam.jobs.record import Job
 
@@ -34,17 +36,18 @@ class Shown(Frozen):
     version: int
     """0: the job is gone from the registry."""
     events: list[Line]
-    """Those to append."""
+    """Those to append; all of them for a new job."""
     is_new: bool
+    is_taken: bool = False
+    """Whether the file in its place was just taken over, and need not be kept."""
 
 
 class Mirror:
     """The files of one registry; `home` is its directory of mam's own."""
 
-    def __init__(self, path: str, home: str, *, keeps_aside: bool = True) -> None:
-        """Files that mam has just taken over need not be kept aside."""
+    def __init__(self, path: str, home: str) -> None:
         self._path = path
-        self._aside = os.path.join(home, ASIDE) if keeps_aside else None
+        self._aside = os.path.join(home, ASIDE)
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.records = Records(path, self._descriptor)
         self._prepared: list[tuple[str | None, Shown]] = []
@@ -79,7 +82,9 @@ class Mirror:
             if temporary is None:
                 self._remove(one.job.job_id)
                 continue
-            if one.events:
+            if one.events and one.is_new:
+                self.records.replace_events(one.job.job_id, one.events, self._aside)
+            elif one.events:
                 self.records.append_events(one.job.job_id, one.events)
             self.records.put(temporary, one.job.job_id)
         if any(one.is_new for _, one in prepared):
@@ -97,51 +102,47 @@ class Mirror:
         text = self._text(job_id)
         if text is None:
             return
+        if one.is_new and not one.is_taken:
+            raise AlreadyRegistered(job=job_id)  # by another program, or before a backup was restored
         found = stamp_of(text)
-        if found is None and text:
-            self._keep_aside(job_id)
-        elif found is not None and not one.is_new and found.epoch == stamp.epoch and found.version >= stamp.version:
+        if found is None or found.epoch != stamp.epoch:
+            if text and not one.is_taken:
+                self.records.keep_aside(job_id, self._aside)
+        elif not one.is_new and found.version >= stamp.version:
             raise self.is_ahead(job_id)
 
-    def _keep_aside(self, job_id: str) -> None:
-        if self._aside is not None:
-            self.records.keep_aside(job_id, self._aside)
-
     def _text(self, job_id: str) -> bytes | None:
-        from mam.errors import BadRecord
-
         try:
             return self.records.text(job_id)
         except BadRecord:  # a link, a directory, a file of another user
             return b"?"
 
     def is_ahead(self, job_id: str) -> StoreUnavailable:
-        why = f"is older than its record files (job {job_id}): a backup was restored; `mam rebuild` makes it anew from them"
-        return StoreUnavailable(store=self._path, problem=why)
+        return StoreUnavailable(store=self._path, problem=f"{older(job_id)}; `mam rebuild` makes it anew from them")
 
     # -- what an earlier act left undone -------------------------------------------------------------------------------
 
-    def repair(self, one: Shown, epoch: str, *, wholly: bool, takes_over: bool) -> None:
-        """Writes the files of a job if they do not show this version. `wholly` is for files that a power cut may have torn.
-        A record that another program wrote stays, unless the registry has just taken it over."""
-        job_id = one.job.job_id
-        found = self._text(job_id)
-        stamp = stamp_of(found or b"")
-        is_own = stamp is not None and stamp.epoch == epoch
-        if stamp is not None and is_own and stamp.version > one.version:
-            raise self.is_ahead(job_id)
-        is_there = stamp is not None and is_own and stamp.version == one.version
-        if is_there and not wholly:
-            return
-        if (one.events or wholly) and not self.records.has_events(job_id, one.events):
-            self.records.replace_events(job_id, one.events)
-        is_foreign = bool(found) and stamp is None
-        if is_there or (is_foreign and not takes_over and not (wholly and _is_torn(found or b""))):
-            return
-        if is_foreign:
-            self._keep_aside(job_id)
-        text = record_text(one.job, Stamp(epoch=epoch, version=one.version))
-        self.records.put(self.records.prepare(job_id, text, durable=True), job_id)
+    def repair(
+        self, job: Job, stamp: Stamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool
+    ) -> None:
+        """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that they
+        are whole (a power cut). `is_taken`: the file in its place was just taken over, and need not be kept."""
+        job_id = job.job_id
+        text = self._text(job_id)
+        found = stamp_of(text or b"")
+        is_own = found is not None and found.epoch == stamp.epoch
+        if found is not None and is_own:
+            if found.version > stamp.version:
+                raise self.is_ahead(job_id)
+            if found.version == stamp.version and is_sure:
+                return
+        if job.last_seq:
+            self.records.replace_events(job_id, events(), self._aside)
+        if text and found is None and not is_taken and (is_sure or not _is_torn(text)):
+            return  # another program wrote it, and nothing of the job is written now
+        if text and not is_own and not is_taken:
+            self.records.keep_aside(job_id, self._aside)
+        self.records.put(self.records.prepare(job_id, record_text(job, stamp), durable=True), job_id)
 
     def version_shown(self, job_id: str, epoch: str) -> int:
         """That of a file which mam wrote from this database; 0 for any other."""
@@ -157,9 +158,16 @@ class Mirror:
     def _remove(self, job_id: str) -> None:
         text = self._text(job_id)
         if text is not None and stamp_of(text) is None:
-            self._keep_aside(job_id)
+            self.records.keep_aside(job_id, self._aside)
         self.records.remove(record_name(job_id))
-        self.records.remove(events_name(job_id))
+        try:
+            self.records.remove(events_name(job_id))
+        except OSError:
+            pass  # a directory, which is not mam's
+
+
+def older(job_id: str) -> str:
+    return f"is older than its record files (job {job_id}): a backup was restored"
 
 
 def events_in(lines: tuple[Line, ...]) -> list[Line]:

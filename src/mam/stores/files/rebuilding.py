@@ -9,12 +9,15 @@ import apsw
 from mam.errors import MamError
 from mam.frozen import Frozen
 from mam.stores.files.lock import registry_lock
-from mam.stores.files.making import Made, make_database, put_in_place, write_files
+from mam.stores.files.making import STEP, Made, make_database
 from mam.stores.files.store import DATABASE, STORE, FilesStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.clock import Clock
+
+ALWAYS_LOST = ["the journal before now", "positions of followers"]
+ONLY_THERE = ["archived jobs", "pauses", "generations of sessions"]
 
 
 class Rebuilt(Frozen):
@@ -23,21 +26,22 @@ class Rebuilt(Frozen):
     """Where the old database is now."""
     unknown: list[str]
     """What record files do not hold and the old database did not give back."""
+    without_file: list[str]
+    """Jobs of the old database that have no record file; they are only in the old database now."""
 
 
 def rebuild(directory: str, clock: Clock, wait_seconds: float) -> Rebuilt:
     directory = os.path.realpath(directory)
-    home = os.path.join(directory, STORE)
-    path = os.path.join(home, DATABASE)
+    path = os.path.join(directory, STORE, DATABASE)
     with registry_lock(directory, wait_seconds):
         old = _read_old(directory, clock, wait_seconds) if os.path.exists(path) else None
-        made = make_database(directory, path, clock, wait_seconds, own=True, give=None if old is None else old.give_to)
-        kept = put_in_place(home, path)
-        write_files(directory, clock, wait_seconds)
-    unknown = (
-        [] if old is not None else ["archived jobs", "pauses", "generations of sessions", "positions of followers"]
-    )
-    return Rebuilt(made=made, kept=kept, unknown=unknown)
+        rest = None if old is None else old.give_to
+        made = make_database(directory, path, clock, wait_seconds, own=True, rest=rest)
+        store = FilesStore(directory, clock, wait_seconds)  # writes the record files
+        without_file = [] if old is None else sorted(old.ids - set(store.versions(list(old.ids))))
+        store.close()
+    unknown = ALWAYS_LOST + ([] if old is not None else ONLY_THERE)
+    return Rebuilt(made=made, kept=made.kept, unknown=unknown, without_file=without_file)
 
 
 class _Old:
@@ -47,16 +51,18 @@ class _Old:
         self._archive = list(store.archive_contents())
         self._pauses = store.pauses()
         self._generations = store._rows("generations")
+        self.ids = {row[0] for row in store._rows("newest ids", limit=-1)}
 
     def give_to(self, store: FilesStore) -> None:
-        store.take_in(self._archive, archived=True)
+        for begin in range(0, len(self._archive), STEP):
+            store.take_in(self._archive[begin : begin + STEP], archived=True)
         for pause in self._pauses:
             store.pause(pause)
-        store._act(lambda: [_announce(store, *row) for row in self._generations])
+        store._act(self._announce_all, store)
 
-
-def _announce(store: FilesStore, agent_id: str, generation_id: str, superseded: str) -> None:
-    store._rows("announce", agent_id=agent_id, generation_id=generation_id, superseded=superseded)
+    def _announce_all(self, store: FilesStore) -> None:
+        for agent_id, generation_id, superseded in self._generations:
+            store._rows("announce", agent_id=agent_id, generation_id=generation_id, superseded=superseded)
 
 
 def _read_old(directory: str, clock: Clock, wait_seconds: float) -> _Old | None:

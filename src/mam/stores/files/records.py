@@ -21,7 +21,7 @@ from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
 from mam.stores.beside import sync_directory
 from mam.strict_json import strict_json
-from mam.writing import field_by_line, to_bytes, write_all
+from mam.writing import as_text, field_by_line, to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,15 +60,22 @@ class Found(Frozen):
     """The names of the fields that the file itself has."""
     secrets: dict[str, Any]
     stamp: Stamp | None
-    """Of a file that is as mam wrote it."""
+    """None when the file is not as mam wrote it."""
 
 
 def record_name(job_id: str) -> str:
-    return f"{job_id}.json"
+    return f"{_bare(job_id)}.json"
 
 
 def events_name(job_id: str) -> str:
-    return f"{job_id}.events.log"
+    return f"{_bare(job_id)}.events.log"
+
+
+def _bare(job_id: str) -> str:
+    """A damaged or forged database may hold an id that leads elsewhere."""
+    if "/" in job_id or "\0" in job_id:
+        raise BadRecord(file=repr(job_id), problem="is not the name of a record file")
+    return job_id
 
 
 def record_text(job: Job, stamp: Stamp) -> bytes:
@@ -105,6 +112,8 @@ class Records:
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
+        self._owner = os.fstat(descriptor).st_uid
+        """The user, or another one whose store the user has approved."""
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -148,6 +157,10 @@ class Records:
         except ValueError:
             problem = "is not whole, valid JSON" if text.strip() else "is empty"
             raise self._bad(name, problem) from None
+        try:
+            as_text(fields).encode()
+        except UnicodeEncodeError:
+            raise self._bad(name, "holds half of a surrogate pair, which is no character") from None
         secrets: Json = {}
         if isinstance(fields, dict):
             fields.pop(REGISTRY, None)
@@ -160,7 +173,7 @@ class Records:
     def _check_kind(self, name: str, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise self._bad(name, "is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file")
-        if found.st_uid != os.geteuid():
+        if found.st_uid not in (os.geteuid(), self._owner):
             raise self._bad(name, f"belongs to another user (uid {found.st_uid})")
         if found.st_size > SIZE_LIMIT:
             raise self._bad(name, f"has {found.st_size:,} bytes, which no record has")
@@ -178,8 +191,8 @@ class Records:
         temporary = f".{job_id}.tmp"
         try:
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
-        except FileExistsError:  # a killed writer left it
-            self.remove(temporary)
+        except FileExistsError:
+            temporary = self._freed(temporary)
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
         try:
             write_all(descriptor, text)
@@ -192,14 +205,24 @@ class Records:
             os.close(descriptor)
         return temporary
 
+    def _freed(self, temporary: str) -> str:
+        """The name after a killed writer's file is gone; another name if something else has it."""
+        try:
+            self.remove(temporary)
+        except OSError:
+            return f"{temporary[: -len('.tmp')]}.{os.urandom(4).hex()}.tmp"
+        return temporary
+
     def put(self, temporary: str, job_id: str) -> None:
-        os.rename(temporary, record_name(job_id), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        self._rename(temporary, record_name(job_id))
+
+    def _rename(self, name: str, other: str) -> None:
+        os.rename(name, other, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def keep_aside(self, job_id: str, aside: str) -> None:
         """Keeps what another program wrote under a name of its own. A file stays in its place too until mam's own replaces
         it: there is no moment without a record."""
-        os.makedirs(aside, mode=0o700, exist_ok=True)
-        name, target = record_name(job_id), os.path.join(aside, f"{job_id}.{os.urandom(4).hex()}.json")
+        name, target = record_name(job_id), _name_in(aside, job_id, ".json")
         try:
             os.link(name, target, src_dir_fd=self._descriptor, follow_symlinks=False)
         except OSError:  # a directory, or a file system without links
@@ -218,6 +241,7 @@ class Records:
     # -- event logs ----------------------------------------------------------------------------------------------------
 
     def append_events(self, job_id: str, events: list[Line]) -> None:
+        """OSError for a log that is not a regular file; the next repair replaces it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(events_name(job_id), flags, 0o600, dir_fd=self._descriptor)
         try:
@@ -227,30 +251,13 @@ class Records:
         finally:
             os.close(descriptor)
 
-    def replace_events(self, job_id: str, events: list[Line]) -> None:
-        """Whatever is there under its name: a directory moves out of the way."""
-        name = events_name(job_id)
-        temporary = self.prepare(f"{job_id}.events", _log_text(events))
+    def replace_events(self, job_id: str, events: list[Line], aside: str) -> None:
+        name, temporary = events_name(job_id), self.prepare(f"{job_id}.events", _log_text(events))
         try:
-            os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+            self._rename(temporary, name)
         except IsADirectoryError:
-            away = f"{name}.{os.urandom(4).hex()}"
-            os.rename(name, away, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
-            os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
-
-    def has_events(self, job_id: str, events: list[Line]) -> bool:
-        """Whether the log is these, to the byte."""
-        try:
-            descriptor = os.open(events_name(job_id), _READ, dir_fd=self._descriptor)
-        except FileNotFoundError:
-            return not events
-        except OSError:
-            return False
-        try:
-            found = os.fstat(descriptor)
-            return stat.S_ISREG(found.st_mode) and _read_all(descriptor, found.st_size) == _log_text(events)
-        finally:
-            os.close(descriptor)
+            os.rename(name, _name_in(aside, job_id, ".events.log"), src_dir_fd=self._descriptor)
+            self._rename(temporary, name)
 
     def events(self, job_id: str) -> list[Line]:
         """What can be read of an event log, in the order of the numbers."""
@@ -280,6 +287,11 @@ def whole_events(events: list[Line], last_seq: int) -> list[Line]:
     if upto < last_seq:
         whole.append({"marker": "imported", "seq": upto + 1, "upto": last_seq})
     return whole
+
+
+def _name_in(aside: str, job_id: str, suffix: str) -> str:
+    os.makedirs(aside, mode=0o700, exist_ok=True)
+    return os.path.join(aside, f"{job_id}.{os.urandom(4).hex()}{suffix}")
 
 
 def _log_text(events: list[Line]) -> bytes:

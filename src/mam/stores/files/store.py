@@ -6,30 +6,32 @@ the record files in order (mirror.py). Reads ask the database and take no lock.
 
 from __future__ import annotations
 
+import json
 import os
-from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
 
 import apsw
 
 from mam.clock import iso_second, parse_time
-from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
+from mam.errors import BadRecord
+from mam.jobs.rules import is_job_id
 from mam.stores.beside import make_directories
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
 from mam.stores.files.mirror import Mirror, Shown, events_in
+from mam.stores.files.opening import check_directory, damaged, opened, unavailable, with_advice
+from mam.stores.files.records import Stamp
 from mam.stores.secrets import Secrets
 from mam.stores.sql.rows import row_of
-from mam.stores.sqlite.database import open_database
 from mam.stores.sqlite.place import network_file_system
 from mam.stores.sqlite.store import SqliteStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
-    from mam.errors import MamError
     from mam.jobs.change import Line
+    from mam.errors import StoreUnavailable
     from mam.jobs.record import Job, Json
     from mam.stores.port import Problem
     from mam.stores.sql.rows import Row
@@ -43,6 +45,13 @@ written for that long from the disk."""
 
 RECENT_ENTRIES = 500
 
+SAVED_EVERY = 1000
+"""Entries of the journal after which a process notes how far the files show it: what the next process looks through if this one
+is killed."""
+
+NEVER_MIRRORED = -1
+"""`mirrored_upto` of a database that was made from the record files, which are still as they were found."""
+
 
 def create_files_store(path: str) -> bool:
     """Makes the directory of a registry if there is none; whether it made one."""
@@ -54,17 +63,22 @@ class FilesStore(SqliteStore):
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         directory = os.path.realpath(path)
-        _check_directory(directory)
+        check_directory(directory)
         self._directory = directory
         self._mirror: Mirror | None = None
         self._shown: dict[str, Shown] = {}
         """What the open transaction changes, as its files are to show it."""
-        self._mirrored = -1
-        """The last entry of the journal that this process knows to be mirrored."""
+        self._taken: set[str] = set()
+        """Jobs whose record files the open transaction takes over."""
+        self._mirrored = self._saved = NEVER_MIRRORED
+        """The last entry of the journal that this process knows to be mirrored, and the last that it noted as such."""
         self._is_acting = False
         self._on_network = network_file_system(directory) is not None
         super().__init__(os.path.join(directory, STORE, DATABASE), clock, lock_wait_seconds)
         self.address = directory
+        if self._rows("mirrored upto")[0][0] == NEVER_MIRRORED and self._can_write():
+            self._act(lambda: None)  # which writes the record files
+        self._let_go_of_network()
 
     @property
     def home(self) -> str:  # type: ignore[override]
@@ -76,35 +90,37 @@ class FilesStore(SqliteStore):
         with self._threads, self._lock():
             was_acting, self._is_acting = self._is_acting, True
             try:
+                if self._is_opened_to_read():
+                    self._let_go()  # the disk may have room again
                 return super()._act(do, *given)
             except OSError as error:
-                raise _unavailable(self._directory, error) from None
+                raise unavailable(self._directory, error) from None
             finally:
                 self._is_acting = was_acting
-                if not was_acting:
-                    self._let_go_of_network()
+                self._let_go_of_network()
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
-        if not self._on_network:
+        if not self._on_network or not self._can_write():
             return super()._rows(query, **values)
         with self._threads, self._lock():
-            is_within = self._cursor is not None and self._cursor.connection.in_transaction
             try:
                 return super()._rows(query, **values)
             finally:
-                if not is_within:
-                    self._let_go_of_network()
+                self._let_go_of_network()
 
     def _lock(self) -> registry_lock:
         return registry_lock(self._directory, self._wait_seconds, is_real=True)
 
     def _let_go_of_network(self) -> None:
         """On a network file system a connection lives only as long as the lock is held."""
-        if self._on_network:
+        if self._on_network and not (self._cursor is not None and self._cursor.connection.in_transaction):
             self._let_go()
 
+    def _can_write(self) -> bool:
+        return os.access(self._directory, os.W_OK)
+
     def _begin(self) -> None:
-        self._shown = {}
+        self._shown, self._taken = {}, set()
         super()._begin()
         self._finish_mirror()
 
@@ -121,19 +137,20 @@ class FilesStore(SqliteStore):
             mirror.put()
             self._mirrored = last
         except OSError:  # the act has happened; the next one finishes its files, through another descriptor
-            self._mirrored = -1
+            self._mirrored = NEVER_MIRRORED
             self._close_mirror()
 
     def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
         super()._note(job, version, fields, lines)
         before = self._shown.get(job.job_id)
         events = events_in(lines)
-        if lines[0]["event"] == "migrated" or before is None:
-            earlier: list[Line] = []
-        else:
-            earlier = before.events
+        is_migrated = lines[0]["event"] == "migrated"
+        earlier = [] if is_migrated or before is None else before.events
         is_new = version == 1 or (before is not None and before.is_new)
-        self._shown[job.job_id] = Shown(job=job, version=version, events=earlier + events, is_new=is_new)
+        is_taken = is_migrated or job.job_id in self._taken
+        self._shown[job.job_id] = Shown(
+            job=job, version=version, events=earlier + events, is_new=is_new, is_taken=is_taken
+        )
 
     # -- the mirror ----------------------------------------------------------------------------------------------------
 
@@ -145,33 +162,36 @@ class FilesStore(SqliteStore):
     def _finish_mirror(self) -> None:
         """What a killed process has committed and not shown in files yet."""
         last = int(self.end())
-        if last == self._mirrored:
+        if last == self._mirrored and last - self._saved < SAVED_EVERY:
             return
-        ((upto,),) = self._rows("mirrored upto")
-        begin = max(upto, self._mirrored)
-        for (job_id,) in self._rows("jobs since", number=begin):
-            self._repair(job_id, takes_over=upto < 0)
-        if last > upto:
-            self._rows("save mirrored", number=last)
-        self._mirrored = last
+        if last != self._mirrored:
+            ((upto,),) = self._rows("mirrored upto")
+            for (job_id,) in self._rows("jobs since", number=max(upto, self._mirrored)):
+                self._repair(job_id, is_taken=upto == NEVER_MIRRORED)
+        self._rows("save mirrored", number=last)
+        self._mirrored = self._saved = last
 
-    def _repair(self, job_id: str, *, wholly: bool = False, takes_over: bool = False) -> None:
+    def _repair(self, job_id: str, *, is_taken: bool = False, is_sure: bool = True) -> None:
         rows = self._rows("job", job_id=job_id)
+        if type(job_id) is not str or not is_job_id(job_id):
+            raise damaged(self._directory)
         if not rows:
             self._files().remove_own(job_id)
             return
-        row = row_of(rows[0], self.address)
-        events = self.events(job_id) if row.job.last_seq else []
-        shown = Shown(job=row.job, version=row.version, events=events, is_new=False)
-        self._files().repair(shown, self.journal_id, wholly=wholly, takes_over=takes_over)
+        try:
+            row = row_of(rows[0], self.address)
+        except BadRecord:
+            return  # `problems` reports it; its file shows what mam last knew
+        stamp = Stamp(epoch=self.journal_id, version=row.version)
+        self._files().repair(row.job, stamp, lambda: self.events(job_id), is_taken=is_taken, is_sure=is_sure)
 
     def _go_by_this_boot(self, moment: Moment) -> None:
-        """After a power cut the files of the last acts may be old, empty or there again."""
+        """After a power cut the files of the last acts may be old, empty, or there again."""
         is_other = self._rows("boot")[0][0] not in ("", moment.boot_id)
         super()._go_by_this_boot(moment)
         if is_other:
             for job_id in self._changed_lately():
-                self._repair(job_id, wholly=True)
+                self._repair(job_id, is_sure=False)
 
     def _changed_lately(self) -> set[str]:
         """Jobs of the last entries of the journal. A clock that jumped may be in it, so a number of entries counts too."""
@@ -196,8 +216,6 @@ class FilesStore(SqliteStore):
 
     def _check_not_older(self, job_id: str) -> None:
         """A record file of this very registry, of a job that it does not have: the database is older than its files."""
-        from mam.jobs.rules import is_job_id
-
         if not is_job_id(job_id) or not self._files().version_shown(job_id, self.journal_id):
             return
         if not self._rows("archived", job_id=job_id):
@@ -217,15 +235,30 @@ class FilesStore(SqliteStore):
     # -- the connection ------------------------------------------------------------------------------------------------
 
     def _open(self) -> apsw.Connection:
+        if not self._can_write():
+            return opened(self._directory, self._path, self._wait_seconds, read_only=True)
+        if self._on_network:
+            with self._lock():
+                return self._open_or_make()
+        return self._open_or_make()
+
+    def _open_or_make(self) -> apsw.Connection:
         try:
             make_directories(self.home)
             if not os.path.exists(self._path):
                 self._make()
-            return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
         except OSError as error:
-            raise _unavailable(self._directory, error) from None
-        except (StoreMissing, StoreUnavailable) as error:
-            raise _of_files(self._directory, error) from None
+            raise unavailable(self._directory, error) from None
+        return opened(self._directory, self._path, self._wait_seconds, shared=not self._on_network)
+
+    def _failed(self, error: apsw.Error) -> StoreUnavailable:
+        told = super()._failed(error)
+        if isinstance(error, apsw.ReadOnlyError) and os.access(self._path, os.W_OK) and not self._is_opened_to_read():
+            return damaged(self._directory)  # a bit of its header is wrong
+        return with_advice(self._directory, told)
+
+    def _is_opened_to_read(self) -> bool:
+        return self._cursor is not None and bool(self._cursor.connection.open_flags & apsw.SQLITE_OPEN_READONLY)
 
     def _make(self) -> None:
         from mam.stores.files.making import make_missing
@@ -237,13 +270,12 @@ class FilesStore(SqliteStore):
         if made.jobs or made.unreadable:
             from mam.telling import tell
 
-            tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}")
-            for problem in made.unreadable:
-                tell("mam.store", f"left alone: {problem}")
+            left = f"; left alone: {made.left_alone}" if made.unreadable else ""
+            tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}{left}")
 
     def _let_go(self) -> None:
         super()._let_go()
-        self._mirrored = -1  # the next database may be another one
+        self._mirrored = self._saved = NEVER_MIRRORED  # the next database may be another one
         self._close_mirror()
 
     def _close_mirror(self) -> None:
@@ -252,16 +284,10 @@ class FilesStore(SqliteStore):
             self._mirror = None
 
     def _distrust(self) -> None:
-        """What only the log holds goes into the database now, as at any other store (see there). It may, under the lock."""
+        """Under the lock, what only the log holds goes into the database now; see there."""
         if self._cursor is not None and self._is_acting:
             self._cursor.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         super()._distrust()
-
-    def _failed(self, error: apsw.Error) -> StoreUnavailable:
-        told = super()._failed(error)
-        if isinstance(error, apsw.ReadOnlyError) and os.access(self._path, os.W_OK):
-            return _damaged(self._directory)  # a bit of its header says so
-        return _of_files(self._directory, told)
 
     @property
     def _secrets(self) -> Secrets:
@@ -269,40 +295,11 @@ class FilesStore(SqliteStore):
 
     def _shown_again(self, row: Row) -> None:
         """Its file is written anew with this act, though nothing of the job changes."""
-        self._shown[row.job.job_id] = Shown(job=row.job, version=row.version, events=[], is_new=False)
+        job_id = row.job.job_id
+        self._shown[job_id] = Shown(
+            job=row.job, version=row.version, events=[], is_new=False, is_taken=job_id in self._taken
+        )
 
-    def version_of(self, job_id: str) -> int | None:
-        rows = self._rows("job", job_id=job_id)
-        return row_of(rows[0], self.address).version if rows else None
-
-
-def _check_directory(path: str) -> None:
-    try:
-        os.listdir(path)
-    except FileNotFoundError:
-        raise StoreMissing(store=path) from None
-    except NotADirectoryError:
-        raise StoreUnavailable(store=path, problem="is not a directory") from None
-    except OSError as error:
-        raise StoreUnavailable(store=path, problem=error.strerror) from None
-
-
-def _unavailable(address: str, error: OSError) -> StoreUnavailable:
-    cannot_write = error.errno in (ENOSPC, EDQUOT, EROFS, EACCES, EPERM)
-    return (StoreReadOnly if cannot_write else StoreUnavailable)(store=address, problem=error.strerror)
-
-
-def _of_files(address: str, error: MamError) -> StoreUnavailable:
-    """What is wrong with the database of a files store, and the verb that makes it anew."""
-    problem = str(error.facts.get("problem", ""))
-    if isinstance(error, StoreMissing) or any(sign in problem for sign in _SIGNS):
-        return _damaged(address)
-    return StoreUnavailable(store=address, problem=problem)
-
-
-_SIGNS = ("is damaged", "is not an SQLite", "another program", "malformed")
-
-
-def _damaged(address: str) -> StoreUnavailable:
-    why = f"its database {STORE}/{DATABASE} is damaged; `mam rebuild` makes it anew from the record files"
-    return StoreUnavailable(store=address, problem=why)
+    def versions(self, job_ids: Sequence[str]) -> dict[str, int]:
+        """The version of each of these jobs that is in the registry."""
+        return dict(self._rows("versions", job_ids=json.dumps(list(job_ids))))

@@ -62,7 +62,7 @@ class Server:
         return said.replace(secret, "…") if secret else said
 
     def _conninfo(self) -> str:
-        own = f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_MS} -c synchronous_commit=on {_STEADY} {_FRESH}"
+        own = f"-c statement_timeout={STATEMENT_MS} -c synchronous_commit=on {_STEADY} {_FRESH}"
         safe: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "mam",

@@ -20,6 +20,8 @@ _NO_TLS = "server does not support SSL"
 
 def refusal(server: Server, error: psycopg.Error) -> StoreUnavailable | StoreMissing:
     if isinstance(error, errors.InsufficientPrivilege):
+        if _whose(server) == CLOSED:
+            return closed(server)
         said = error.diag.message_primary or _one_line(error)
         problem = f"{server.role} may not do that ({said}); docs/stores.md says which rights it needs"
     elif isinstance(error, psycopg.ProgrammingError) and error.sqlstate is not None:
@@ -38,12 +40,9 @@ def refusal(server: Server, error: psycopg.Error) -> StoreUnavailable | StoreMis
 def _unknown_there(server: Server, error: psycopg.Error) -> StoreUnavailable | StoreMissing:
     """The server does not know what mam takes for granted."""
     try:
-        with server.connect() as connection:
-            whose = whose_schema(connection)
+        whose = _whose(server)
     except StoreUnavailable as away:
         return away
-    except psycopg.Error:
-        whose = None
     if whose == ANOTHERS:
         return foreign(server)
     if whose == CLOSED:
@@ -51,6 +50,14 @@ def _unknown_there(server: Server, error: psycopg.Error) -> StoreUnavailable | S
     if isinstance(error, _NO_TABLE):
         return StoreMissing(store=server.address)
     return StoreUnavailable(store=server.address, problem=server.without_password(_one_line(error)))
+
+
+def _whose(server: Server) -> str | None:
+    try:
+        with server.connect() as connection:
+            return whose_schema(connection)
+    except psycopg.Error:
+        return None
 
 
 def _given_up(error: psycopg.Error) -> str:

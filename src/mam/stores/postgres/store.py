@@ -1,47 +1,53 @@
-"""The port, on PostgreSQL: each act is one transaction, and the server's clock is the only one that counts."""
+"""The port on PostgreSQL: a claim is one statement, an end is one, every other act on one job is a read and a write.
+
+The base class does in a transaction what concerns several jobs: exclusive keys, jobs that come after others, retries,
+sweeps, sessions. Locks are taken in this order: exclusive keys, chains of retries, rows, and the journal's last.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from _thread import get_ident
-from time import monotonic_ns
 
 import psycopg
-from psycopg import errors
 
-from mam.clock import SystemClock
-from mam.errors import AlreadyRegistered, MamError, UnknownJob
-from mam.jobs.status import PENDING, RUNNING
-from mam.stores.port import Entry
-from mam.stores.postgres.acting import STATEMENTS, Acting
-from mam.stores.postgres.connection import Server, text
-from mam.stores.postgres.fresh import timeout_to_seal
-from mam.stores.postgres.one_trip import OneTripStore
-from mam.stores.postgres.rare import is_rare, is_watched
+from mam.clock import Moment, SystemClock
+from mam.errors import AlreadyRegistered, BadRecord, MamError, UnknownJob
+from mam.jobs import acts
+from mam.jobs.ending import end
+from mam.jobs.sweep import SWEEP_LIMIT
+from mam.stores.common import changed_fields, new_claim_id
+from mam.stores.port import Entry, Registration
+from mam.stores.postgres.client import Client
+from mam.stores.postgres.connection import Server
+from mam.stores.postgres.listening import Listener
+from mam.stores.postgres.one_statement import claim_values, end_values
 from mam.stores.postgres.schema import check_version, create_schema
-from mam.stores.postgres.server_clock import ServerClock, moment_at
-from mam.stores.sql.gate import Gate
-from mam.stores.sql.look import Look
-from mam.stores.sql.rows import job_of, told
-from mam.stores.sql.store import PAGE
+from mam.stores.sql.rows import row_of, values_of
+from mam.stores.sql.sessions import Sessions
+from mam.stores.sql.store import SqlStore
+from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.clock import Clock, Moment
-    from mam.jobs.change import Change
+    from mam.clock import Clock
+    from mam.jobs.change import Line
     from mam.jobs.dependency import Needed
-    from mam.jobs.pause import Pause
+    from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Request
+    from mam.stores.port import Act, Request
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
-    from mam.stores.sql.sessions import Sessions
 
     T = TypeVar("T")
+
+PAGE = 500
+MISSES = 3
+"""So often an act is decided anew because another writer was quicker; then it locks the row."""
 
 
 def create_postgres_store(url: str, *, filling: bool = False) -> bool:
@@ -49,52 +55,261 @@ def create_postgres_store(url: str, *, filling: bool = False) -> bool:
     return create_schema(Server(url), SystemClock().new_id(), filling=filling)
 
 
-class _Gate(Gate):
-    """Whoever comes here holds the key, and the server sees for itself whether somebody runs under it."""
+class ServerClock:
+    """The server's time, by which everything is judged; ids and chance are made here."""
 
-    def written(self, job: Job, root: str | None) -> None:
-        if job.status.ended and root is not None:
-            self._tell("lock root", root=root)  # a registration that comes after the root may be under way
-        super().written(job, root)
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._local = SystemClock()
 
-    def rebalance(self, key: str) -> None:
-        self._tell("block key", key=key)
-        self._tell("free heads", key=key)
+    def now(self) -> Moment:
+        return Moment(wall_ms=int(self._client.rows("now", {})[0][0]))
+
+    def new_id(self) -> str:
+        return self._local.new_id()
+
+    def chance(self) -> float:
+        return self._local.chance()
 
 
-class PostgresStore(OneTripStore):
+class HeldSessions(Sessions):
+    """A claim keeps other generations of its session from being announced until it has committed."""
+
+    def check(self, agent_id: str, generation_id: str) -> None:
+        self._ask("hold generation", agent_id=agent_id)
+        super().check(agent_id, generation_id)
+
+
+class PostgresStore(SqlStore):
     """A registry for many hosts. Threads share one connection; a fork opens its own."""
 
-    acting: type[Acting] = Acting
+    client: type[Client] = Client
     check_version = staticmethod(check_version)
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
-        self._server = server = Server(url)
-        self.address = server.address
-        self._channel = server.channel
-        self.clock = clock or ServerClock(self)
-        super().__init__(self.acting(server), by_server=clock is None)
-        self._listeners: dict[tuple[int, int], Connection] = {}
+        super().__init__()
+        self._server = Server(url)
+        self.address = self._server.address
+        self._client = self.client(self._server)
+        self._given = clock
+        """A test's clock; without one the server's decides."""
+        self.clock = clock or ServerClock(self._client)
+        self._entries: list[Json] = []
+        """What the open transaction writes into the journal, at its end."""
+        self._listeners: dict[tuple[int, int], Listener] = {}
         """One for each process and thread that waits: news that one has read would be lost to the other."""
         try:
-            self.check_version(server, self._rows("version"))
+            self.check_version(self._server, self._rows("version"))
         except MamError:
             self.close()
             raise
 
-    # -- the journal -----------------------------------------------------------------------------------------------
+    # -- one statement ---------------------------------------------------------------------------------------------
+
+    def claim(self, request: Request) -> Job | None:
+        if request.job_id is None:
+            job = self._past_unreadable(lambda: self._claim_head(request))
+            if job is not None:
+                return job
+        return super().claim(request)
+
+    def _claim_head(self, request: Request) -> Job | None:
+        values = {**claim_values(request), "now_ms": self._now_ms()}
+        rows = self._client.once(
+            lambda: self._client.write("claim", values),
+            lambda: self._rows("claimed as", claim_id=values["claim_id"]) or None,
+        )
+        if not rows:
+            return None
+        try:
+            return row_of(rows[0], self.address).job
+        except BadRecord as bad:
+            self._act(self._unclaim, bad.facts["row"], values["claim_id"])
+            raise
+
+    def _unclaim(self, number: int, claim_id: str) -> None:
+        self._rows("unclaim", number=number, claim_id=claim_id)
+
+    def end_job(self, job_id: str, ended: End) -> Job:
+        values = {"job_id": job_id, "act_id": new_claim_id(), "now_ms": self._now_ms(), **end_values(ended)}
+        rows = self._client.once(
+            lambda: self._client.write("end", values),
+            lambda: self._rows("job", job_id=job_id) if self._is_noted(job_id, values["act_id"]) else None,
+        )
+        if rows:
+            return row_of(rows[0], self.address).job
+        return self.change(job_id, lambda job, moment: end(job, moment, ended))
+
+    def _is_noted(self, job_id: str, act_id: str) -> bool:
+        numbers = self._rows("number", job_id=job_id)
+        return bool(numbers) and bool(self._rows("is noted", job=numbers[0][0], act_id=act_id))
+
+    # -- read, decide, write -----------------------------------------------------------------------------------------
+
+    def change(self, job_id: str, act: Act) -> Job:
+        """On a job that concerns no other: what was decided is written if the row is still of that version."""
+        act_id = new_claim_id()
+        written: list[Job] = []
+
+        def found() -> tuple[Job] | None:
+            return (written[-1],) if written and self._is_noted(job_id, act_id) else None
+
+        def do() -> tuple[Job] | None:
+            for _ in range(MISSES):
+                row, moment = self._row_and_time(job_id)
+                if row.awaited or row.job.exclusive is not None or row.job.after:
+                    return None
+                change = act(row.job, moment)
+                if not change.lines:
+                    return (change.job,)
+                fields = changed_fields(row.job, change)
+                if "prompt" in fields:
+                    return None
+                written.append(change.job)
+                values = {**values_of(change.job, moment), "version": row.version}
+                if self._client.write("write", {**values, **_entry(change.job, act_id, fields, change.lines)}):
+                    return (change.job,)
+            return None
+
+        done = self._client.once(do, found)
+        return done[0] if done is not None else super().change(job_id, act)
+
+    def _row_and_time(self, job_id: str) -> tuple[Row, Moment]:
+        rows = self._rows("job and time", job_id=job_id, now_ms=self._now_ms())
+        if not rows:
+            raise UnknownJob(job=job_id, store=self.address)
+        return row_of(rows[0][1:], self.address), Moment(wall_ms=rows[0][0])
+
+    def _change(self, job_id: str, act: Act) -> Job:
+        self._rows("lock keys of", job_ids=json.dumps([job_id]))
+        return super()._change(job_id, act)
+
+    # -- registering -------------------------------------------------------------------------------------------------
+
+    def register(self, draft: Job) -> Registration:
+        if draft.key or draft.retry_of or draft.after or draft.exclusive:
+            return super().register(draft)
+        act_id = new_claim_id()
+
+        def found() -> Job | None:
+            return self.get(draft.job_id) if self._is_noted(draft.job_id, act_id) else None
+
+        def do() -> Job:
+            ((number, now_ms),) = self._rows("place", job_id=draft.job_id, now_ms=self._now_ms())
+            if number is None:
+                raise AlreadyRegistered(job=draft.job_id)
+            moment = Moment(wall_ms=now_ms)
+            change = acts.register(draft, number, moment)
+            job = change.job
+            values = {**values_of(job, moment), "root": None, "awaited": False, "prompt": job.prompt}
+            self._client.write("register", {**values, **_entry(job, act_id, job.to_json(), change.lines)})
+            return job
+
+        return Registration(job=self._client.once(do, found), created=True)
+
+    def register_all(self, drafts: Sequence[Job]) -> list[Job]:
+        return self._act(self._register_all, drafts)
+
+    def _register_all(self, drafts: Sequence[Job]) -> list[Job]:
+        """As many at once as there are, in a few trips."""
+        ids = [draft.job_id for draft in drafts]
+        taken = [job_id for (job_id,) in self._rows("any taken", job_ids=json.dumps(ids))]
+        taken = taken or [job_id for rank, job_id in enumerate(ids) if job_id in ids[:rank]]
+        if taken:
+            raise AlreadyRegistered(job=taken[0])
+        numbers, moment = self._rows("numbers", count=len(drafts)), self._moment()
+        changes = [acts.register(draft, number, moment) for draft, (number,) in zip(drafts, numbers, strict=True)]
+        fresh = {"root": None, "awaited": False}
+        rows = [{**values_of(one.job, moment), **fresh, "prompt": one.job.prompt} for one in changes]
+        self._client.many("insert job", rows)
+        for change in changes:
+            self._note(change.job, 1, change.job.to_json(), change.lines)
+        return [change.job for change in changes]
+
+    def _register(self, draft: Job) -> Registration:
+        """The locks first: whoever has waited for them sees what their holder did."""
+        if draft.exclusive is not None:
+            self._rows("lock", name=f"key {draft.exclusive}")
+        chains = [*draft.after, *([] if draft.retry_of is None else [draft.retry_of])]
+        for root in sorted({str(self._rows("root", job_id=job_id)[0][0]) for job_id in chains}):
+            self._rows("lock", name=f"chain {root}")
+        return super()._register(draft)
+
+    def _needed(self, draft: Job) -> Needed:
+        """They are marked before they are read: a later end sees the mark, and an earlier one is seen."""
+        for job_id in draft.after:
+            self._rows("await", job_id=job_id)
+        return super()._needed(draft)
+
+    # -- several jobs ------------------------------------------------------------------------------------------------
+
+    @property
+    def _sessions(self) -> Sessions:
+        return HeldSessions(self._rows)
+
+    def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
+        """One announcement of a session after the other, also while it has no row yet."""
+        self._rows("lock", name=f"session {agent_id}")
+        return super()._announce(agent_id, generation_id)
+
+    def _due(self, moment: Moment) -> list[Any]:
+        asked = {"wall_ms": moment.wall_ms, "limit": SWEEP_LIMIT}
+        locked = [key for key, _ in self._rows("lock keys", **asked)]
+        return self._rows("due", keys=json.dumps(locked), **asked)
+
+    def _to_change(self, job_ids: list[str]) -> list[Row]:
+        self._rows("lock keys of", job_ids=json.dumps(job_ids))
+        return super()._to_change(job_ids)
+
+    def _take_back(self, job: Job) -> None:
+        self._rows("lock keys of", job_ids=json.dumps([job.job_id]))
+        super()._take_back(job)
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def _act(self, do: Callable[..., T], *given: Any) -> T:
+        if self._client.in_act:  # an act within an act is a part of it
+            return do(*given)
+        act_id = new_claim_id()
+
+        def whole() -> T:
+            self._entries, self._is_news = [], False
+            done = do(*given)
+            if self._entries:
+                self._client.many("insert entry", [{**entry, "act_id": act_id} for entry in self._entries])
+            elif self._is_news:
+                self._rows("notify")
+            return done
+
+        def is_done() -> bool:
+            return bool(self._entries) and bool(self._rows("is noted", job=self._entries[0]["job"], act_id=act_id))
+
+        return self._client.act(whole, is_done)
+
+    def _rows(self, query: str, **values: Any) -> list[Any]:
+        return self._client.rows(query, values)
+
+    def _moment(self) -> Moment:
+        return Moment(wall_ms=self.clock.now().wall_ms)
+
+    def _now_ms(self) -> int | None:
+        return None if self._given is None else self._given.now().wall_ms
+
+    # -- the journal -------------------------------------------------------------------------------------------------
+
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:  # noqa: ARG002
+        self._entries.append(_entry(job, None, fields, lines))
 
     def end(self) -> str:
-        """Behind everything that is sure to be seen; transactions still running come later, whatever their number."""
-        return f"{self._value('end')}:0"
+        return str(self._rows("last entry")[0][0])
 
     def entries(self, cursor: str | None) -> Iterator[Entry]:
-        end = str(self._value("end"))
-        xact, _, number = (cursor or "0:0").partition(":")
-        while rows := self._rows("entries", xact=xact, number=int(number), end=end, limit=PAGE):
-            for xact, number, job_id, fields, lines in rows:
+        after, upto = int(cursor or 0), int(self.end())
+        while rows := self._rows("entries", after=after, upto=upto, limit=PAGE):
+            for number, job_id, fields, lines in rows:
+                after = number
                 yield Entry(
-                    cursor=f"{xact}:{number}",
+                    cursor=str(number),
                     number=number,
                     job_id=job_id,
                     fields=None if fields is None else json.loads(fields),
@@ -105,190 +320,66 @@ class PostgresStore(OneTripStore):
         me = (os.getpid(), get_ident())
         try:
             listener = self._listeners.get(me)
-            if listener is None or listener.closed:
-                listener = self._listeners[me] = self._acting.reconnected()
-                listener.execute(text(STATEMENTS["listen"].text))
-                listener.execute(text(f"LISTEN {self._channel}"))
-                return True  # something may have happened before the ear was there: look once more
-            if self.end() != cursor and next(iter(self.entries(cursor)), None) is not None:
-                return True
-            return any(True for _ in listener.notifies(timeout=timeout, stop_after=1))
+            if listener is None:
+                self._listeners[me] = Listener(self._client.connect(), self._server.channel)
+                return True  # something may have happened before it listened: look once more
+            return self.end() != cursor or listener.wait(timeout)
         except psycopg.Error:
             lost = self._listeners.pop(me, None)
             if lost is not None:
                 lost.close()
-            return True  # the server went away; whoever waits finds out whether it is back
+            return True  # the server went away; the caller finds out whether it is back
 
     def close(self) -> None:
         """What a parent opened before it forked stays open for the parent."""
-        self._acting.close()
+        self._client.close()
         for process, thread in list(self._listeners):
-            if process == os.getpid():
-                self._listeners.pop((process, thread)).close()
+            listener = self._listeners.pop((process, thread), None)
+            if process == os.getpid() and listener is not None:
+                listener.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_listeners"):
             self.close()
 
-    # -- pauses and secrets: each is one statement, which does no harm when it is done twice -------------------------
-
-    def pause(self, pause: Pause) -> None:
-        self._rows("pause", **{**pause.as_dict(), "agent": pause.agent or "", "label": pause.label or ""})
+    # -- pauses and secrets: each does no harm when it is done twice ---------------------------------------------------
 
     def resume(self, agent: str | None, label: str | None) -> bool:
         known = any((one.agent, one.label) == (agent, label) for one in self.pauses())
-        self._rows("resume", agent=agent or "", label=label or "")
+        super().resume(agent, label)
         return known
 
     def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
-        for name, secret in secrets.items():
-            self._rows("keep secret", job_id=job_id, name=name, secret=secret)
+        rows = [{"job_id": job_id, "name": name, "secret": secret} for name, secret in secrets.items()]
+        self._act(self._client.many, "keep secret", rows)
 
     def secrets(self, job_id: str) -> dict[str, str]:
         return dict(self._rows("secrets", job_id=job_id))
 
-    # -- for the relays of all hosts (mam.bus.place_postgres) ---------------------------------------------------------
+    # -- for the relays of all hosts (mam.bus.place_postgres) ----------------------------------------------------------
 
     def connect(self) -> Connection:
         """One of its own, for a lock that lasts as long as it."""
-        return self._acting.reconnected()
+        return self._client.connect()
 
     def unavailable(self, error: psycopg.Error) -> MamError:
         return self._server.unavailable(error)
 
     def relay_sent(self, broker: str) -> str | None:
-        found = self._rows("relay", broker=broker)
-        return found[0][0] if found else None
+        return self.position(f"relay {broker}")
 
     def keep_relay_sent(self, broker: str, sent: str) -> None:
-        self._rows("keep relay", broker=broker, sent=sent)
+        self.save_position(f"relay {broker}", sent)
 
     def is_relay_lock_free(self, name: str, space: int) -> bool:
-        return bool(self._value("relay lock is free", name=name, space=space))
-
-    # -- how it is done here ---------------------------------------------------------------------------------------
-
-    @property
-    def _gate(self) -> Gate:
-        return _Gate(self._rows, self._run)
-
-    @property
-    def _sessions(self) -> Sessions:
-        from mam.stores.postgres.sessions import HeldSessions
-
-        return HeldSessions(self._rows, self._run)
-
-    def _claim_first(self, request: Request) -> Job | None:
-        """Most claims find a job and nothing that stands before it; then nothing else is asked."""
-        if self._by_server and request.job_id is None:
-            job = self._act(self._claim_ready, request)
-            if job is not None:
-                return job
-        return super()._claim_first(request)
-
-    def _claim_ready(self, request: Request) -> Job | None:
-        rows = self._rows("ready", label=request.label)
-        if not rows or rows[0][4]:
-            return None
-        row = self._row(*rows[0][:3])
-        self._fresh.expect(row.job.timeout_sec)
-        return self._claim(request, Look(self._moment_of(rows[0][3]), [], False, row))
-
-    def _look(self, request: Request | None, limit: int) -> Look:
-        if not self._by_server:
-            return self._look_by(self.clock.now(), request, limit)
-        label = request.label if request is not None and request.job_id is None else None
-        (_now, now, unsettled, paused, _root), *found = self._rows("look", label=label, limit=limit)
-        moment = self._moment_of(now)
-        due = [self._row(*row[2:]) for row in found if row[0] == "due"]
-        if due or unsettled == "true" or request is None:
-            return Look(moment, due, unsettled == "true", None)
-        if paused == "true" or label is None:
-            return Look(moment, due, False, self._first(request, self.pauses(), moment))
-        return Look(moment, due, False, self._row(*found[0][2:]) if found else None)
-
-    def _to_change(self, job_id: str) -> tuple[Row, Moment]:
-        rows = self._rows("job to change", job_id=job_id)
-        if not rows:
-            raise UnknownJob(job=job_id, store=self.address)
-        return self._row(*rows[0][:3]), self._moment_of(rows[0][3])
-
-    def _place_for(self, draft: Job) -> tuple[int, Moment, Job | None, str | None]:
-        if draft.exclusive is not None:
-            self._run("lock key", key=draft.exclusive)
-        asked = {"key": draft.key, "retry_of": draft.retry_of, "job_id": draft.job_id}
-        ((record, prompt, taken, number, root, now),) = self._rows("place", **asked)
-        if record is not None:
-            return 0, self._moment_of(now), job_of(record, prompt, self.address), None
-        if taken:
-            raise AlreadyRegistered(job=draft.job_id)
-        return number, self._moment_of(now), None, root
-
-    def _needed(self, draft: Job) -> Needed:
-        needed = json.dumps(draft.after)
-        self._run("mark roots", job_ids=needed)
-        self._rows("lock roots", job_ids=needed)
-        return super()._needed(draft)
-
-    def _those_to_change(self, job_ids: list[str]) -> list[Any]:
-        rows = super()._those_to_change(job_ids)
-        if any(newer for *_row, newer in rows):
-            raise errors.SerializationFailure("somebody has written one of them since this transaction began")
-        return [row for *row, _newer in rows]
-
-    def _insert(self, values: dict[str, Any], fields: Json, change: Change) -> None:
-        entry, events = told(fields, change)
-        news = _is_news(None, change.job)
-        self._run("insert job", **values, **entry, timeout_to_seal=timeout_to_seal(values), news=news)
-        if is_rare(values):
-            self._run("insert rare", **values)
-        self._tell(values["job_id"], events)
-
-    def _update(self, before: Row, values: dict[str, Any], fields: Json, change: Change) -> None:
-        entry, events = told(fields, change)
-        news = _is_news(before.job, change.job)
-        if events:
-            self._run("update job and tell", **values, **entry, **events[0], news=news)
-            self._tell(values["job_id"], events[1:])
-        else:
-            self._run("update job", **values, **entry, news=news)
-        if before.job.claimant is not None or is_watched(change.job):
-            self._run("keep rare", **values)
-            if not is_watched(change.job):
-                self._run("no longer rare", **values)
-
-    def _move_to_archive(self, job_ids: list[str], lines: dict[str, str]) -> None:
-        self._rows("archive jobs", job_ids=json.dumps(job_ids), lines=json.dumps(lines))
-
-    def _forget(self, job_id: str) -> None:
-        self._rows("forget events", job_id=job_id)
-        self._rows("forget job", job_id=job_id)
-
-    def _tell(self, job_id: str, events: list[dict[str, Any]]) -> None:
-        for event in events:
-            self._run("insert event", job_id=job_id, **event)
-
-    def _moment(self) -> Moment:
-        return self.clock.now()
-
-    def _moment_of(self, now: int) -> Moment:
-        self._ahead_ms = now - monotonic_ns() // 1_000_000
-        return moment_at(now) if self._by_server else self.clock.now()
-
-    def _act(self, do: Callable[..., T], *given: Any) -> T:
-        return self._acting.act(do, *given)
-
-    def _rows(self, query: str, **values: Any) -> list[Any]:
-        return self._acting.rows(query, values)
-
-    def _run(self, query: str, **values: Any) -> list[Any]:
-        self._acting.run(query, values)
-        return []
+        return bool(self._rows("relay lock is free", name=name, space=space)[0][0])
 
 
-def _is_news(before: Job | None, job: Job) -> bool:
-    """Somebody may wait for just this: a job may be claimed or has ended; or a key is free again."""
-    if before is not None and job.status is before.status:
-        return False
-    freed = before is not None and before.status is RUNNING and job.exclusive is not None
-    return job.status.ended or job.status is PENDING or freed
+def _entry(job: Job, act_id: str | None, fields: Json | None, lines: tuple[Line, ...]) -> Json:
+    return {
+        "job": job.number,
+        "job_id": job.job_id,
+        "act_id": act_id,
+        "fields": None if fields is None else to_bytes(fields).decode(),
+        "lines": to_bytes(lines).decode(),
+    }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SCHEMA = "mam"
 NOBODYS, ANOTHERS, CLOSED, OURS = "nobody's", "another's", "closed", "ours"
 
-_COLUMNS = {"store.version", "store.journal_id", "job.job_id", "journal.xact"}
+_COLUMNS = {"store.version", "store.journal_id", "job.job_id", "journal.job_id"}
 """By these it is known for mam's, of whatever version."""
 
 # The catalog is open to every role, also what it says of schemas that are not.

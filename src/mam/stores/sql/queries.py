@@ -7,12 +7,12 @@ import os
 MARK = "-- name: "
 
 
-def load_queries(file: str, **parts: str) -> dict[str, str]:
-    """The named queries of `queries.sql` beside a module, whose own `__file__` is `file`. `{name}` in a query stands for the
+def load_queries(file: str, name: str = "queries.sql", **parts: str) -> dict[str, str]:
+    """The named queries of a file beside a module, whose own `__file__` is `file`. `{part}` in a query stands for the
     part of that name."""
     queries: dict[str, list[str]] = {}
     current: list[str] = []
-    with open(os.path.join(os.path.dirname(file), "queries.sql"), encoding="utf-8") as text:
+    with open(os.path.join(os.path.dirname(file), name), encoding="utf-8") as text:
         for line in text:
             if line.startswith(MARK):
                 current = queries.setdefault(line.removeprefix(MARK).strip(), [])

@@ -10,7 +10,7 @@ from mam.jobs.lease import Lease
 from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import PENDING, Status
 from mam.jobs.sweep import end_of_wait
-from mam.writing import as_text
+from mam.writing import as_text, to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ COLUMNS = (
 )  # fmt: skip
 """What every query that reads jobs gives, in this order: `{columns}` in the .sql files."""
 
-_IN_COLUMNS = frozenset((*SAME, *JSON, "status", "agent_session", "supervised", "checked", "claimant", "lease", "prompt"))
+_IN_COLUMNS = frozenset(
+    (*SAME, *JSON, "status", "agent_session", "supervised", "checked", "claimant", "lease", "prompt")
+)
 _USUAL: Json = {**Job.field_defaults, "broker": NO_BROKER}
 _NEW: Json = {**Job.all_fields, **_USUAL, "unknown": {}}
 _STATUSES = {status.value: status for status in Status}
@@ -111,7 +113,7 @@ def values_of(job: Job, moment: Moment) -> Json:
     fields = job.__dict__
     values = {name: fields[name] for name in SAME}
     values["status"], values["label"] = job.status.value, job.agent_session
-    values["supervised"], values["checked"] = int(job.supervised), None if job.checked is None else int(job.checked)
+    values["supervised"], values["checked"] = job.supervised, job.checked
     for name in JSON:
         values[name] = None if fields[name] is None else as_text(fields[name])
     lease, claimant = job.lease, job.claimant
@@ -124,7 +126,7 @@ def values_of(job: Job, moment: Moment) -> Json:
     values["due_boot"], values["due_ms"] = _due(job, moment)
     # A keyed job is blocked until `Blocking.rebalance` has compared it with the others of its key.
     values["blocked"] = BLOCKED if job.exclusive is not None and job.status is PENDING else FREE
-    values["extra"] = as_text(_extra(job)) if _has_extra(job) else "{}"
+    values["extra"] = to_text(_extra(job)) if _has_extra(job) else "{}"
     return values
 
 

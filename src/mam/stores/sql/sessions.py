@@ -9,7 +9,7 @@ from mam.jobs.generation import Generations, announced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.stores.sql.gate import Ask
+    from mam.stores.sql.blocking import Ask
 
 
 class Sessions:

@@ -205,9 +205,12 @@ class SqlStore(SqlArchive):
 
     def _settle(self, moment: Moment) -> list[Job]:
         """What time has decided, for a bounded number of jobs, longest due first; then what ends mean for others."""
-        rows = [row_of(found, self.address) for found in self._rows("due", limit=SWEEP_LIMIT, **_clocks(moment))]
+        rows = [row_of(found, self.address) for found in self._due(moment)]
         settled = [self._settled(row, settle(row.job, moment), moment) for row in rows]
         return [job for job in settled if job is not None] + self._settle_dependents(moment)
+
+    def _due(self, moment: Moment) -> list[Any]:
+        return self._rows("due", limit=SWEEP_LIMIT, **_clocks(moment))
 
     def _settle_dependents(self, moment: Moment) -> list[Job]:
         from mam.jobs.dependency import settle_dependency
@@ -234,10 +237,12 @@ class SqlStore(SqlArchive):
     def _insert(self, change: Change, root: str | None, moment: Moment) -> None:
         job = change.job
         awaited = bool(self._rows("is awaited", root=root or job.job_id))
-        self._rows("insert job", **values_of(job, moment), root=root, awaited=int(awaited))
-        self._rows("insert prompt", number=job.number, prompt=job.prompt)
+        self._insert_row({**values_of(job, moment), "root": root, "awaited": awaited, "prompt": job.prompt})
         self._note(job, 1, job.to_json(), change.lines)
         self._blocking.written(None, job, root, awaited=awaited)
+
+    def _insert_row(self, values: Json) -> None:
+        self._rows("insert job", **values)
 
     def _write(self, row: Row, change: Change, moment: Moment) -> Job:
         """Row and journal entry of one change, in the open transaction; the job after it."""
@@ -279,6 +284,9 @@ class SqlStore(SqlArchive):
 
     def counts(self) -> dict[str, int]:
         return dict(self._rows("counts"))
+
+    def ended_before(self, before: str) -> dict[str, int]:
+        return dict(self._rows("ended before", before=before))
 
     def ahead_of(self, job: Job) -> int:
         return int(self._rows("ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])

@@ -11,6 +11,7 @@ import apsw
 
 from mam import __version__
 from mam.errors import StoreMissing, StoreUnavailable
+from mam.ownership import owned_by_others_is_fine
 from mam.stores.beside import make_directories
 from mam.stores.sqlite.place import network_file_system
 
@@ -47,6 +48,28 @@ def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_
             database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         _check_contents(database, path)
         _settle_in(database, shared=shared)
+    except apsw.Error as error:
+        raise unavailable(path, error, wait_seconds) from None
+    return database
+
+
+def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
+    """Where nothing can be written. SQLite reads a log only with its index (`-shm`), which it cannot make there; without one
+    the database alone is whole if there is no log."""
+    from urllib.parse import quote
+
+    _check_file(path)
+    has_log = os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal") > 0
+    immutable = "?immutable=1" if not has_log else ""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    try:
+        database = apsw.Connection(f"file:{quote(path)}{immutable}", flags=flags)
+        database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        database.set_busy_handler(_patience(wait_seconds))
+        _check_contents(database, path)
+    except apsw.CantOpenError:
+        why = "cannot be read: its log has no index, and mam cannot write one beside it; copy the store, read the copy"
+        raise StoreUnavailable(store=address_of(path), problem=why) from None
     except apsw.Error as error:
         raise unavailable(path, error, wait_seconds) from None
     return database
@@ -175,7 +198,7 @@ def _check_file(path: str) -> None:
         raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
     if stat.S_ISDIR(found.st_mode):
         raise StoreUnavailable(store=address_of(path), problem="is a directory; name a file, such as jobs.db in it")
-    if found.st_uid != os.geteuid():
+    if found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
         raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
 
 

@@ -27,8 +27,9 @@ SELECT 1 FROM job WHERE job_id = :job_id UNION ALL SELECT 1 FROM archive WHERE j
 SELECT coalesce(max(number), 0) + 1 FROM job
 
 -- name: hindrances
-SELECT EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND :boot_id <> '')
-       OR EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms <= :wall_ms),
+SELECT EXISTS (SELECT 1 FROM job INDEXED BY job_due
+               WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND blocked < 2 AND :boot_id <> '')
+       OR EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms <= :wall_ms AND blocked < 2),
        EXISTS (SELECT 1 FROM unsettled),
        EXISTS (SELECT 1 FROM pause)
 
@@ -48,16 +49,18 @@ WHERE job_id = :job_id AND label = :label AND status = 'pending' AND blocked < 2
 -- Jobs whose time has come, longest due first, each by the clock that it goes by.
 SELECT {columns} FROM (
     SELECT * FROM (SELECT number AS at, :boot_ms - due_ms AS late FROM job INDEXED BY job_due
-                   WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND :boot_id <> '' ORDER BY due_ms LIMIT :limit)
+                   WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND blocked < 2 AND :boot_id <> ''
+                   ORDER BY due_ms LIMIT :limit)
     UNION ALL
     SELECT * FROM (SELECT number AS at, :wall_ms - due_ms AS late FROM job INDEXED BY job_due
-                   WHERE due_boot = '' AND due_ms <= :wall_ms ORDER BY due_ms LIMIT :limit)
+                   WHERE due_boot = '' AND due_ms <= :wall_ms AND blocked < 2 ORDER BY due_ms LIMIT :limit)
 ) JOIN job ON job.number = at JOIN prompt USING (number)
-WHERE blocked < 2 ORDER BY late DESC LIMIT :limit
+ORDER BY late DESC LIMIT :limit
 
 -- name: next due
-SELECT (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = :boot_id AND due_ms IS NOT NULL AND :boot_id <> '') - :boot_ms,
-       (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms IS NOT NULL) - :wall_ms,
+SELECT (SELECT min(due_ms) FROM job INDEXED BY job_due
+        WHERE due_boot = :boot_id AND due_ms IS NOT NULL AND blocked < 2 AND :boot_id <> '') - :boot_ms,
+       (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms IS NOT NULL AND blocked < 2) - :wall_ms,
        EXISTS (SELECT 1 FROM unsettled)
 
 -- name: this boot
@@ -84,6 +87,9 @@ SELECT DISTINCT job_id FROM journal WHERE number > :number
 
 -- name: entries before
 SELECT number, job_id, coalesce(lines ->> '$[0].timestamp', '') FROM journal WHERE number < :below ORDER BY number DESC LIMIT :limit
+
+-- name: versions
+SELECT job_id, version FROM job WHERE job_id IN (SELECT value FROM json_each(:job_ids))
 
 -- name: newest ids
 SELECT job_id FROM job ORDER BY number DESC LIMIT :limit
@@ -155,12 +161,21 @@ ORDER BY number DESC LIMIT :limit
 
 -- name: select open
 SELECT {columns} FROM job INDEXED BY job_open JOIN prompt USING (number)
-WHERE ended_at IS NULL AND number < :below AND (:label IS NULL OR label = :label)
+WHERE (status = 'pending' OR status = 'waiting' OR status = 'running') AND number < :below AND (:label IS NULL OR label = :label)
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
 -- name: counts
-SELECT status, count(*) FROM job GROUP BY status
+SELECT status, count(*) FROM job INDEXED BY job_ended
+WHERE status = 'completed' OR status = 'error' OR status = 'cancelled' GROUP BY status
+UNION ALL
+SELECT status, count(*) FROM job INDEXED BY job_open
+WHERE status = 'pending' OR status = 'waiting' OR status = 'running' GROUP BY status
+
+-- name: ended before
+SELECT status, count(*) FROM job INDEXED BY job_ended
+WHERE (status = 'completed' OR status = 'error' OR status = 'cancelled') AND coalesce(ended_at, updated_at) < :before
+GROUP BY status
 
 -- name: ahead
 SELECT count(*) FROM (
@@ -267,7 +282,8 @@ WHERE claimant_agent = :agent_id AND status = 'running' AND blocked < 2 ORDER BY
 -- name: to archive
 -- The newest job stays: its number is the one to count on from.
 SELECT job_id FROM job
-WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND ended_at IS NOT NULL
+WHERE job_id IN (SELECT value FROM json_each(:job_ids))
+  AND (status = 'completed' OR status = 'error' OR status = 'cancelled')
   AND number < (SELECT max(number) FROM job)
 
 -- name: forget job
@@ -306,7 +322,7 @@ SELECT :number
 UPDATE job SET blocked = 2 WHERE number = :number AND blocked < 2
 
 -- name: those set aside
-SELECT {columns} FROM job JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
+SELECT {columns} FROM job INDEXED BY job_set_aside JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
 
 -- name: take back
 UPDATE job SET blocked = 0 WHERE number = :number AND blocked = 2

@@ -72,8 +72,11 @@ CREATE TABLE prompt (
 ) STRICT;
 
 CREATE INDEX job_pending ON job (label, priority DESC, number, agent) WHERE status = 'pending' AND blocked = 0;
-CREATE INDEX job_due ON job (due_boot, due_ms) WHERE due_ms IS NOT NULL;
-CREATE INDEX job_open ON job (number) WHERE ended_at IS NULL;
+CREATE INDEX job_due ON job (due_boot, due_ms) WHERE due_ms IS NOT NULL AND blocked < 2;
+CREATE INDEX job_set_aside ON job (number) WHERE blocked = 2;
+CREATE INDEX job_open ON job (number) WHERE status = 'pending' OR status = 'waiting' OR status = 'running';
+CREATE INDEX job_ended ON job (coalesce(ended_at, updated_at), status)
+    WHERE status = 'completed' OR status = 'error' OR status = 'cancelled';
 CREATE INDEX job_failed ON job (number) WHERE status = 'error' OR status = 'cancelled';
 CREATE INDEX job_label ON job (label, number);
 CREATE UNIQUE INDEX job_key ON job (key) WHERE key IS NOT NULL;

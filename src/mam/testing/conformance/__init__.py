@@ -19,17 +19,19 @@ pytest.register_assert_rewrite(
     *(
         f"mam.testing.{name}"
         for name in (
-            "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.dependencies",
-            "conformance.durability", "conformance.exclusive", "conformance.family", "conformance.fences",
-            "conformance.generations", "conformance.pauses",
+            "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.consumers",
+            "conformance.dependencies", "conformance.durability", "conformance.exclusive", "conformance.family",
+            "conformance.fences", "conformance.generations", "conformance.pauses",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
-            "conformance.registration", "conformance.sequence", "conformance.time",
+            "conformance.registration", "conformance.sequence", "conformance.supervising",
+            "conformance.time",
         )
     )
 )  # fmt: skip
 
 from mam.testing.conformance.archives import Archives  # noqa: E402 - after the assertions are made to speak
 from mam.testing.conformance.claims import Claims  # noqa: E402
+from mam.testing.conformance.consumers import Consumers, ConsumersThatLast  # noqa: E402
 from mam.testing.conformance.dependencies import Dependencies  # noqa: E402
 from mam.testing.conformance.durability import Durability  # noqa: E402
 from mam.testing.conformance.exclusive import Exclusive  # noqa: E402
@@ -43,21 +45,22 @@ from mam.testing.conformance.pauses import Pauses  # noqa: E402
 from mam.testing.conformance.races import Races  # noqa: E402
 from mam.testing.conformance.registration import Registrations  # noqa: E402
 from mam.testing.conformance.sequence import Sequences  # noqa: E402
+from mam.testing.conformance.supervising import Supervising  # noqa: E402
 from mam.testing.conformance.time import Time  # noqa: E402
 
 __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 
 class InProcessConformance(
-    Registrations, Claims, Fences, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses, Generations,
-    Archives, Families, Races,
+    Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
+    Generations, Archives, Families, Consumers, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
     shared_by_processes = False
 
 
-class StoreConformance(Durability, GenerationsThatLast, InProcessConformance):
+class StoreConformance(Durability, GenerationsThatLast, ConsumersThatLast, InProcessConformance):
     """For every store that others can open too."""
 
     shared_by_processes = True

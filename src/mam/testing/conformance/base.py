@@ -28,6 +28,8 @@ class StoreCase:
 
     shared_by_processes: ClassVar[bool]
     """Whether a second process can open the same store; threads race instead where it cannot."""
+    has_boot_clock: ClassVar[bool] = True
+    """Whether leases go by the clock that counts from boot; a server of many hosts has only its wall clock."""
 
     @staticmethod
     def open_store(place: str, clock: Clock | None = None) -> Store:

@@ -6,39 +6,43 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.errors import ClaimLost
+from mam.errors import BadInput, ClaimLost
+from mam.jobs import acts
 from mam.jobs.status import Status
-from mam.testing.conformance.base import StoreCase, claim_again, claimed, everything, picked
+from mam.stores.port import Request
+from mam.testing.conformance.base import StoreCase, claim_again, claimed, everything, picked, registered
+from mam.testing.tasks import LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mam.jobs.acts import Fence
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
 
-    Write = Callable[[Registry, str, int], Job]
+    Write = Callable[[Registry, str, Fence], Job]
+
+OTHER = "another-claim_0"
 
 WRITES: dict[str, Write] = {
-    "heartbeat": lambda registry, job, attempt: registry.heartbeat(job, attempt=attempt),
-    "complete": lambda registry, job, attempt: registry.complete(job, attempt=attempt, result="late"),
-    "fail": lambda registry, job, attempt: registry.fail(job, attempt=attempt, reason="late"),
-    "fail_retryable": lambda registry, job, attempt: registry.fail(job, attempt=attempt, reason="late", retryable=True),
-    "release": lambda registry, job, attempt: registry.release(job, attempt=attempt),
-    "cancel": lambda registry, job, attempt: registry.cancel(job, attempt=attempt),
-    "set_running": lambda registry, job, attempt: registry.set_status(job, Status.RUNNING, attempt=attempt),
-    "set_completed": lambda registry, job, attempt: registry.set_status(job, Status.COMPLETED, attempt=attempt),
-    "set_error": lambda registry, job, attempt: registry.set_status(job, Status.ERROR, attempt=attempt),
-    "set_cancelled": lambda registry, job, attempt: registry.set_status(job, Status.CANCELLED, attempt=attempt),
-    "set_pending": lambda registry, job, attempt: registry.set_status(job, Status.PENDING, attempt=attempt),
-    "publish_started": lambda registry, job, attempt: registry.publish(job, event="started", attempt=attempt),
-    "publish_permission": lambda registry, job, attempt: registry.publish(
-        job, event="permission_required", attempt=attempt
-    ),
-    "publish_progress": lambda registry, job, attempt: registry.publish(job, event="progress", attempt=attempt),
-    "publish_completed": lambda registry, job, attempt: registry.publish(job, event="completed", attempt=attempt),
-    "publish_error": lambda registry, job, attempt: registry.publish(job, event="error", attempt=attempt),
+    "heartbeat": lambda registry, job, fence: registry.heartbeat(job, **fence),
+    "complete": lambda registry, job, fence: registry.complete(job, **fence, result="late"),
+    "fail": lambda registry, job, fence: registry.fail(job, **fence, reason="late"),
+    "fail_retryable": lambda registry, job, fence: registry.fail(job, **fence, reason="late", retryable=True),
+    "release": lambda registry, job, fence: registry.release(job, **fence),
+    "cancel": lambda registry, job, fence: registry.cancel(job, **fence),
+    "set_running": lambda registry, job, fence: registry.set_status(job, Status.RUNNING, **fence),
+    "set_completed": lambda registry, job, fence: registry.set_status(job, Status.COMPLETED, **fence),
+    "set_error": lambda registry, job, fence: registry.set_status(job, Status.ERROR, **fence),
+    "set_cancelled": lambda registry, job, fence: registry.set_status(job, Status.CANCELLED, **fence),
+    "set_pending": lambda registry, job, fence: registry.set_status(job, Status.PENDING, **fence),
+    "publish_started": lambda registry, job, fence: registry.publish(job, event="started", **fence),
+    "publish_permission": lambda registry, job, fence: registry.publish(job, event="permission_required", **fence),
+    "publish_progress": lambda registry, job, fence: registry.publish(job, event="progress", **fence),
+    "publish_completed": lambda registry, job, fence: registry.publish(job, event="completed", **fence),
+    "publish_error": lambda registry, job, fence: registry.publish(job, event="error", **fence),
 }
 
 ENDINGS: dict[str, list[str]] = {
@@ -54,29 +58,24 @@ ENDINGS: dict[str, list[str]] = {
 
 
 class Fences(StoreCase):
-    @pytest.mark.parametrize("write", WRITES)
     def test_after_a_takeover_the_old_attempt_is_refused(
-        self, registry: Registry, store: Store, clock: FakeClock, write: str
+        self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
         job = claimed(registry, lease_seconds=60)
         clock.advance(61)
         claim_again(registry, job.job_id, lease_seconds=60)
 
-        _refused(registry, store, write, job.job_id, 1)
+        _refuses_all(registry, store, job.job_id, 1, "attempt 2 has taken over")
 
-    @pytest.mark.parametrize("write", WRITES)
-    def test_after_a_sweep_the_old_attempt_is_refused(
-        self, registry: Registry, store: Store, clock: FakeClock, write: str
-    ) -> None:
+    def test_after_a_sweep_the_old_attempt_is_refused(self, registry: Registry, store: Store, clock: FakeClock) -> None:
         job = claimed(registry, lease_seconds=60)
         clock.advance(61)
         registry.sweep()
 
-        _refused(registry, store, write, job.job_id, 1)
+        _refuses_all(registry, store, job.job_id, 1, "the job is pending")
 
-    @pytest.mark.parametrize("write", WRITES)
     def test_after_the_last_loss_the_old_attempt_is_refused(
-        self, registry: Registry, store: Store, clock: FakeClock, write: str
+        self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
         job = claimed(registry, lease_seconds=60)
         for _ in range(2):
@@ -84,52 +83,47 @@ class Fences(StoreCase):
             claim_again(registry, job.job_id, lease_seconds=60)
         clock.advance(61)
         registry.sweep()
-        assert registry.get(job.job_id).status == "error"
 
-        _refused(registry, store, write, job.job_id, 3)
+        _refuses_all(registry, store, job.job_id, 3, "the job is error")
 
-    @pytest.mark.parametrize("write", WRITES)
-    def test_after_a_cancel_the_old_attempt_is_refused(self, registry: Registry, store: Store, write: str) -> None:
+    def test_after_a_cancel_the_old_attempt_is_refused(self, registry: Registry, store: Store) -> None:
         job = claimed(registry)
         registry.cancel(job.job_id)
 
-        _refused(registry, store, write, job.job_id, 1)
+        _refuses_all(registry, store, job.job_id, 1, "the job is cancelled")
 
-    @pytest.mark.parametrize("write", WRITES)
-    def test_after_a_release_the_old_attempt_is_refused(self, registry: Registry, store: Store, write: str) -> None:
+    def test_after_a_release_the_old_attempt_is_refused(self, registry: Registry, store: Store) -> None:
         job = claimed(registry)
         registry.release(job.job_id, attempt=1)
 
-        _refused(registry, store, write, job.job_id, 1)
+        _refuses_all(registry, store, job.job_id, 1, "the job is pending")
 
-    @pytest.mark.parametrize("write", WRITES)
-    def test_while_a_retry_waits_the_old_attempt_is_refused(self, registry: Registry, store: Store, write: str) -> None:
+    def test_while_a_retry_waits_the_old_attempt_is_refused(self, registry: Registry, store: Store) -> None:
         job = claimed(registry)
         registry.fail(job.job_id, attempt=1, reason="no luck", retryable=True)
 
-        _refused(registry, store, write, job.job_id, 1)
+        _refuses_all(registry, store, job.job_id, 1, "the job is waiting")
 
-    @pytest.mark.parametrize("write", WRITES)
-    def test_an_attempt_that_never_was_is_refused(self, registry: Registry, store: Store, write: str) -> None:
+    @pytest.mark.parametrize("attempt", [0, 2, 2**53])
+    def test_an_attempt_that_never_was_is_refused(self, registry: Registry, store: Store, attempt: int) -> None:
         job = claimed(registry)
 
-        for attempt in (0, 2, -1):
-            _refused(registry, store, write, job.job_id, attempt)
+        _refuses_all(registry, store, job.job_id, attempt, "attempt")
 
     @pytest.mark.parametrize("ending", ENDINGS)
-    @pytest.mark.parametrize("write", WRITES)
     def test_only_the_write_that_ended_the_job_may_come_again(
-        self, registry: Registry, store: Store, ending: str, write: str
+        self, registry: Registry, store: Store, ending: str
     ) -> None:
         job = claimed(registry)
-        WRITES[ending](registry, job.job_id, 1)
+        ended = WRITES[ending](registry, job.job_id, _of(job))
+        before = everything(store)
 
-        if write not in ENDINGS[ending]:
-            _refused(registry, store, write, job.job_id, 1)
-        else:
-            before = everything(store)
-            assert WRITES[write](registry, job.job_id, 1) == registry.get(job.job_id)
-            assert everything(store) == before
+        for again in ENDINGS[ending]:
+            for fence in (_of(job), _number(1)):
+                assert WRITES[again](registry, job.job_id, fence) == ended, again
+        assert everything(store) == before
+        for other in WRITES.keys() - set(ENDINGS[ending]):
+            _refused(registry, store, other, job.job_id, _of(job), f"the job is {ended.status}")
 
     @pytest.mark.parametrize("ending", ENDINGS)
     def test_who_lost_the_job_cannot_repeat_what_its_successor_did(
@@ -138,16 +132,20 @@ class Fences(StoreCase):
         job = claimed(registry, lease_seconds=60)
         clock.advance(61)
         claim_again(registry, job.job_id)
-        WRITES[ending](registry, job.job_id, 2)
+        WRITES[ending](registry, job.job_id, _number(2))
 
-        _refused(registry, store, ending, job.job_id, 1)
+        _refused(registry, store, ending, job.job_id, _of(job), "attempt 2 has taken over")
 
     @pytest.mark.parametrize("write", WRITES)
     def test_an_expired_lease_alone_revokes_nothing(self, registry: Registry, clock: FakeClock, write: str) -> None:
-        job = claimed(registry, lease_seconds=60)
-        clock.advance(3600)
+        """Nor does it matter whether the writer gives the attempt alone, or the claim id with it."""
+        for fenced in (_of, lambda job: _number(job.attempt)):
+            job = claimed(registry, lease_seconds=60)
+            clock.advance(3600)
 
-        WRITES[write](registry, job.job_id, 1)
+            WRITES[write](registry, job.job_id, fenced(job))
+            if not registry.get(job.job_id).status.ended:
+                registry.cancel(job.job_id)
 
     def test_a_heartbeat_after_expiry_keeps_the_job(self, registry: Registry, clock: FakeClock) -> None:
         job = claimed(registry, lease_seconds=60)
@@ -157,12 +155,97 @@ class Fences(StoreCase):
         assert picked(registry) is None
         assert registry.get(job.job_id).losses == 0
 
+    # -- the claim id ------------------------------------------------------------------------------------------------
 
-def _refused(registry: Registry, store: Store, write: str, job_id: str, attempt: int) -> None:
+    def test_another_claim_of_the_same_attempt_is_refused(self, registry: Registry, store: Store) -> None:
+        job = claimed(registry)
+
+        for write in WRITES:
+            _refused(registry, store, write, job.job_id, _other(job), "another claim holds attempt 1")
+
+    @pytest.mark.parametrize("ending", ENDINGS)
+    def test_another_claim_cannot_repeat_the_end(self, registry: Registry, store: Store, ending: str) -> None:
+        job = claimed(registry)
+        WRITES[ending](registry, job.job_id, _number(1))
+
+        for again in ENDINGS[ending]:
+            _refused(registry, store, again, job.job_id, _other(job), "another claim of attempt 1 has ended the job")
+
+    def test_the_claim_id_of_the_request_is_used(self, registry: Registry, store: Store) -> None:
+        (job_id,) = registered(registry)
+        job = store.claim(Request(label=LABEL, owner="worker", claim_id="my-own_claim"))
+
+        assert job is not None
+        assert (job.job_id, job.claim_id, store.get(job_id).claim_id) == (job_id, "my-own_claim", "my-own_claim")
+
+    def test_each_claim_has_an_id_of_its_own_however_it_is_made(self, registry: Registry, store: Store) -> None:
+        by_hand: list[Callable[[str], Job]] = [
+            lambda job: registry.set_status(job, Status.RUNNING),
+            lambda job: registry.publish(job, event="started"),
+            lambda job: registry.complete(job),
+            lambda job: registry.set_status(job, Status.COMPLETED),
+            lambda job: registry.publish(job, event="completed"),
+            lambda job: registry.fail(job, reason="no luck", retryable=True),
+        ]
+        jobs = [act(job_id) for act, job_id in zip(by_hand, registered(registry, len(by_hand)), strict=True)]
+        jobs.append(claimed(registry))
+        registry.release(jobs[-1].job_id)
+        jobs.append(claim_again(registry, jobs[-1].job_id))
+
+        ids = [job.claim_id for job in jobs]
+        assert None not in ids
+        assert len({*ids}) == len(ids)
+        assert store.get(jobs[0].job_id).claim_id == ids[0]
+        assert registry.heartbeat(jobs[0].job_id, attempt=1, claim_id=ids[0]).status == "running"
+
+    def test_a_claim_without_an_id_is_fenced_by_its_number(self, registry: Registry, store: Store) -> None:
+        """As an older version made them."""
+        (job_id,) = registered(registry)
+        store.change(job_id, lambda job, now: acts.claim(job, now, "worker", 60))
+
+        assert registry.heartbeat(job_id, attempt=1, claim_id=OTHER).claim_id is None
+        registry.release(job_id, attempt=1, claim_id=OTHER)
+        assert claim_again(registry, job_id).claim_id is not None
+        _refused(registry, store, "complete", job_id, {"attempt": 2, "claim_id": OTHER}, "another claim")
+
+    def test_a_claim_id_that_cannot_be_one_is_bad_input(self, registry: Registry, store: Store) -> None:
+        job = claimed(registry)
+        before = everything(store)
+
+        for claim_id in ("", "a b", "x" * 65, "é", "a\n"):
+            for write in WRITES.values():
+                with pytest.raises(BadInput, match="claim id"):
+                    write(registry, job.job_id, {"attempt": 1, "claim_id": claim_id})
+            with pytest.raises(BadInput, match="claim id"):
+                registry.claim(Request(label=LABEL, owner="worker", claim_id=claim_id))
+        with pytest.raises(BadInput, match="attempt"):
+            registry.complete(job.job_id, claim_id=job.claim_id)
+        assert everything(store) == before
+
+
+def _of(job: Job) -> Fence:
+    return {"attempt": job.attempt, "claim_id": job.claim_id}
+
+
+def _other(job: Job) -> Fence:
+    return {"attempt": job.attempt, "claim_id": OTHER}
+
+
+def _number(attempt: int) -> Fence:
+    return {"attempt": attempt, "claim_id": None}
+
+
+def _refuses_all(registry: Registry, store: Store, job_id: str, attempt: int, why: str) -> None:
+    for write in WRITES:
+        _refused(registry, store, write, job_id, _number(attempt), why)
+
+
+def _refused(registry: Registry, store: Store, write: str, job_id: str, fence: Fence, why: str) -> None:
     before = everything(store)
 
     with pytest.raises(ClaimLost, match=job_id) as refused:
-        WRITES[write](registry, job_id, attempt)
+        WRITES[write](registry, job_id, fence)
 
     assert refused.value.exit_code == 4
-    assert everything(store) == before
+    assert why in str(refused.value), write
+    assert everything(store) == before, write

@@ -217,5 +217,6 @@ class Lifecycle(StoreCase):
 
         store.change(job.job_id, look)
 
-        assert seen == [(job, clock.now())]
+        assert [(found, now.wall_ms) for found, now in seen] == [(job, clock.now().wall_ms)]
+        assert bool(seen[0][1].boot_id) is self.has_boot_clock
         assert lines_of(store, job.job_id)[-1]["event"] == "seen"

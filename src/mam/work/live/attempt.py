@@ -65,8 +65,7 @@ class LiveAttempt(Attempt):
         session, job = self._session, self.job
         place = prepare(job, self._crew.work_directory, self._crew.workdirs)
         self._begun |= {"place": place.path, "branch": place.branch, "note": place.note, "session": self._about()}
-        open_door = self._crew.doors.open
-        with open_door(job.job_id, job.attempt, self.watching.spoke, self._beginning.tell) as door:
+        with self._crew.door(job, place.path, self.watching.spoke, self._beginning.tell) as door:
             self.watching.is_waiting = lambda: door.waits > 0
             self._handing = Handing(session, job, door.address, lambda: self.watching.ended_because is not None)
             try:

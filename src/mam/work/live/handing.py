@@ -60,8 +60,8 @@ class Handing:
         path = self._write(brief)
         before = self._session.page()
         after = before.replace(
-            job_id=self._job.job_id, attempt=self._job.attempt, mark=self.mark, turn=TYPING, turn_name="", proof="",
-            socket=self._socket, served=before.served + 1,
+            job_id=self._job.job_id, attempt=self._job.attempt, claim_id=self._job.claim_id or "", mark=self.mark,
+            turn=TYPING, turn_name="", proof="", socket=self._socket, served=before.served + 1,
         )  # fmt: skip
         self._session.write_page(after)
         try:
@@ -85,7 +85,8 @@ class Handing:
             self.mark = f"{self._job.job_id}.{self._job.attempt}"
             return False
         self.resumed = True
-        self._handed(page.replace(attempt=self._job.attempt, socket=self._socket))
+        held = {"attempt": self._job.attempt, "claim_id": self._job.claim_id or ""}
+        self._handed(page.replace(**held, socket=self._socket))
         return True
 
     # -- the line --------------------------------------------------------------------------------------------------

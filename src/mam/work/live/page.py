@@ -25,6 +25,7 @@ class Page(Frozen):
     generation_id: str
     job_id: str = ""
     attempt: int = 0
+    claim_id: str = ""
     mark: str = ""
     turn: str = ENDED
     turn_name: str = ""

@@ -7,7 +7,6 @@ keeps them by default.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import time
@@ -17,6 +16,7 @@ from itertools import islice
 from mam.agents.hook_words import TEXT_LIMIT
 from mam.agents.hooking import CLAUDE, CODEX
 from mam.jobs.state import PROTOCOL
+from mam.strict_json import safe_json
 from mam.work.reports.report import BILLING, LIMIT, LOGIN, OVERLOAD, part, words
 from mam.work.reports.troubles import kind_of
 
@@ -51,8 +51,8 @@ def end_in_transcript(tool: str, path: str, turn: str) -> Json | None:
 
 def _told_end(line: bytes, turn: str) -> Json | None:
     try:
-        payload = part(json.loads(line), "payload")
-    except (ValueError, RecursionError):
+        payload = part(safe_json(line), "payload")
+    except ValueError:
         return None
     if part(payload, "type") != "task_complete" or part(payload, "turn_id") != turn:
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 
+from mam.strict_json import safe_json
 from mam.work.reports.report import DECLINED, Reader, Trouble, part, parts, step, words
 from mam.work.reports.troubles import trouble_of
 
@@ -92,8 +93,8 @@ def look_through(lines: Iterable[bytes], since: str, report: Report) -> None:
     earlier: dict[str, object] = {}
     for line in lines:
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            message = safe_json(line)
+        except ValueError:
             continue
         match part(message, "payload", "type"):
             case "token_count":
@@ -123,8 +124,8 @@ def _counted(usage: object) -> dict[str, object]:
 
 def _question(arguments: object) -> object:
     try:
-        given = json.loads(arguments) if isinstance(arguments, str) else None
-    except (ValueError, RecursionError):
+        given = safe_json(arguments) if isinstance(arguments, str) else None
+    except ValueError:
         return None
     return part(next(iter(parts(given, "questions")), None), "question")
 
@@ -139,8 +140,8 @@ def _inner(text: object) -> object:
     """A vendor's whole answer may stand in the place of a sentence."""
     if isinstance(text, str) and text.startswith("{"):
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
+            found = safe_json(text)
+        except ValueError:
             return text
         kind, said = part(found, "error", "type"), part(found, "error", "message")
         return f"{words(said) or text} ({kind})" if isinstance(kind, str) else said or text

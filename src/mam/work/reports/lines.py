@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from mam.work.reports.shortening import Shortened
+
 LINE_LIMIT = 8 << 20
-"""A longer line is left out: agents put whole files into one, and nothing that counts needs so much."""
+"""Of a longer line the long texts are shortened as it comes. One that is too long even so is left out."""
 
 
 class Lines:
@@ -11,6 +13,7 @@ class Lines:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
+        self._shortened: Shortened | None = None
         self._skipping = False
         self.left_out = 0
         """Lines that were too long."""
@@ -24,7 +27,8 @@ class Lines:
 
     def rest(self) -> bytes:
         """What came after the last end of a line; a last line may lack it and be whole all the same."""
-        rest, self._parts, self._size = b"".join(self._parts), [], 0
+        rest = b"".join(self._parts) if self._shortened is None else self._shortened.line()
+        self._forget()
         self._skipping = False
         return rest
 
@@ -38,9 +42,20 @@ class Lines:
     def _add(self, piece: bytes) -> None:
         if self._skipping:
             return
-        self._parts.append(piece)
-        self._size += len(piece)
-        if self._size > self._limit:
-            self._parts, self._size = [], 0
+        if self._shortened is None:
+            self._parts.append(piece)
+            self._size += len(piece)
+            if self._size <= self._limit:
+                return
+            pieces, self._parts, self._shortened = self._parts, [], Shortened()
+        else:
+            pieces = [piece]
+        for one in pieces:
+            self._shortened.add(one)
+        if self._shortened.size > self._limit:
+            self._forget()
             self._skipping = True
             self.left_out += 1
+
+    def _forget(self) -> None:
+        self._parts, self._size, self._shortened = [], 0, None

@@ -6,13 +6,14 @@ counted and passed over. A vendor may add new kinds of lines at any time.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from abc import ABC, abstractmethod
 
 from mam.events.event import generalised
 from mam.frozen import Frozen
+from mam.strict_json import safe_json
+from mam.telling import clean
 from mam.work.reports.lines import Lines
 from mam.work.reports.prices import FROM_PRICES, cost_of
 
@@ -159,8 +160,8 @@ class Reader(ABC):
         if not line.strip():
             return None
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            message = safe_json(line)
+        except ValueError:
             message = None
         if not isinstance(message, dict):
             self.report.strange += 1
@@ -190,11 +191,6 @@ def words(text: object, limit: int = WORDS_LIMIT) -> str | None:
         return None
     line = " ".join(clean(text).split())
     return (line if len(line) <= limit else f"{line[: limit - 1]}…") or None
-
-
-def clean(text: str) -> str:
-    """What every store can hold: no NUL, no half of a character."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def step(tool: object, path: object = None) -> str:

@@ -1,0 +1,80 @@
+"""Who sends, for a server that many hosts share: advisory locks, each as long as a connection of its own lasts.
+
+A connection that breaks takes its lock with it. For a moment two may send then, and some events are sent twice.
+"""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.bus.settings import Broker
+    from mam.stores.postgres.store import PostgresStore
+
+_LOOK_SECONDS = 0.05
+_SPACE = 0x6D616D72
+"""Keeps these locks apart from those of the jobs and of the sessions."""
+
+_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
+
+
+class PostgresSender:
+    def __init__(self, store: PostgresStore, broker: Broker) -> None:
+        self._broker = broker.address
+        self._store = store
+
+    def make(self) -> None:
+        """The server has all that is needed."""
+
+    def is_served(self) -> bool:
+        return not self._store.is_relay_lock_free(self._name("resident"), _SPACE)
+
+    def sending(self) -> ServerHeld:
+        return ServerHeld(self._store, self._name("lock"))
+
+    def staying(self) -> ServerHeld:
+        return ServerHeld(self._store, self._name("resident"))
+
+    def _name(self, what: str) -> str:
+        return f"relay {what} {self._broker}"
+
+
+class ServerHeld:
+    """A lock that ends with its holder, however that ends."""
+
+    def __init__(self, store: PostgresStore, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def take(self, seconds: float = 0) -> bool:
+        """Whether it is held now, by us."""
+        if self._connection is not None and not self._connection.closed:
+            return True
+        connection = self._store.connect()
+        ends = time.monotonic() + seconds
+        try:
+            while not self._try(connection):
+                if time.monotonic() >= ends:
+                    connection.close()
+                    return False
+                time.sleep(_LOOK_SECONDS)
+        except psycopg.Error as error:
+            connection.close()
+            raise self._store.unavailable(error) from None
+        self._connection = connection
+        return True
+
+    def release(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _try(self, connection: psycopg.Connection[Any]) -> bool:
+        row = connection.execute(_LOCK, (self._name, _SPACE)).fetchone()
+        return row is not None and row[0] is True

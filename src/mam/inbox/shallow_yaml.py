@@ -1,0 +1,112 @@
+"""YAML of front matter: `key: value` lines, where a value is one text or a list of texts.
+
+The input is untrusted, so this module limits it before it becomes a structure. It reads the parser's events one by one
+and stops at the first event that has no place here: a deeper level, an anchor or an alias. Nothing recurses. The parser
+is the one in Python: a text that breaks it raises an exception, which becomes BadInput, and cannot end the process.
+"""
+
+from __future__ import annotations
+
+from mam.errors import BadInput
+from mam.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from yaml.events import Event
+
+SIZE_LIMIT = 64 << 10
+FIRST_LINE = 2
+"""Of the front matter in its file: the fence is line 1."""
+
+
+class Entry(Frozen):
+    """One `key: value`."""
+
+    key: str
+    value: str | list[str]
+    line: int
+    """Where the value begins."""
+
+
+def entries(text: str, check_key: Callable[[str, int], None]) -> Iterator[Entry]:
+    """BadInput names the line and the reason. `check_key` sees each key and its line before its value is read."""
+    if len(text) > SIZE_LIMIT:
+        raise BadInput(why=f"the front matter has more than {SIZE_LIMIT:,} characters")
+    events = _events(text)
+    if not _opens(next(events, None)):
+        return
+    for event in events:
+        if _kind(event) == "MappingEnd":
+            break
+        key = _text(event, "a key")
+        check_key(key, _line(event))
+        value = next(events)
+        read = _list(events) if _kind(value) == "SequenceStart" else _text(value, f"{key}: it")
+        yield Entry(key=key, value=read, line=_line(value))
+    for _ in events:
+        raise BadInput(why="the front matter has a second YAML document; join them into one list of keys")
+
+
+def _events(text: str) -> Iterator[Event]:
+    """Those that carry something."""
+    import yaml
+
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if _kind(event) not in ("StreamStart", "StreamEnd", "DocumentStart", "DocumentEnd"):
+                yield _plain(event)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + FIRST_LINE}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "it holds a character that YAML does not allow"
+        raise BadInput(why=f"the front matter is not YAML{where}: {problem[:200]}") from None
+    except BadInput:
+        raise
+    except Exception as error:  # the parser fails in ways of its own: a version of 5,000 digits, a character \UFFFFFFFF
+        raise BadInput(why=f"the front matter is not YAML: {type(error).__name__}") from None
+
+
+def _plain(event: Event) -> Event:
+    if getattr(event, "anchor", None) is not None:
+        raise BadInput(why=f"line {_line(event)}: the front matter takes no anchor and no alias (& and *)")
+    return event
+
+
+def _opens(event: Event | None) -> bool:
+    """False when there is nothing at all."""
+    if event is None:
+        return False
+    if _kind(event) != "MappingStart":
+        raise BadInput(why="the front matter is not a list of `key: value` lines")
+    return True
+
+
+def _list(events: Iterator[Event]) -> list[str]:
+    found = []
+    for event in events:
+        if _kind(event) == "SequenceEnd":
+            break
+        found.append(_text(event, "an item"))
+    return found
+
+
+def _text(event: Event, what: str) -> str:
+    kinds = {"SequenceStart": "list", "MappingStart": "table"}
+    if _kind(event) in kinds:
+        raise BadInput(why=f"line {_line(event)}: {what} must be one value, not a {kinds[_kind(event)]}")
+    text = str(getattr(event, "value", ""))
+    if not text.strip():
+        raise BadInput(why=f"line {_line(event)}: {what} has no value")
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise BadInput(why=f"line {_line(event)}: {what} holds half a surrogate pair, which is no character")
+    return text
+
+
+def _kind(event: Event) -> str:
+    return type(event).__name__.removesuffix("Event")
+
+
+def _line(event: Event) -> int:
+    return (event.start_mark.line if event.start_mark is not None else 0) + FIRST_LINE

@@ -1,0 +1,154 @@
+"""What a job may pass on to the jobs that it registers: no more than it has itself.
+
+A request at a worker's door comes from an agent, so every choice in it is decided here: allowed, bounded by what the
+parent has, made by the worker, or rejected. A choice that stands in no table below is rejected.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mam.errors import BadInput, Refused
+from mam.frozen import Frozen
+from mam.jobs.draft import draft_job
+from mam.jobs.record import CHOICES, Job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.jobs.record import Json
+
+SHELL, HUMAN = "shell", "human"
+
+ALLOWED: dict[str, type] = {
+    "artifacts": list, "due_ms": int, "on_dependency_failure": str, "exclusive": str,
+}  # fmt: skip
+"""These give a child nothing: what it must leave, and when it may begin."""
+
+NAMED: dict[str, type] = {"label": str, "workdir": str, "workspace": str, "key": str, "after": list}
+"""Each has a rule of its own in `choices_of_child`; the door looks `after` up among the family."""
+
+WIDTHS: dict[str, Callable[[Any], float]] = {
+    "permissions": CHOICES["permissions"].index,
+    "timeout_sec": lambda seconds: seconds or math.inf,
+    "idle_timeout_sec": lambda seconds: seconds or math.inf,
+    "on_idle": ("stop", "show").index,
+    "max_retries": float,
+    "priority": float,
+}
+"""These are at most the parent's. A child that does not choose, or chooses the default, gets the smaller of the two."""
+
+MADE = ("parent_id", "depth", "origin_host")
+"""The worker knows these itself; what a request holds there is passed over."""
+
+REJECTED = {
+    "validation": "`validation` in [children] of the user's config.toml names the script that checks children",
+    "job_id": "the store gives ids", "retry_of": "only the user retries a job", "repository": "only the inbox sets it",
+    "inbox": "only the inbox sets it", "broker": "the user's settings name the broker",
+    "topic_prefix": "the worker sets it", "auth_token": "ask for a token with `sign`",
+}  # fmt: skip
+
+_TIMES = ("timeout_sec", "idle_timeout_sec", "on_idle")
+
+
+class Grants(Frozen):
+    """What the user's settings, `[children]`, give to children."""
+
+    agents: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    worktrees: bool = False
+    validation: Json | None = None
+
+
+def choices_of_child(
+    parent: Job, agent: str, asked: object, grants: Grants, place: str, resolve: Callable[[str], str]
+) -> Json:
+    """The choices of `draft_job` for a job that `parent`, which runs in `place`, registers.
+
+    `resolve` follows links. BadInput for what no job can have, Refused for what this parent cannot pass on.
+    """
+    chosen = _well_formed(asked)
+    draft_job(job_id="draft", prompt="draft", agent=agent, **{**chosen, "after": ()})
+    if not _can_run_anything(parent):
+        _check_names(parent, agent, chosen.get("label"), grants)
+        _check_workspace(parent, chosen.get("workspace"), grants)
+    for name, width in WIDTHS.items():
+        if not _is_free(parent, agent, name):
+            chosen[name] = _at_most(parent, name, chosen.get(name, Job.field_defaults[name]), width)
+    chosen["workdir"] = _inside(place, resolve(chosen.get("workdir", place)), parent)
+    if "key" in chosen:  # of this parent alone, so that no child takes a key that the user will choose
+        chosen["key"] = f"{parent.job_id}/{chosen['key']}"
+    return {**chosen, "validation": grants.validation}
+
+
+def _well_formed(asked: object) -> Json:
+    if not isinstance(asked, dict):
+        raise BadInput(why="choices must be a JSON object")
+    kinds = {**ALLOWED, **NAMED, **{name: type(Job.field_defaults[name]) for name in WIDTHS}}
+    chosen: Json = {}
+    for name, value in asked.items():
+        if value is None or name in MADE:
+            continue
+        if name in REJECTED:
+            raise Refused(why=f"A job cannot choose {name} for its child: {REJECTED[name]}.")
+        if name not in kinds:
+            raise BadInput(why=f"{name[:40]!r} cannot be chosen for a child")
+        if type(value) is not kinds[name] or (type(value) is list and not all(type(item) is str for item in value)):
+            raise BadInput(why=f"{name} has the wrong type")
+        chosen[name] = value
+    if not chosen.get("workdir", "/").startswith("/"):
+        raise BadInput(why="workdir must be an absolute path")
+    return chosen
+
+
+def _can_run_anything(parent: Job) -> bool:
+    """An agent that can run any command can start every other agent without mam, so its children may be of any kind."""
+    return parent.agent == SHELL or parent.permissions == "full"
+
+
+def _check_workspace(parent: Job, workspace: str | None, grants: Grants) -> None:
+    """git runs outside of the agent's sandbox, and a `.git` that the agent wrote can lead it to any repository."""
+    if workspace == "worktree" and not grants.worktrees:
+        raise Refused(
+            why=f"Job {parent.job_id} cannot register a job with a worktree;"
+            " `worktrees` in [children] of the user's config.toml allows it."
+        )
+
+
+def _check_names(parent: Job, agent: str, label: str | None, grants: Grants) -> None:
+    agents = (parent.agent, HUMAN, *grants.agents)
+    if agent not in agents:
+        raise _refusal(parent, "agent", agent, agents)
+    labels = (agent, parent.agent_session, *grants.labels)
+    if label is not None and label not in labels:
+        raise _refusal(parent, "label", label, labels)
+
+
+def _refusal(parent: Job, what: str, word: str, words: tuple[str, ...]) -> Refused:
+    allowed = ", ".join(dict.fromkeys(words))
+    return Refused(
+        why=f"Job {parent.job_id} cannot register a job for the {what} {word[:80]!r}, only for {allowed};"
+        f" `{what}s` in [children] of the user's config.toml allows more."
+    )
+
+
+def _is_free(parent: Job, agent: str, name: str) -> bool:
+    """A person takes the time that it takes; and an idle time that stops nobody is only shown."""
+    return (agent == HUMAN and name in _TIMES) or (name == "idle_timeout_sec" and parent.on_idle == "show")
+
+
+def _at_most(parent: Job, name: str, wanted: Any, width: Callable[[Any], float]) -> Any:
+    has = getattr(parent, name)
+    if width(wanted) <= width(has):
+        return wanted
+    if wanted != Job.field_defaults[name]:
+        raise Refused(why=f"Job {parent.job_id} has {name} {has} and cannot give its child {wanted}.")
+    return has
+
+
+def _inside(place: str, path: str, parent: Job) -> str:
+    if path != place and not path.startswith(f"{place.rstrip('/')}/"):
+        raise Refused(why=f"Job {parent.job_id} runs in {place}, and the workdir {path} of its child is outside of it.")
+    return path

@@ -1,0 +1,158 @@
+"""A named follower of the journal: it handles each entry at least once, in order, and the store keeps how far it is.
+
+    read an entry -> handle it -> `done` moves the position behind it -> now and then the position is saved
+
+A consumer that was killed handles again what it handled since its position was last saved. The position names the
+journal and the last entry in it: in a journal that was made anew or restored from a backup the consumer starts over.
+"""
+
+from __future__ import annotations
+
+import time
+from zlib import crc32
+
+from mam.frozen import Frozen
+from mam.strict_json import safe_json
+from mam.writing import as_text, to_log_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Protocol
+
+    from mam.stores.port import Entry, Store
+
+    class Keeper(Protocol):
+        """Where positions are kept: the store itself, or what changes together with the position."""
+
+        def position(self, consumer: str) -> str | None: ...
+
+        def save_position(self, consumer: str, position: str) -> None: ...
+
+
+SAVE_SECONDS, SAVE_ENTRIES = 1.0, 1000
+"""A position is saved when it is so old, or so far behind."""
+
+
+class Position(Frozen):
+    """Behind one entry of one journal."""
+
+    epoch: str
+    """The journal's id."""
+    number: int = 0
+    """The entry's number; 0 at the beginning."""
+    mark: int = 0
+    """A checksum of the entry: a journal that was restored from a backup uses numbers a second time."""
+
+    @property
+    def cursor(self) -> str | None:
+        return str(self.number) if self.number else None
+
+    def is_behind(self, entry: Entry) -> bool:
+        return (self.number, self.mark) == (entry.number, mark_of(entry))
+
+
+def position_behind(entry: Entry, epoch: str) -> Position:
+    return Position(epoch=epoch, number=entry.number, mark=mark_of(entry))
+
+
+def mark_of(entry: Entry) -> int:
+    return crc32(to_log_bytes([entry.job_id, entry.lines]))
+
+
+def entries_behind(store: Store, at: Position) -> Iterator[Entry] | None:
+    """What follows in the journal; None when the journal does not have the entry that the position is behind."""
+    if not at.number:
+        return iter(store.entries(None))
+    entries = iter(store.entries(str(at.number - 1)))
+    last = next(entries, None)
+    return entries if last is not None and at.is_behind(last) else None
+
+
+class Consumer:
+    """`load` it, handle each of `entries` and call `done`, `save` at the end. Not for two threads at once."""
+
+    def __init__(self, store: Store, name: str, keeper: Keeper | None = None) -> None:
+        self._store = store
+        self._name = name
+        self._keeper: Keeper = keeper if keeper is not None else store
+        self._saved = ""
+        self._unsaved = 0
+        self._saved_at = 0.0
+        self._last: Entry | None = None
+        self.at = Position(epoch="")
+        self.count = 0
+        """What the consumer counts for itself; saved with the position."""
+        self.is_new = self.starts_over = False
+        """Whether `load` found a position in another journal, or behind an entry that this journal does not have."""
+
+    def load(self) -> None:
+        """Where the last one got to."""
+        epoch = self._store.journal_id
+        saved = self._keeper.position(self._name)
+        found = parse_position(saved)
+        self.at, self.count = found if found is not None else (Position(epoch=epoch), 0)
+        holds = self.at.epoch == epoch and entries_behind(self._store, self.at) is not None
+        self.is_new = saved is None
+        self.starts_over = saved is not None and (found is None or not holds)
+        if not holds:
+            self.at = Position(epoch=epoch)
+        self._saved, self._unsaved, self._last, self._saved_at = saved or "", 0, None, time.monotonic()
+
+    @property
+    def cursor(self) -> str | None:
+        """Where the journal goes on; None at its beginning."""
+        return self._last.cursor if self._last is not None else self.at.cursor
+
+    def entries(self) -> Iterator[Entry]:
+        """Behind the position, to where the journal ends now."""
+        return self._store.entries(self.cursor)
+
+    def done(self, entry: Entry, count: int = 0) -> None:
+        """This entry and all before it are handled."""
+        self._last = entry  # its checksum is reckoned when it is saved
+        self._unsaved += 1
+        self.count += count
+
+    @property
+    def due_in(self) -> float | None:
+        """Seconds until the position has to be saved; None when it is."""
+        if not self._unsaved:
+            return None
+        left = self._saved_at + SAVE_SECONDS - time.monotonic()
+        return 0.0 if self._unsaved >= SAVE_ENTRIES else max(0.0, left)
+
+    def save_if_due(self) -> None:
+        if self.due_in == 0:
+            self.save()
+
+    def save(self) -> None:
+        """Raises what its keeper raises; the next consumer then handles some entries again."""
+        self._saved_at = time.monotonic()
+        if self._last is not None:
+            self.at = position_behind(self._last, self.at.epoch)
+        self._last, self._unsaved = None, 0
+        text = as_text({**self.at.as_dict(), "count": self.count})
+        if text != self._saved and self.at.epoch:
+            self._keeper.save_position(self._name, text)
+            self._saved = text
+
+    def skip_to_end(self) -> None:
+        """As if everything that is in the journal now had been handled."""
+        self.load()
+        last = int(self._store.end())
+        for entry in self._store.entries(str(last - 1) if last else None):
+            self.done(entry)
+        self.save()
+
+
+def parse_position(text: str | None) -> tuple[Position, int] | None:
+    """The position and the consumer's count; None for what mam would not have written."""
+    try:
+        found = safe_json(text or "")
+        count = found.pop("count")
+        at = Position(**found)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+    are_numbers = all(type(value) is int and 0 <= value < 1 << 63 for value in (at.number, at.mark, count))
+    return (at, count) if are_numbers and isinstance(at.epoch, str) else None

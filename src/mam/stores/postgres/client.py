@@ -1,0 +1,229 @@
+"""The connection of a store: statements, transactions, and what to do when an answer is lost.
+
+A statement whose answer was lost may have taken effect. So the server's process that was to do it is ended first; then
+the caller looks for its own trace (a claim id, an act id in the journal) before it does the act again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _thread import RLock, get_ident
+
+import psycopg
+from psycopg import errors
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import TextLoader
+
+from mam.errors import MamError
+from mam.stores.postgres.connection import text
+from mam.stores.sql.queries import load_queries
+from mam.stores.sql.rows import COLUMNS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    from mam.stores.postgres.connection import Connection, Server
+
+    T = TypeVar("T")
+    Values = dict[str, Any]
+
+PATIENCE_SECONDS = 10.0
+"""How long a verb tries to get through to a server that was there before."""
+
+_PAUSE = 0.1
+_FIXED = (
+    "number",
+    "job_id",
+    "version",
+    "root",
+    "awaited",
+    "prompt",
+    "created_at",
+    "key",
+    "retry_of",
+    "parent_id",
+    "exclusive",
+)
+"""Columns that no act on a registered job sets; the prompt has a query of its own."""
+
+_NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "due_ms"]
+QUERIES = load_queries(
+    __file__,
+    columns=", ".join(COLUMNS),
+    names=", ".join(_NAMES),
+    values=", ".join(f"%({name})s" for name in _NAMES),
+    set=", ".join(f"{name} = %({name})s" for name in _NAMES if name not in _FIXED),
+)
+_AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
+"""Another writer was quicker; done again, the act sees what that one did."""
+
+
+class Client:
+    """Threads share one connection; a fork makes its own."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._threads = RLock()
+        self._process = os.getpid()
+        self._holder: int | None = None
+        """The thread that has a transaction open."""
+        self._backend: int | None = None
+        """The server's process that works for the connection."""
+        self._lost_backend: int | None = None
+        self._inherited: list[Connection | None] = []
+        self._connection: Connection | None = None
+        self._use(self._prepared(server.connect()))
+
+    @property
+    def in_act(self) -> bool:
+        """Whether this thread has a transaction open."""
+        return self._holder == get_ident() and self._process == os.getpid()
+
+    # -- what a store asks for -----------------------------------------------------------------------------------
+
+    def rows(self, query: str, values: Values) -> list[Any]:
+        """What a query answers. Outside a transaction it only reads, so a lost answer is asked for again."""
+        self._notice_fork()
+        if self.in_act:
+            return self._send(QUERIES[query], values)
+        return self.once(lambda: self.write(query, values), lambda: None)
+
+    def write(self, query: str, values: Values) -> list[Any]:
+        """One statement, which is a transaction of its own; for `once`, which knows what to do when it fails."""
+        with self._threads:
+            return self._send(QUERIES[query], values)
+
+    def many(self, query: str, each: Sequence[Values]) -> None:
+        """The same statement for each, in the open transaction."""
+        if each:
+            with self._connected().cursor() as cursor:
+                cursor.executemany(text(QUERIES[query]), each)
+
+    def once(self, do: Callable[[], T], found: Callable[[], T | None]) -> T:
+        """Does an act whose last statement is its only write. `found` gives its outcome if it has happened already."""
+        self._notice_fork()
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return do()
+            except psycopg.Error as error:
+                is_lost = self._drop_if_lost()
+                self._pause_or_raise(error, ends, is_lost=is_lost)
+            done = found() if is_lost else None
+            if done is not None:
+                return done
+
+    def act(self, do: Callable[[], T], is_done: Callable[[], bool]) -> T:
+        """Does it in one transaction. `is_done` tells whether a commit whose answer was lost took effect."""
+        self._notice_fork()
+        ends = time.monotonic() + PATIENCE_SECONDS
+        with self._threads:
+            while True:
+                commits, done = False, None
+                try:
+                    self._send("BEGIN", None)
+                    self._holder = get_ident()
+                    done = do()
+                    commits = True
+                    self._send("COMMIT", None)
+                    return done
+                except psycopg.Error as error:
+                    is_lost = self._undone()
+                    self._pause_or_raise(error, ends, is_lost=is_lost)
+                except BaseException:
+                    self._undone()
+                    raise
+                finally:
+                    self._holder = None
+                if commits and is_lost and is_done():
+                    return done  # type: ignore[return-value]
+
+    def connect(self) -> Connection:
+        """A new connection; a server that was there before may be starting again."""
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self._prepared(self._server.connect())
+            except MamError:
+                if time.monotonic() >= ends:
+                    raise
+                time.sleep(_PAUSE)
+
+    def close(self) -> None:
+        self._notice_fork()
+        with self._threads:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    # -- the connection --------------------------------------------------------------------------------------------
+
+    def _send(self, query: str, values: Values | None) -> list[Any]:
+        """Every statement goes through here."""
+        cursor = self._connected().execute(text(query), values, prepare=values is not None)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            if self.in_act:
+                raise psycopg.OperationalError("the connection was lost")
+            self._drop_if_lost()
+            return self._use(self.connect())
+        return self._connection
+
+    def _use(self, connection: Connection) -> Connection:
+        self._connection, self._backend = connection, connection.info.backend_pid
+        if self._lost_backend is not None:
+            self._end_backend(connection, self._lost_backend)
+            self._lost_backend = None
+        return connection
+
+    def _end_backend(self, connection: Connection, process: int) -> None:
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while connection.execute(text(QUERIES["end backend"]), {"pid": process}).fetchall():
+            if time.monotonic() >= ends:
+                raise self._server.unavailable(psycopg.OperationalError("a lost connection does not end"))
+            time.sleep(0.001)
+
+    def _prepared(self, connection: Connection) -> Connection:
+        """Numbers have one type whatever their size, so that each query is prepared once; JSON comes as its text."""
+        connection.adapters.register_dumper(int, Int8Dumper)
+        connection.adapters.register_loader("json", TextLoader)
+        return connection
+
+    def _drop_if_lost(self) -> bool:
+        """Whether the connection is gone, and with it maybe an answer."""
+        with self._threads:
+            if self._connection is not None and not self._connection.closed:
+                return False
+            if self._connection is not None:
+                self._lost_backend, self._connection = self._backend, None
+            return True
+
+    def _undone(self) -> bool:
+        """Takes back what the open transaction did; whether the connection is gone."""
+        if self._drop_if_lost():
+            return True
+        try:
+            self._send("ROLLBACK", None)
+        except psycopg.Error:
+            pass  # a connection that is gone has taken it back
+        return self._drop_if_lost()
+
+    def _pause_or_raise(self, error: psycopg.Error, ends: float, *, is_lost: bool) -> None:
+        passing = isinstance(error, psycopg.OperationalError) and not isinstance(error, errors.QueryCanceled)
+        if not (is_lost or passing or isinstance(error, _AGAIN)) or time.monotonic() >= ends:
+            raise self._server.unavailable(error) from None
+        if not isinstance(error, _AGAIN):
+            time.sleep(_PAUSE)
+
+    def _notice_fork(self) -> None:
+        """A child must not use its parent's connection, nor close it, nor wait for a thread that stayed there."""
+        if self._process != os.getpid():
+            self._inherited.append(self._connection)
+            self._connection = self._lost_backend = self._holder = None
+            self._threads = RLock()
+            self._process = os.getpid()

@@ -1,0 +1,47 @@
+"""What nohup started does not end at a hangup: it still serves what comes after."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from tests.bus.conftest import Tracked
+from tests.bus.following import ended, until_says
+from tests.bus.mosquitto import Mosquitto, Reader, as_parts, free_port
+from tests.cli.command import Mam
+
+
+def _hung_up(mam: Mam, says: str, *words: str) -> subprocess.Popen[bytes]:
+    assert isinstance(mam, Tracked)
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "mam", *words], cwd=mam.here, env=mam.env,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    mam.started.append(process)
+    until_says(process, says)
+    process.send_signal(signal.SIGHUP)
+    return process
+
+
+def test_a_relay_sends_what_comes_after_a_hangup(mam: Mam, broker: Mosquitto) -> None:
+    job = mam.register()
+    mam.env.update(broker.env)
+    relay = _hung_up(mam, "sending the events", "relay")
+    reader = Reader(broker)
+    del mam.env["MQTT_BROKER"]  # so that only the relay can send it
+    mam("publish", job, "started")
+
+    assert as_parts(reader.take(1)[0])[1] == f"python/mqtt/jobs/{job}/events"
+    relay.terminate()
+    assert ended(relay)[0] == 0
+
+
+def test_a_broker_carries_what_comes_after_a_hangup(mam: Mam) -> None:
+    port = str(free_port())
+    broker = _hung_up(mam, f"127.0.0.1:{port}", "broker", "--port", port)
+    mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=port)
+
+    assert mam("publish", mam.register(), "started").stderr == ""
+    broker.terminate()
+    assert ended(broker)[0] == 0

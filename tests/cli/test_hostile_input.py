@@ -1,0 +1,98 @@
+"""Input that attacks a parser, given to the real command: one line, the right code, and the neighbour is unharmed."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.command import Mam
+
+VALUES = {
+    "brackets": "[" * 100_000,
+    "closed brackets": "[" * 30_000 + "]" * 30_000,
+    "700 levels": '{"a":' * 700 + "1" + "}" * 700,
+    "quotes": '"' * 30_001,
+    "NaN": "NaN",
+    "endless": "1e999",
+    "a long number": "9" * 5_000,
+}
+TOML = {
+    "brackets": "a = " + "[" * 100_000,
+    "lists": "a = " + "[" * 300 + "]" * 300,
+    "tables": "a = " + "{a=" * 200 + "1" + "}" * 200,
+    "a dotted key": "a" + ".a" * 20_000 + " = 1",
+    "a long number": "max_depth = " + "9" * 5_000,
+    "NUL": 'a = "\0"',
+    "half a surrogate pair": r'a = "\ud800"',
+    "a mark": "\ufeffa = 1",
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_record(mam: Mam, name: str) -> None:
+    """It is left where it is, and the other job is claimed."""
+    mam("init")
+    bad, good = (mam("register", prompt, "--agent", "shell", "-s", "l").line for prompt in ("bad", "good"))
+    file = mam.here / ".mam" / "jobs" / f"{bad}.json"
+    record = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps({**record, "odd": "HERE"}).replace('"HERE"', VALUES[name]))
+    mam("get", bad, "--json").failed(1, "is not whole, valid JSON")
+    assert mam("get", good, "--json").json["prompt"] == "good"
+    assert good in mam("pick", "-s", "l").out
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_data_of_an_event(mam: Mam, name: str) -> None:
+    mam("init")
+    job = mam("register", "do", "--agent", "shell").line
+    mam("publish", job, "progress", "--data", f'{{"a": {VALUES[name]}}}').failed(2, "data")
+    assert mam("publish", job, "progress", "--data", '{"a": 1}').code == 0
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_hook(mam: Mam, name: str) -> None:
+    mam("init")
+    job = mam("register", "do", "--agent", "shell").line
+    given = f'{{"hook_event_name": "Stop", "x": {VALUES[name]}}}'.encode()
+    ran = mam("hook", "claude-code", stdin=given, MAM_JOB_ID=job)
+    assert (ran.code, ran.out, ran.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", TOML)
+def test_a_file_of_settings(mam: Mam, name: str) -> None:
+    mam("init")
+    file = mam.home / "config" / "mam" / "config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(TOML[name])
+    for words in (("list",), ("config", "set", "default_agent", "shell")):
+        ran = mam(*words)
+        ran.failed(2, "config.toml: not valid TOML: ")
+        assert len(ran.stderr) < 500
+    assert file.read_text() == TOML[name]
+    file.unlink()
+    assert mam("list").code == 0
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_of_a_setting(mam: Mam, name: str) -> None:
+    mam("config", "set", "prices.x", f"{{input = {VALUES[name]}}}").failed(2, "prices.x")
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_list_of_trusted_files(mam: Mam, tmp_path: Path, name: str) -> None:
+    """One that cannot be read trusts nothing, and stops nothing."""
+    mam("init")
+    (mam.here / ".mam" / "config.toml").write_text('default_agent = "shell"\n')
+    state = tmp_path / "state" / "mam"
+    state.mkdir(parents=True, mode=0o700)
+    (state / "trusted.json").write_text(f'{{"files": {VALUES[name]}}}')
+    os.chmod(state / "trusted.json", 0o600)
+    ran = mam("list", XDG_STATE_HOME=str(tmp_path / "state"))
+    assert ran.code == 0, ran.stderr
+    assert "bug" not in ran.stderr

@@ -1,0 +1,169 @@
+"""Files that attack the parser: each becomes an error of its own, and the file beside it becomes a job.
+
+Each runs the real command in a process of its own, since the fault that these are for ended the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.inbox.commands import WHERE, Desk
+from tests.inbox.world import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADS = {
+    "brackets": "[" * 30_000,
+    "brackets of a value": "agent: " + "[" * 30_000 + "]" * 30_000,
+    "braces": "agent: " + "{a: " * 15_000,
+    "lists in lists": "agent:\n " + "- " * 30_000,
+    "complex keys": "? " * 30_000,
+    "indentation": "\n".join(" " * depth + "a:" for depth in range(350)),
+    "lines without number": "\n" * 4_000_000,
+    "more than may be": "#" * 100_000 + "\n" + "[" * 100_000,
+    "quotes": "agent: " + '"' * 60_000,
+    "an open quote": 'agent: "' + "a" * 60_000,
+    "tags": "agent: " + "!a " * 20_000,
+    "aliases": "label: &a [x, x]\nagent: &b [*a, *a]\nafter: [*b, *b]",
+    "an alias of itself": "artifacts: &a [*a]",
+    "half a surrogate pair": r'label: "\ud800"',
+    "half a pair in a list": r'artifacts: ["\udfff"]',
+    "no character": r'label: "\UFFFFFFFF"',
+    "NUL": r'label: "a\0b"',
+    "a long number": "priority: " + "9" * 5_000,
+    "an endless number": "timeout: 1e999",
+    "a long version": "%YAML 1." + "9" * 5_000 + "\n--- #\nagent: shell",
+    "a control character": "agent: a\x07",
+}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def told_of(desk: Desk, file: str) -> list[str]:
+    """What a run prints of this file; every run prints whole lines of mam's own and no traceback."""
+    ran = desk("inbox", "once")
+    assert ran.code in (0, 1), ran.stderr
+    assert all(line.startswith("mam: ") for line in ran.stderr.splitlines()), ran.stderr
+    return [line for line in ran.stderr.splitlines() if file in line]
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_hostile_file_stops_no_other(desk: Desk, name: str) -> None:
+    content = f"---\n{HEADS[name]}\n---\necho bad\n"
+    desk.drop(content, "bad.prompt.md")
+    desk.drop("echo good\n", "good.prompt.md")
+    assert len(told_of(desk, "bad.prompt.md")) == 1
+    assert "good" in desk.told("good.done.md")
+    told = desk.told("bad.error.md")
+    assert told.startswith(content)
+    assert "drop it again" in told[len(content) :]
+    assert desk.left() == []
+
+
+def test_twenty_of_them_at_once(desk: Desk) -> None:
+    """Variation: many at once, in one batch with good ones on either side."""
+    desk.drop("echo before\n", "a.prompt.md")
+    for number in range(20):
+        desk.drop(f"---\n{'[' * (29_000 + number)}\n---\ndo\n", f"b{number}.prompt.md")
+    desk.drop("echo behind\n", "c.prompt.md")
+    told = told_of(desk, ".prompt.md: the front matter is not a list")
+    assert len(told) == 20
+    assert "before" in desk.told("a.done.md")
+    assert "behind" in desk.told("c.done.md")
+
+
+def test_a_hostile_file_in_a_store_of_rows(tmp_path: Path) -> None:
+    """Variation: what no check of the front matter refuses meets the store's own encoder."""
+    world = World(tmp_path, "sqlite")
+    world.drop("bad.prompt.md", "---\nartifacts: [" + "\\ud800, " * 5_000 + "a]\n---\n\ufdd0\uffff\U0010ffff\u2028 bad")
+    world.drop("good.prompt.md", "good")
+    world.steady()
+    assert "good" in [job.prompt for job in world.all_jobs()]
+    world.close()
+
+
+def test_a_hostile_head_in_another_encoding(desk: Desk) -> None:
+    """Variation: with a byte order mark, and with the line ends of another system."""
+    for mark, name in (("\ufeff", "marked"), ("", "plain")):
+        desk.drop(f"{mark}---\r\nagent: {'[' * 30_000}\r\n---\r\ndo\r\n", f"{name}.prompt.md")
+    desk.drop("echo good\n", "good.prompt.md")
+    assert len(told_of(desk, "must be one value, not a list")) == 2
+    assert "good" in desk.told("good.done.md")
+
+
+def test_a_file_that_an_earlier_version_died_of_is_put_away_at_the_next_start(desk: Desk) -> None:
+    """It was claimed and renamed before it was parsed."""
+    desk.drop(f"---\n{'[' * 30_000}\n---\ndo\n", "bad.running.md")
+    desk.drop("echo good\n", "good.prompt.md")
+    assert len(told_of(desk, "bad.prompt.md")) == 1
+    assert "good" in desk.told("good.done.md")
+    assert "not a list of `key: value` lines" in desk.told("bad.error.md")
+    desk.drop("echo again\n", "again.prompt.md")
+    assert told_of(desk, "bad") == []
+    assert "again" in desk.told("again.done.md")
+
+
+def test_a_bug_over_one_file_stops_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a parser does: no such input is known, so the failure is put in."""
+    from mam.inbox import handing
+
+    drafted = handing.drafted  # type: ignore[attr-defined]
+
+    def fail(content: bytes, *rest: object) -> object:
+        if b"bad" in content:
+            raise IndexError
+        return drafted(content, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(handing, "drafted", fail)
+    world.drop("bad.prompt.md", "bad")
+    world.drop("good.prompt.md", "good")
+    world.steady()
+    assert world.only_job().prompt == "good"
+    told = (world.root / "finished" / WHERE / "bad.error.md").read_text()
+    assert "mam cannot read it (IndexError); please report that, with the file" in told
+
+
+MIRRORED = {
+    "brackets": '{"a": ' + "[" * 100_000,
+    "nested metadata": '{"deep": ' + "[" * 700 + "]" * 700 + "}",
+    "NaN": '{"n": NaN}',
+    "an endless number": '{"n": 1e999}',
+    "a long number": '{"n": ' + "9" * 5_000 + "}",
+    "half a surrogate pair": r'{"n": "\ud800"}',
+}
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_a_hostile_mirror_stops_no_start(desk: Desk, name: str) -> None:
+    """The mirror is for other programs, which can write into it."""
+    desk.drop("---\nat: +2h\n---\necho later\n", "later.prompt.md")
+    told_of(desk, "later")
+    (folder,) = (desk.here / ".queue" / "jobs").iterdir()
+    record = json.loads((folder / "job.json").read_bytes())
+    spoilt = json.dumps({**record, "metadata": "HERE"}).replace('"HERE"', MIRRORED[name])
+    (folder / "job.json").write_text(spoilt)
+    desk.drop("echo good\n", "good.prompt.md")
+    told_of(desk, "good")
+    assert "good" in desk.told("good.done.md")
+    assert json.loads((folder / "job.json").read_bytes())["state"] == "queued"
+
+
+def test_a_time_that_is_none_in_the_mirror_stops_no_pruning(desk: Desk) -> None:
+    desk.configure(queue="keep_days = 1")
+    desk.drop("echo first\n", "first.prompt.md")
+    told_of(desk, "first")
+    (folder,) = (desk.here / ".queue" / "jobs").iterdir()
+    record = json.loads((folder / "job.json").read_bytes())
+    (folder / "job.json").write_text(json.dumps({**record, "updated_at": "9999-99-99T99:99:99Z"}))
+    desk.drop("echo good\n", "good.prompt.md")
+    told_of(desk, "good")
+    assert "good" in desk.told("good.done.md")
+    assert os.path.isdir(folder)
