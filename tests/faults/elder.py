@@ -1,6 +1,6 @@
-"""A process of mam 0.1.0 that has a store open and acts when it is asked to; with the code of that tag, not of this tree.
+"""A process of mam 0.1.0 that has a store open and acts when it is asked to: the code is that of the tag.
 
-`python elder.py KIND PATH`, with the old code in PYTHONPATH: it prints `ready`, and an answer for each line that it reads.
+`python elder.py KIND PATH`, with the old code in PYTHONPATH: it prints `ready`, and an answer for each line it reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
             print("done", flush=True)
         except MamError as error:
             print(f"refused {error.exit_code} {error}".replace("\n", " / "), flush=True)
-        except Exception as error:  # noqa: BLE001 - what the old code does then is what the test wants to know
+        except Exception as error:  # what the old code does then is what the test wants to know
             print(f"crashed {error!r}".replace("\n", " / "), flush=True)
 
 

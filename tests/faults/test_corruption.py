@@ -59,7 +59,7 @@ WHOLE = {"ended": "completed", "runs": "running", "waits": "pending"}
 
 @with_every_damage
 def test_a_record(origin: Path, damage: str) -> None:
-    """The database is the source: the file is told by its name, left as it is, and kept aside when mam writes the job."""
+    """The database is the source: mam names the file, leaves it as it is, and keeps it aside when it writes the job."""
     for at, place, spoilt in damaged(origin, "jobs/runs.json", damage, stride=37):
         store = FILES.open(place)
         assert statuses(store) == WHOLE
@@ -111,9 +111,7 @@ def test_the_database_of_a_files_store(origin: Path, damage: str) -> None:
                 store.close()
         except MamError as error:
             told += 1
-            assert error.exit_code == 9, f"byte {at}: {error}"
-            assert "\n" not in str(error), f"byte {at}: {error}"
-            assert "`mam rebuild`" in str(error) or at in MARKS, f"byte {at}: {error}"
+            _check_advice(error, at)
         rebuilt = rebuild(path, SystemClock(), 10.0)
         store = FILES.open(place)
         assert {name: status for name, status in statuses(store).items() if name in WHOLE} == WHOLE, at
@@ -123,8 +121,14 @@ def test_the_database_of_a_files_store(origin: Path, damage: str) -> None:
     assert told > 10
 
 
+def _check_advice(error: MamError, at: int) -> None:
+    assert error.exit_code == 9, f"byte {at}: {error}"
+    assert "\n" not in str(error), f"byte {at}: {error}"
+    assert "`mam rebuild`" in str(error) or at in MARKS, f"byte {at}: {error}"
+
+
 MARKS = range(60, 72)
-"""Of a database: the version of its schema, and whose it is. With other ones it is another program's, or a newer mam's."""
+"""Of a database: the version of its schema, and whose it is. With others it is another program's, or a newer mam's."""
 
 
 def _spoilt_database(origin: Path, damage: str) -> Iterator[tuple[int, Path, bytes]]:

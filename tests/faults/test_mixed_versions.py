@@ -102,7 +102,7 @@ def test_a_database_that_was_finished_before_mam_0_1_0_was_kept_out_is_made_anew
     assert tried > 0
 
 
-# -- with the code of that version ---------------------------------------------------------------------------------------
+# -- with the code of that version -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
