@@ -38,6 +38,10 @@ class Cast:
         self._roles = {self.running: "running", self.lost: "lost", self.pending: "pending", self.ended: "ended"}
         self._cursor = registry.store.end()
 
+    @property
+    def job_ids(self) -> list[str]:
+        return list(self._roles)
+
     def story(self, store: Store) -> Story:
         """What happened to these jobs since they were prepared, as somebody else reads it."""
         mine = {job.job_id for job in store.select(Query(label=self.label))}

@@ -168,9 +168,10 @@ def main() -> None:
     kind, place, seed, acts = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     home = HOMES[kind]
     home.make(place)
-    life = Life(Registry(home.open(place)), seed)
-    for _ in range(acts):
+    life, other = Life(Registry(home.open(place)), seed), home.open(place)
+    for number in range(acts):
         life.act()
+        other.save_position("another process", str(number))  # which notes that the record files are written
         os.write(1, b"%d\n" % life.entries())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mam.errors import MamError
-from tests.faults.homes import Home
+from tests.faults.homes import Boot, Home
 from tests.faults.judging import check_store
 from tests.faults.power import Cutting, power_cuts, written
 from tests.faults.recording import recorded
@@ -39,7 +39,7 @@ def _check(home: Home, place: Path, cutting: Cutting, whole: list[Entry]) -> Non
     """A sound store whose journal is the beginning of the one that was written, with all that anybody had heard of."""
     heard = int(cutting.heard[-1]) if cutting.heard else 0
     home.make(place)
-    store = home.open(place)
+    store = home.open(place, Boot("after the cut"))
     try:
         check_store(home, place, store)
         found = _entries(store, close=False)

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mam.clock import SystemClock
 from mam.frozen import Frozen
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tests.faults.killing import Seam, at_calls, at_statements, at_writes
 
 if TYPE_CHECKING:
-    from mam.clock import Clock
+    from mam.clock import Clock, Moment
     from mam.stores.port import Store
 
 
@@ -48,8 +49,8 @@ HOMES = {
     home.name: home
     for home in (
         Home(
-            name="files", within="jobs", database="jobs/.store/index.sqlite", scheme="",
-            create=create_files_store, opener=FilesStore, seams={"call": at_calls},
+            name="files", within="jobs", database="jobs/.store/registry.db", scheme="",
+            create=create_files_store, opener=FilesStore, seams={"call": at_calls, "write": at_writes},
         ),
         Home(
             name="sqlite", within="jobs.db", database="jobs.db", scheme="sqlite://",
@@ -57,6 +58,16 @@ HOMES = {
         ),
     )
 }  # fmt: skip
+
+
+class Boot(SystemClock):
+    """The clock of one boot of a machine; a power cut ends it, and mam has to know that."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def now(self) -> Moment:
+        return super().now().replace(boot_id=self._name)
 
 
 def copied(origin: Path, wreck: Path) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mam.stores.files.records import stamp_of
+from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from tests.faults.homes import Home
 
@@ -90,8 +92,13 @@ def _check_move(job_id: str, line: dict[str, Any]) -> None:
         assert line["to"] in MOVES.get(line["from"], ()), f"{job_id}: {line['from']} -> {line['to']}"
 
 
+def act(store: Store) -> None:
+    """Any act completes the record files that a killed one left behind; this one touches no job."""
+    store.save_position("the judge", "0")
+
+
 def check_no_problems(store: Store) -> None:
-    """Nothing that mam left alone or made anew: a reader mends what it can, and would hide it from others."""
+    """Nothing that mam left alone, and no file that differs from the registry, whoever was killed before."""
     problems = store.problems()
     assert problems == [], f"what is left alone: {problems}"
 
@@ -106,11 +113,39 @@ def check_store(home: Home, place: Path, store: Store) -> Told:
 
 
 def check_files(home: Home, place: Path, store: Store) -> None:
-    if home.name == "files":
-        for file in home.path(place).iterdir():
-            assert not file.name.endswith(".tmp"), f"a leftover: {file.name}"
-            if file.suffix == ".json":
-                assert json.loads(file.read_bytes()) == store.get(file.stem).to_json()
+    """After an act of anyone the record files are the rows, and the event logs are the journal."""
+    if home.name != "files":
+        return
+    act(store)
+    path = home.path(place)
+    jobs = {job.job_id: job for job in store.select(Query())}
+    assert {file.stem for file in path.glob("*.json")} == jobs.keys(), "record files of other jobs"
+    for job_id, job in jobs.items():
+        text = (path / f"{job_id}.json").read_bytes()
+        stamp = stamp_of(text)
+        assert stamp is not None, f"{job_id}: not as mam wrote it"
+        assert (stamp.epoch, stamp.version) == (store.journal_id, version_of(store, job_id)), f"{job_id}: {stamp}"
+        assert without_stamp(text) == job.to_json(), f"{job_id}: record file and row differ"
+        assert logged_events(path, job_id) == store.events(job_id), f"{job_id}: event log and journal differ"
+    logs = {file.name.removesuffix(".events.log") for file in path.glob("*.events.log")}
+    assert logs <= jobs.keys(), f"event logs of other jobs: {logs - jobs.keys()}"
+
+
+def without_stamp(text: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(text)
+    del fields["registry"]
+    return fields
+
+
+def logged_events(path: Path, job_id: str) -> list[dict[str, Any]]:
+    """Every line of its event log, which must be whole."""
+    file = path / f"{job_id}.events.log"
+    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+
+
+def version_of(store: Store, job_id: str) -> int | None:
+    assert isinstance(store, FilesStore)
+    return store.versions([job_id]).get(job_id)
 
 
 def check_story(expected: Story, told: Story, *, acknowledged: bool) -> None:
@@ -122,6 +157,9 @@ def check_story(expected: Story, told: Story, *, acknowledged: bool) -> None:
 
 def looked_at(home: Home, place: Path, cast: Cast) -> Story:
     """What the next process finds there: a sound store, and this story."""
+    if home.name == "files":
+        for job_id in cast.job_ids:
+            assert (home.path(place) / f"{job_id}.json").exists(), f"job {job_id} has no record file"
     store = home.open(place)
     try:
         check_store(home, place, store)

@@ -15,8 +15,7 @@ from typing import Any
 
 import apsw
 
-from mam.stores.files import making
-from mam.stores.files import store as files
+from mam.stores.files import making, opening
 from mam.stores.sqlite import database
 from mam.stores.sqlite import store as sqlite
 
@@ -62,7 +61,7 @@ def at_statements(count: Count) -> object:
         connection.cursor_factory = Cursor
         return connection
 
-    for module in (sqlite, files, making):
+    for module in (sqlite, opening, making):
         module.open_database = opened  # type: ignore[attr-defined]
     return opened
 

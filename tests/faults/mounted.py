@@ -11,7 +11,6 @@ import fcntl
 import os
 import random
 import signal
-import sqlite3
 import struct
 import subprocess
 import sys
@@ -24,8 +23,8 @@ import apsw
 
 from mam.registry import Registry
 from tests.faults.acting import Life
-from tests.faults.homes import Home
-from tests.faults.judging import Told, check_no_problems, check_store
+from tests.faults.homes import Boot, Home
+from tests.faults.judging import Told, act, check_no_problems, check_store
 from tests.faults.killing import forked
 from tests.needs import program
 
@@ -163,15 +162,16 @@ class Outages:
 
     def _write_back(self) -> None:
         """Some files, or all, or none; most often the database and its log, which are written in place."""
-        files = [file for file in sorted(self._place.rglob("*")) if file.is_file() and file.suffix != ".sqlite-shm"]
+        files = [file for file in sorted(self._place.rglob("*")) if file.is_file() and file.suffix != ".db-shm"]
         for file in files:
-            if self._chance.random() < (0.7 if ".sqlite" in file.name or ".db" in file.name else 0.2):
+            if self._chance.random() < (0.7 if ".db" in file.name else 0.2):
                 self._disk.write_back(file)
 
     def _judge(self, heard: int, *, thorough: bool) -> None:
         self._home.make(self._place)
-        store = self._home.open(self._place)
+        store = self._home.open(self._place, Boot(f"boot {self._cuts + 1}"))
         try:
+            act(store)
             tail = self._told.follow(store)
             assert self._told.number >= heard, f"{heard} entries were acknowledged, {self._told.number} are there"
             if thorough:
@@ -186,7 +186,7 @@ class Outages:
     def _work_until_dark(self, writer: int) -> None:
         try:
             self._home.make(self._place)
-            store = self._home.open(self._place)
+            store = self._home.open(self._place, Boot(f"boot {self._cuts}"))
             life = Life(Registry(store), f"{self._seed} {self._cuts}", self._told)
             turns = 0
             while True:
@@ -203,8 +203,6 @@ class Outages:
 def start_log_again(database: Path) -> None:
     """As anybody may who has the database open: from now on the log is written over what is on the disk already, so
     that a page of it can be there after a cut though nothing has been synced."""
-    # By the library that the store uses: when one closes a file, the other one's locks on it would be gone.
-    connect = sqlite3.connect if database.name == "index.sqlite" else apsw.Connection
-    connection = connect(str(database))
+    connection = apsw.Connection(str(database))
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
     connection.close()

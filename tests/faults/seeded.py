@@ -11,7 +11,9 @@ from mam.frozen import Frozen
 
 FAULTS, WORK = "tests/faults", "/".join(("tests", "work"))
 CUTS = f"{FAULTS}/test_power_cuts.py::test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave"
-FILES, SQLITE, POSTGRES = "src/mam/stores/files", "src/mam/stores/sqlite", "src/mam/stores/postgres"
+KILLS = f"{FAULTS}/test_kills.py::test_killed_before_any_step"
+RESTORED = f"{FAULTS}/test_restored.py"
+FILES, SQLITE = "src/mam/stores/files", "src/mam/stores/sqlite"
 
 
 class Mutant(Frozen):
@@ -24,49 +26,151 @@ class Mutant(Frozen):
 
 MUTANTS = [
     Mutant(
-        name="no sync of the directory after a rename", file=f"{FILES}/directory.py",
-        old="        os.fsync(self.descriptor)\n        return self.expected()", new="        return self.expected()",
-        caught_by=f"{CUTS}[files-1]",
+        name="the record files are written before the commit", file=f"{FILES}/store.py",
+        old="            last = int(self.end()) if self._shown else self._mirrored\n",
+        new="            last = int(self.end()) if self._shown else self._mirrored\n            mirror.put()\n",
+        caught_by=f"{KILLS}[files-call-complete]",
     ),
     Mutant(
-        name="no sync of a new directory's name", file="src/mam/stores/beside.py",
-        old="    sync_directory(parent)  #", new="    pass  #", caught_by=f"{CUTS}[sqlite-1]",
+        name="files are called written with the commit", file=f"{FILES}/store.py",
+        old="            last = int(self.end()) if self._shown else self._mirrored\n",
+        new="            last = int(self.end()) if self._shown else self._mirrored\n"
+        '            self._rows("save mirrored", number=last)\n',
+        caught_by=f"{KILLS}[files-call-complete]",
     ),
     Mutant(
-        name="no sync of the journal", file=f"{FILES}/journal.py",
-        old="            os.fdatasync(self._descriptor)\n        except BaseException", new="        except BaseException",
-        caught_by=f"{CUTS}[files-1]",
+        name="what a killed act left is not written", file=f"{FILES}/store.py",
+        old="                self._repair(job_id, is_taken=upto == NEVER_MIRRORED)\n", new="                pass\n", caught_by=f"{KILLS}[files-call-publish]",
     ),
     Mutant(
-        name="a record is renamed before it is synced", file=f"{FILES}/records.py",
-        old="            os.fsync(descriptor)\n", new="            pass\n", caught_by=f"{CUTS}[files-1]",
+        name="a record file of an older version is called current", file=f"{FILES}/mirror.py",
+        old="if found.version == stamp.version and is_sure:", new="if is_sure:", caught_by=f"{KILLS}[files-call-publish]",
     ),
     Mutant(
-        name="a new segment is not synced before it has its name", file=f"{FILES}/journal.py",
-        old="            os.fsync(descriptor)\n            os.rename(fresh", new="            os.rename(fresh",
-        caught_by=f"{CUTS}[files-1]",
+        name="events are appended again after a kill", file=f"{FILES}/mirror.py",
+        old="            self.records.replace_events(job_id, events(), self._aside)\n",
+        new="            self.records.append_events(job_id, events())\n", caught_by=f"{KILLS}[files-call-publish]",
     ),
     Mutant(
-        name="secrets and pauses are not synced", file="src/mam/stores/beside.py",
-        old="        os.fsync(descriptor)\n        os.rename(temporary, path)", new="        os.rename(temporary, path)",
-        caught_by=f"{FAULTS}/test_power_cuts.py::test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut",
+        name="an event log that lacks events is called whole", file=f"{FILES}/mirror.py",
+        old="                self.records.append_events(one.job.job_id, one.events)\n",
+        new="                try:\n                    self.records.append_events(one.job.job_id, one.events)\n"
+        "                except OSError:\n                    pass\n",
+        caught_by=f"{RESTORED}::test_an_event_log_that_cannot_be_appended_to_is_whole_after_the_next_act",
     ),
     Mutant(
-        name="NORMAL for FULL", file=f"{SQLITE}/database.py", old='"synchronous = FULL"', new='"synchronous = NORMAL"',
-        caught_by=f"{CUTS}[sqlite-1]",
+        name="the digest of a record file is not compared", file=f"{FILES}/records.py",
+        old="        is_own = text[at:] == _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))\n",
+        new="        is_own = True\n", caught_by=f"{FAULTS}/test_corruption.py::test_a_record",
     ),
     Mutant(
-        name="the record is written before the journal", file=f"{FILES}/book.py",
-        old="        drafts = [Draft(step) for step in steps]\n        try:\n            self._keep_secrets(steps)",
-        new="        drafts = [Draft(step) for step in steps]\n        try:\n"
-        "            self._prepare(drafts)\n"
-        "            [(draft.put(self.records), setattr(draft, '_prepared', None)) for draft in drafts]\n"
-        "            self._keep_secrets(steps)",
-        caught_by=f"{FAULTS}/test_kills.py::test_killed_before_any_step[files-call-complete]",
+        name="a file that is newer than its database is overwritten", file=f"{FILES}/mirror.py",
+        old="elif not one.is_new and found.version >= stamp.version:", new="elif False:",
+        caught_by=f"{RESTORED}::test_an_older_database_beside_newer_files_is_refused_and_rebuilt",
     ),
     Mutant(
-        name="the attempt is not compared", file="src/mam/jobs/acts.py",
-        old="job.status is RUNNING and job.attempt == attempt and _is_claim", new="job.status is RUNNING and _is_claim",
+        name="a job that only its file knows is unknown", file=f"{FILES}/store.py",
+        old="            self._check_not_older(prefix)\n", new="            pass\n",
+        caught_by=f"{RESTORED}::test_an_older_database_beside_newer_files_is_refused_and_rebuilt",
+    ),
+    Mutant(
+        name="an edit of another program is overwritten", file=f"{FILES}/mirror.py",
+        old="            if text and not one.is_taken:\n", new="            if False:\n",
+        caught_by=f"{RESTORED}::test_an_edit_of_another_program_stays_until_it_is_adopted",
+    ),
+    Mutant(
+        name="an edit of another program is put away by any act", file=f"{FILES}/mirror.py",
+        old="        if text and found is None and not is_taken and (is_sure or not _is_torn(text)):\n", new="        if False:\n",
+        caught_by=f"{RESTORED}::test_an_edit_of_another_program_stays_until_it_is_adopted",
+    ),
+    Mutant(
+        name="register does not sync the record file", file=f"{FILES}/mirror.py",
+        old="durable=one.is_new)", new="durable=False)", caught_by=f"{FAULTS}/test_power_cuts.py::test_a_registration_has_its_record_file_on_every_disk",
+    ),
+    Mutant(
+        name="register does not sync the directory", file=f"{FILES}/mirror.py",
+        old="            self.records.sync()\n", new="            pass\n",
+        caught_by=f"{FAULTS}/test_power_cuts.py::test_a_registration_has_its_record_file_on_every_disk",
+    ),
+    Mutant(
+        name="a restart of the machine repairs no files", file=f"{FILES}/store.py",
+        old="        if is_other:\n", new="        if False:\n", caught_by=f"{CUTS}[files-1]",
+    ),
+    Mutant(
+        name="a restart of the machine repairs no event logs", file=f"{FILES}/store.py",
+        old="                self._repair(job_id, is_sure=False)\n", new="                self._repair(job_id)\n", caught_by=f"{CUTS}[files-1]",
+    ),
+    Mutant(
+        name="the file of an archived job brings it back", file=f"{FILES}/adopting.py",
+        old='    if store._rows("archived", job_id=job_id):\n', new="    if False:\n",
+        caught_by=f"{RESTORED}::test_the_file_of_an_archived_job_brings_it_not_back",
+    ),
+    Mutant(
+        name="an old file of mam's own moves a job back", file=f"{FILES}/adopting.py",
+        old="    if rows and _is_own(store, found):\n        store", new="    if False:\n        store",
+        caught_by=f"{RESTORED}::test_an_old_file_of_mams_own_moves_no_job_back",
+    ),
+    Mutant(
+        name="an act does not take the lock", file=f"{FILES}/store.py",
+        old="        with self._threads, self._lock():\n            was_acting", new="        with self._threads:\n            was_acting",
+        caught_by=f"{RESTORED}::test_a_copy_made_under_the_lock_is_complete",
+    ),
+    Mutant(
+        name="readers move pages into the database", file=f"{SQLITE}/database.py",
+        old="        if under_lock:\n", new="        if False:\n", caught_by=f"{RESTORED}::test_readers_move_no_page_into_the_database",
+    ),
+    Mutant(
+        name="a commit whose sync failed stays in the log", file=f"{FILES}/store.py",
+        old="if self._cursor is not None and self._is_acting:", new="if False:",
+        caught_by=f"{FAULTS}/test_errors.py::test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection",
+    ),
+    Mutant(
+        name="a failed sync of the directory is tried again", file=f"{FILES}/store.py",
+        old="            self._mirrored = NEVER_MIRRORED\n            self._close_mirror()\n", new="            self._mirrored = NEVER_MIRRORED\n",
+        caught_by=f"{FAULTS}/test_errors.py::test_a_failed_sync_is_never_tried_again_on_the_same_descriptor",
+    ),
+    Mutant(
+        name="a database that was replaced is written to", file=f"{SQLITE}/store.py",
+        old="        if _identity(self._path) != self._file:\n", new="        if False:\n",
+        caught_by=f"{RESTORED}::test_a_process_that_has_the_store_open_writes_into_the_database_that_has_the_name",
+    ),
+    Mutant(
+        name="the log of a lost database is read into the new one", file=f"{FILES}/making.py",
+        old="    for suffix in _BESIDE:  #", new='    for suffix in ("",):  #',
+        caught_by=f"{RESTORED}::test_a_lost_database_is_refused_and_rebuilt",
+    ),
+    Mutant(
+        name="a rebuild forgets the archive when it is killed", file=f"{FILES}/making.py",
+        old="        if rest is not None:\n            rest(store)\n", new="",
+        caught_by=f"{FAULTS}/test_kills.py::test_killed_while_the_database_is_rebuilt",
+    ),
+    Mutant(
+        name="mam 0.1.0 is kept out after the database has its name", file=f"{FILES}/making.py",
+        old="    _keep_older_mam_out(home)\n    for suffix", new="    for suffix",
+        caught_by=f"{FAULTS}/test_mixed_versions.py::test_nothing_is_changed_before_mam_0_1_0_is_kept_out",
+    ),
+    Mutant(
+        name="a take-over writes record files before mam 0.1.0 is kept out", file=f"{FILES}/making.py",
+        old='        self._run("COMMIT")\n', new="        super()._commit()\n",
+        caught_by=f"{FAULTS}/test_mixed_versions.py::test_nothing_is_changed_before_mam_0_1_0_is_kept_out",
+    ),
+    Mutant(
+        name="a finished database is used though mam 0.1.0 wrote since", file=f"{FILES}/making.py",
+        old="    if is_kept_out and os.path", new="    if os.path",
+        caught_by=f"{FAULTS}/test_mixed_versions.py::test_a_database_that_was_finished_before_mam_0_1_0_was_kept_out_is_made_anew",
+    ),
+    Mutant(
+        name="the upgrade is two transactions", file=f"{SQLITE}/upgrade.py",
+        old="    _copy_archive(database, path)\n    database", new='    database.execute("COMMIT; BEGIN IMMEDIATE")\n    _copy_archive(database, path)\n    database',
+        caught_by="tests/sqlite/test_upgrade.py",
+    ),
+    Mutant(
+        name="an archived job leaves no entry in the journal", file="src/mam/stores/sql/archive.py",
+        old="            self._note(job, 0, None, (archived_line(job_id, moment),))\n", new="            del moment, job; moment = self._moment()\n",
+        caught_by="tests/conformance/test_sqlite.py",
+    ),
+    Mutant(
+        name="the attempt is not compared", file="src/mam/jobs/acts.py", old="job.status is RUNNING and job.attempt == attempt and", new="job.status is RUNNING and",
         caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
     ),
     Mutant(
@@ -75,8 +179,27 @@ MUTANTS = [
         caught_by="tests/conformance/test_memory.py",
     ),
     Mutant(
-        name="a worker does not give its claim id", file="src/mam/work/holding.py",
-        old='"claim_id": job.claim_id}', new='"claim_id": None}', caught_by=f"{WORK}/test_holding.py",
+        name="a claim ignores a key in use", file=f"{SQLITE}/queries.sql",
+        old="blocked = 0 AND agent NOT IN (SELECT value FROM json_each(:skipped))\n  AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))",
+        new="blocked = 0 AND agent NOT IN (SELECT value FROM json_each(:skipped))",
+        caught_by="tests/conformance/test_sqlite.py",
+    ),
+    Mutant(
+        name="SQLite's writers do not queue before they read", file=f"{SQLITE}/store.py",
+        old="BEGIN IMMEDIATE", new="BEGIN DEFERRED", caught_by="tests/conformance/test_sqlite.py",
+    ),
+    Mutant(
+        name="no sync of a new directory's name", file="src/mam/stores/beside.py",
+        old="    sync_directory(parent)  #", new="    pass  #", caught_by=f"{CUTS}[sqlite-1]",
+    ),
+    Mutant(
+        name="secrets are not synced", file="src/mam/stores/secrets.py",
+        old="        os.fsync(descriptor)\n", new="",
+        caught_by=f"{FAULTS}/test_power_cuts.py::test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut",
+    ),
+    Mutant(
+        name="NORMAL for FULL", file=f"{SQLITE}/database.py", old='"synchronous = FULL"', new='"synchronous = NORMAL"',
+        caught_by=f"{CUTS}[sqlite-1]",
     ),
     Mutant(
         name="an expired lease is not looked at", file="src/mam/jobs/sweep.py",
@@ -93,67 +216,9 @@ MUTANTS = [
         old="if losses >= job.max_losses:", new="if losses > job.max_losses:", caught_by="tests/unit/test_sweep.py",
     ),
     Mutant(
-        name="the number is read outside the act", file=f"{FILES}/store.py",
-        old="        def do(book: Book) -> Job:\n            job = book.load(job_id)\n",
-        new="        job = self.get(job_id)\n\n        def do(book: Book) -> Job:\n",
-        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
-    ),
-    Mutant(
-        name="SQLite's writers do not queue before they read", file=f"{SQLITE}/queries.sql",
-        old="BEGIN IMMEDIATE", new="BEGIN DEFERRED", caught_by="tests/conformance/test_sqlite.py",
-    ),
-    Mutant(
-        name="SQLite writes a job that is not as it was known", file=f"{SQLITE}/queries.sql",
-        old=", room = NULL\nWHERE number = :number AND record = :before", new=", room = NULL\nWHERE number = :number",
-        caught_by="tests/sqlite/test_known.py",
-    ),
-    Mutant(
-        name="SQLite ends a job that is not as it was known", file=f"{SQLITE}/queries.sql",
-        old="    room = NULL\nWHERE number = :number AND record = :before",
-        new="    room = NULL\nWHERE number = :number", caught_by="tests/sqlite/test_known.py",
-    ),
-    Mutant(
-        name="a key that is held is not written down", file=f"{SQLITE}/queries.sql",
-        old=",\n    holds_key = CASE WHEN :status = 'running' THEN exclusive END\n", new="\n",
-        caught_by="tests/conformance/test_sqlite.py",
-    ),
-    Mutant(
         name="a job is completed and nobody looks at its artifacts", file="src/mam/jobs/acts.py",
         old="    if look_first and job.expected_artifacts:\n", new="    if False:\n",
         caught_by="tests/unit/test_registry.py",
-    ),
-    Mutant(
-        name="an entry of an act that came to nothing stays", file=f"{SQLITE}/plain.py",
-        old='            self._do("take entry back")  # nothing is to be heard of the act\n', new="",
-        caught_by="tests/sqlite/test_known.py",
-    ),
-    Mutant(
-        name="SQLite writes a record into another job's row", file=f"{SQLITE}/queries.sql",
-        old=" AND job_id = :job_id\n\n-- name: update known job", new="\n\n-- name: update known job",
-        caught_by="tests/sqlite/test_contradictions.py",
-    ),
-    Mutant(
-        name="a claim goes past what stands before it", file=f"{SQLITE}/plain.py",
-        old="        if not found or found[0][3]:\n", new="        if not found:\n", caught_by="tests/conformance/test_sqlite.py",
-    ),
-    Mutant(
-        name="an end does not name what was told before it", file=f"{SQLITE}/plain.py",
-        old="        if job.last_seq:  # ", new="        if False:  # ", caught_by="tests/sqlite/test_known.py",
-    ),
-    Mutant(
-        name="an interrupt behind BEGIN leaves a transaction open", file=f"{SQLITE}/acting.py",
-        old="            try:\n                cursor.execute(_BEGIN)\n", new="            cursor.execute(_BEGIN)\n            try:\n",
-        caught_by="tests/sqlite/test_contradictions.py",
-    ),
-    Mutant(
-        name="PostgreSQL's row is not held while it is decided", file=f"{POSTGRES}/queries.sql",
-        old="    FOR UPDATE\n) AS held\n\n-- name: jobs to change", new=") AS held\n\n-- name: jobs to change",
-        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_postgresql_is_as_one_after_the_other",
-    ),
-    Mutant(
-        name="the position moves before the broker has answered", file="src/mam/bus/relay.py",
-        old="while on_their_way and open_numbers.isdisjoint(on_their_way[0][1]):", new="while on_their_way:",
-        caught_by="tests/bus/test_relay.py",
     ),
     Mutant(
         name="the lock file is deleted while it is held", file=f"{FILES}/lock.py",
@@ -184,60 +249,6 @@ MUTANTS = [
         new="    os.write(descriptor, data)", caught_by=f"{FAULTS}/test_errors.py::test_short_writes_are_finished",
     ),
     Mutant(
-        name="a frame's checksum is not looked at", file=f"{FILES}/frames.py",
-        old="        if int(line[:8], 16) != crc32(body):\n            return None\n", new="",
-        caught_by=f"{FAULTS}/test_corruption.py::test_the_journal",
-    ),
-    Mutant(
-        name="a torn tail is thrown away", file=f"{FILES}/journal.py",
-        old='            self._put_aside(f"journal-{self.first}-{offset}.torn", tail)\n', new="",
-        caught_by=f"{FAULTS}/test_corruption.py::test_the_journal",
-    ),
-    Mutant(
-        name="a failed sync is tried again", file=f"{FILES}/journal.py",
-        old="            pass  # the torn tail stays for the next holder to put aside\n        self.close()",
-        new="            pass  # the torn tail stays for the next holder to put aside\n        os.fdatasync(self._descriptor)",
-        caught_by=f"{FAULTS}/test_errors.py::test_a_failed_sync_is_never_tried_again_on_the_same_descriptor",
-    ),
-    Mutant(
-        name="an act that could not be carried out is called done", file=f"{FILES}/book.py",
-        old="            self.index.roll_back()\n            self.behind = True\n\n    def gone",
-        new="            self.index.commit(self.applied)\n\n    def gone",
-        caught_by=f"{FAULTS}/test_errors.py::test_an_error_at_any_call_leaves_the_act_done_or_not_done",
-    ),
-    Mutant(
-        name="events are written again after a kill", file=f"{FILES}/event_log.py",
-        old='if int(event["seq"]) > last]', new="if last >= 0]",
-        caught_by=f"{FAULTS}/test_kills.py::test_killed_before_any_step[files-call-publish]",
-    ),
-    Mutant(
-        name="leftovers of killed writers stay", file=f"{FILES}/foreign.py",
-        old="        book.records.discard(name)\n", new="        pass\n",
-        caught_by=f"{FAULTS}/test_kills.py::test_killed_before_any_step[files-call-complete]",
-    ),
-    Mutant(
-        name="an id that is taken is overwritten", file=f"{FILES}/registering.py",
-        old="    if book.records.exists(draft.job_id):\n        raise AlreadyRegistered(job=draft.job_id)\n", new="",
-        caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
-    ),
-    Mutant(
-        name="the audit log's position moves before its lines", file="src/mam/audit/copying.py",
-        old="        for entry in left:\n",
-        new="        if left:\n            cursor.save(position_behind(left[-1], batch.epoch), caught_up=True)\n"
-        "        for entry in left:\n",
-        caught_by="tests/audit/test_crashes.py",
-    ),
-    Mutant(
-        name="a journal that was cut takes records back", file=f"{FILES}/rebuild.py",
-        old="        if not self.damages and all(", new="        if not self.damages or all(",
-        caught_by=f"{FAULTS}/test_corruption.py::test_a_journal_cut_between_two_frames_takes_no_record_back",
-    ),
-    Mutant(
-        name="a record that was written here is not looked at again", file=f"{FILES}/book.py",
-        old=" if kept is not None and self.records.stamp(job_id) == kept.stamp else None", new="",
-        caught_by="tests/files/test_foreign_writes.py",
-    ),
-    Mutant(
         name="a generation that was replaced is let in again", file="src/mam/jobs/generation.py",
         old="    if generation_id in known.superseded:\n", new="    if not known:\n",
         caught_by=f"{FAULTS}/test_histories.py::test_of_many_that_want_to_be_one_session_one_is",
@@ -251,9 +262,30 @@ MUTANTS = [
         old="            self._forget_trace()\n", new="", caught_by=f"{WORK}/test_traces.py",
     ),
     Mutant(
-        name="a job that is half way into the archive is seen twice", file=f"{FILES}/store.py",
-        old="        return self._records().exists(job_id)\n", new="        return False\n",
-        caught_by="tests/files/test_archive_half_way.py",
+        name="an inbox whose ledger is lost takes its files again", file="src/mam/inbox/repairing.py",
+        old='(job.inbox or {}).get("root") != settings.root or', new="True or",
+        caught_by=f"{FAULTS}/test_kept_files.py::test_the_ledger_of_an_inbox",
+    ),
+    Mutant(
+        name="a paused agent keeps back the others of its key", file=f"{SQLITE}/queries.sql",
+        old="AND (label, agent) > (head.label, head.agent)", new="AND label > head.label",
+        caught_by="tests/conformance/test_sqlite.py",
+    ),
+    Mutant(
+        name="a worker does not give its claim id", file="src/mam/work/holding.py",
+        old='"claim_id": job.claim_id}', new='"claim_id": None}', caught_by=f"{WORK}/test_holding.py",
+    ),
+    Mutant(
+        name="the position moves before the broker has answered", file="src/mam/bus/relay.py",
+        old="while on_their_way and open_numbers.isdisjoint(on_their_way[0][1]):", new="while on_their_way:",
+        caught_by="tests/bus/test_relay.py",
+    ),
+    Mutant(
+        name="the audit log's position moves before its lines", file="src/mam/audit/copying.py",
+        old="        for entry in left:\n",
+        new="        if left:\n            cursor.save(position_behind(left[-1], batch.epoch), caught_up=True)\n"
+        "        for entry in left:\n",
+        caught_by="tests/audit/test_crashes.py",
     ),
     Mutant(
         name="a consumer trusts the position of a journal that was restored", file="src/mam/stores/consumer.py",
@@ -268,48 +300,5 @@ MUTANTS = [
         name="an audit log of mam 0.1.0 gets every line twice", file="src/mam/audit/copying.py",
         old="                if not (may_be_there and self._is_there(folder, entry.job_id, named, again=again)):\n",
         new="                if True:\n", caught_by="tests/audit/test_of_0_1_0.py",
-    ),
-    Mutant(
-        name="an event log that lacks events is believed", file=f"{FILES}/event_damage.py",
-        old="    if row is None or is_complete(found, row.state[\"last_seq\"]):\n", new="    if True:\n",
-        caught_by=f"{FAULTS}/test_corruption.py::test_the_events_of_a_job",
-    ),
-    Mutant(
-        name="an inbox whose ledger is lost takes its files again", file="src/mam/inbox/repairing.py",
-        old='(job.inbox or {}).get("root") != settings.root or', new="True or",
-        caught_by=f"{FAULTS}/test_kept_files.py::test_the_ledger_of_an_inbox",
-    ),
-    Mutant(
-        name="what becomes pending does not move the line", file=f"{POSTGRES}/line.py",
-        old='SURELY if values["news"] and values["status"] == PENDING else NO', new="NO",
-        caught_by="tests/postgres/test_line.py::test_what_comes_to_the_front_is_next",
-    ),
-    Mutant(
-        name="the line is looked at while somebody registers", file=f"{POSTGRES}/queries.sql",
-        old="WHEN pg_advisory_xact_lock_shared(7168365, 3) IS NOT NULL THEN nextval('job_number') END",
-        new="ELSE nextval('job_number') END",
-        caught_by="tests/postgres/test_line.py::test_it_is_not_known_while_somebody_registers",
-    ),
-    Mutant(
-        name="a pause does not move the line", file=f"{POSTGRES}/queries.sql",
-        old=", moved AS (UPDATE store SET moves = moves + 1)", new="",
-        caught_by="tests/postgres/test_line.py::test_a_pause_holds_at_once",
-    ),
-    Mutant(
-        name="a claim whose answer was lost goes on behind one's back", file=f"{POSTGRES}/queries.sql",
-        old="  AND lost.backend_start < mine.backend_start", new="  AND false",
-        caught_by="tests/postgres/test_fresh.py::test_a_claim_that_the_server_is_still_at_is_ended_and_made_again",
-    ),
-    Mutant(
-        name="an interrupted connection is used again", file=f"{POSTGRES}/wire.py",
-        old="        except BaseException as error:\n            self.close()  # nobody knows where it stands\n"
-        "            if not isinstance(error, Error):\n                raise\n",
-        new="        except Error:\n            self.close()\n",
-        caught_by="tests/postgres/test_fresh.py::test_interrupted_on_the_way_to_where_the_server_listens_again",
-    ),
-    Mutant(
-        name="a paused agent keeps back the others of its key", file=f"{SQLITE}/queries.sql",
-        old="AND (label, agent) > (head.label, head.agent)", new="AND label > head.label",
-        caught_by="tests/conformance/test_sqlite.py",
     ),
 ]  # fmt: skip

@@ -41,7 +41,7 @@ def test_commands_that_the_kernel_kills(folder: Path, home: Home) -> None:
 
 def test_a_failure_prints_seed_store_and_kill_point_and_the_line_that_tries_it_again() -> None:
     """Seen by a fault that was put in: what is printed is run, and fails in the same way."""
-    (fault,) = [mutant for mutant in MUTANTS if mutant.name == "events are written again after a kill"]
+    (fault,) = [mutant for mutant in MUTANTS if mutant.name == "events are appended again after a kill"]
     with mutated(fault) as (copy, environment):
         long = [sys.executable, "-m", "tests.faults.long", "--jobs", "1", "--only", "fork-kills on files at each call"]
         ran = subprocess.run([*long, "--hours", "0.0001"], cwd=copy, env=environment, capture_output=True, text=True,

@@ -24,13 +24,18 @@ from tests.stories import WRITERS, Cast
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
-WAYS: dict[str, Callable[[Once], AbstractContextManager[None]]] = {"files": calls_fail, "sqlite": writes_fail}
+WAYS: dict[str, Callable[[Once], AbstractContextManager[None]]] = {"call": calls_fail, "write": writes_fail}
+in_every_way = pytest.mark.parametrize(
+    ("home", "way"),
+    [(HOMES["files"], "call"), (HOMES["files"], "write"), (HOMES["sqlite"], "write")],
+    ids=["files-call", "files-write", "sqlite-write"],
+)
 on_every_home = pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
 
 
-@on_every_home
+@in_every_way
 @pytest.mark.parametrize("verb", WRITERS)
-def test_an_error_at_any_call_leaves_the_act_done_or_not_done(folder: Path, home: Home, verb: str) -> None:
+def test_an_error_at_any_call_leaves_the_act_done_or_not_done(folder: Path, home: Home, way: str, verb: str) -> None:
     origin, wreck = folder / "origin", folder / "wreck"
     home.make(origin)
     store = home.open(origin)
@@ -45,16 +50,16 @@ def test_an_error_at_any_call_leaves_the_act_done_or_not_done(folder: Path, home
     for nth in itertools.count(1):
         copied(origin, wreck)
         fails = Once(nth, next(codes))
-        acknowledged = _act(home, wreck, verb, cast, fails)
+        acknowledged = _act(home, wreck, verb, cast, WAYS[way](fails), fails)
         if not fails.reached:
             break
         check_story(expected, looked_at(home, wreck, cast), acknowledged=acknowledged)
     assert nth > 12, "the seam no longer reaches the calls"
 
 
-def _act(home: Home, place: Path, verb: str, cast: Cast, fails: Once) -> bool:
+def _act(home: Home, place: Path, verb: str, cast: Cast, failing: AbstractContextManager[None], fails: Once) -> bool:
     """Whether it was acknowledged. Then the same store is used once more: it must have got over it."""
-    with WAYS[home.name](fails):
+    with failing:
         try:
             store = home.open(place)
         except MamError as error:
@@ -136,9 +141,9 @@ def test_a_failed_sync_is_never_tried_again_on_the_same_descriptor(
     store.close()
 
 
-def test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection(folder: Path) -> None:
+@on_every_home
+def test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection(folder: Path, home: Home) -> None:
     """What was not synced looks whole in memory: nobody may find it in the log and build on it."""
-    home = HOMES["sqlite"]
     home.make(folder)
     left = [0]
     opened = list[str]()

@@ -8,8 +8,6 @@ from typing import Protocol
 import pytest
 
 from mam.agents.directory import FilesDirectory
-from mam.agents.directory_postgres import PostgresDirectory
-from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from tests.faults.dose import DOSE
 from tests.faults.histories import Histories, Plan
 from tests.faults.homes import HOMES, Home
@@ -54,6 +52,9 @@ def test_of_many_that_want_to_be_one_session_one_is(folder: Path, home: Home, se
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_of_many_that_want_to_be_one_session_on_postgresql_one_is(folder: Path, database: str, seed: int) -> None:
+    from mam.agents.directory_postgres import PostgresDirectory
+    from mam.stores.postgres.store import PostgresStore, create_postgres_store
+
     create_postgres_store(database)
     told = SessionHistories(
         lambda _place, _clock: PostgresDirectory(database), lambda _place, _clock: PostgresStore(database),
@@ -64,5 +65,7 @@ def test_of_many_that_want_to_be_one_session_on_postgresql_one_is(folder: Path, 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_crowd_on_postgresql_is_as_one_after_the_other(folder: Path, database: str, seed: int) -> None:
+    from mam.stores.postgres.store import PostgresStore, create_postgres_store
+
     create_postgres_store(database)
     assert calls_of(Histories(lambda _place, _clock: PostgresStore(database), skips_locked=True), folder, seed) > 50

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.clock import SystemClock
 from mam.errors import GenerationLost
 from mam.jobs.pause import Pause
 from mam.registry import Registry
-from mam.stores.files.store import FilesStore
+from mam.stores.files.rebuilding import rebuild
 from mam.stores.port import Query
 from tests.faults.homes import HOMES, Home, copied
-from tests.faults.judging import check_store, check_story, looked_at
+from tests.faults.judging import check_files, check_store, check_story, looked_at
 from tests.faults.killing import kill_points
 from tests.stories import WRITERS, Cast
 
@@ -122,20 +123,37 @@ def test_killed_while_the_store_is_made(folder: Path, home: Home, seam: str) -> 
         shutil.rmtree(place)
 
 
-def test_killed_while_an_index_is_made_anew(folder: Path) -> None:
+def test_killed_while_the_database_is_rebuilt(folder: Path) -> None:
+    """Jobs, events, archive, pauses and generations are there after the next try, at whatever step it was killed."""
     home, origin, wreck = HOMES["files"], folder / "origin", folder / "wreck"
     cast = prepared(home, origin)
-    for path in (origin / "jobs" / ".store").glob("index.sqlite*"):
-        path.unlink()
+    store = home.open(origin)
+    store.pause(Pause(agent="old", label=None, until=None, reason="r", made_at="before"))
+    assert store.archive([cast.ended]) == [cast.ended]
+    before = known(store)
+    store.close()
 
     def work(acknowledge: Callable[[str], None]) -> None:
-        FilesStore(str(home.path(wreck))).end()
+        rebuild(str(home.path(wreck)), SystemClock(), 10.0)
         acknowledge("done")
 
     copied(origin, wreck)
+    steps = 0
     for _step, _acknowledged in kill_points(home.seams["call"], work):
-        assert looked_at(home, wreck, cast) == []
+        steps += 1
+        store = home.open(wreck)
+        assert known(store) == before
+        check_files(home, wreck, store)
+        store.close()
         copied(origin, wreck)
+    assert steps > 100, "the seam no longer reaches the calls"
+
+
+def known(store: Store) -> tuple[object, ...]:
+    """All that a store holds, without the journal."""
+    jobs = {job.job_id: (job.to_json(), store.events(job.job_id)) for job in store.select(Query())}
+    archived = [(kept.job.to_json(), kept.events) for kept in store.archive_contents()]
+    return jobs, archived, [pause.as_dict() for pause in store.pauses()], store.generations()
 
 
 @at_every_seam

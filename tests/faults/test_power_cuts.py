@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mam.registry import Registry
+from mam.stores.files.records import stamp_of
 from tests.faults.cutting import cut_everywhere
 from tests.faults.dose import DOSE
 from tests.faults.homes import HOMES, Home
-from tests.faults.judging import check_store
 from tests.faults.keeping import kept
 from tests.faults.power import power_cuts, written
 from tests.faults.recording import ROOT, Made, Renamed, Said, Step, Synced, Wrote, recorded
@@ -26,24 +25,6 @@ ACTS = 8
 @pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
 def test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave(folder: Path, home: Home, seed: int) -> None:
     assert cut_everywhere(home, folder, seed, ACTS) > 500, "the recorder no longer sees the store"
-
-
-def test_a_torn_tail_without_an_index_is_no_damage(folder: Path) -> None:
-    """Nobody had heard of it; to tell of lost history would be a false alarm."""
-    home = HOMES["files"]
-    home.make(folder)
-    store = home.open(folder)
-    Registry(store).register(prompt="kept", agent="codex", job_id="kept")
-    store.close()
-    hidden = folder / "jobs" / ".store"
-    for file in hidden.glob("index.sqlite*"):
-        file.unlink()
-    with open(hidden / "journal.log", "ab") as journal:
-        journal.write(b'12345678 [{"number":2,"job_')
-    store = home.open(folder)
-    check_store(home, folder, store)
-    store.close()
-    assert [file.read_bytes() for file in (hidden / "quarantine").iterdir()] == [b'12345678 [{"number":2,"job_']
 
 
 @pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
@@ -60,6 +41,22 @@ def test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut(folder: Path,
         assert set(cutting.heard) <= {f"{name}\n" for name in kept(store)}, cutting.told
         store.close()
         shutil.rmtree(after)
+
+
+def test_a_registration_has_its_record_file_on_every_disk(folder: Path) -> None:
+    """Also before mam has acted again: `register` syncs file and directory before it answers."""
+    root, after = folder / "root", folder / "after"
+    root.mkdir()
+    steps = recorded(["tests.faults.registering", str(root / "place")], root)
+    heard = 0
+    for cutting in power_cuts(steps, random.Random(1)):
+        written(cutting.disk, after)
+        for job_id in "".join(cutting.heard).split():
+            heard += 1
+            text = (after / "place/jobs" / f"{job_id}.json").read_bytes()
+            assert stamp_of(text) is not None, cutting.told
+        shutil.rmtree(after)
+    assert heard > 50
 
 
 # -- the judge of disks, judged ----------------------------------------------------------------------------------------

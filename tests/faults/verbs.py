@@ -23,6 +23,7 @@ COMMANDS = {
     "pause": "pause --agent somebody",
     "resume": "resume --agent somebody",
     "prune": "prune --older-than 0s",
+    "adopt": "adopt --all",
     "init": "init",
     "agents publish": "agents publish gpu --id gpu --session gpu --manifest /m.json --generation {generation}",
     "agents refresh": "agents refresh --id gpu --generation {generation}",
@@ -55,6 +56,7 @@ def parted(command: str) -> tuple[dict[str, str], list[str]]:
 
 ELSEWHERE = {
     "run": "work/test_run_command.py",
+    "rebuild": "faults/test_kills.py",
     "subscribe": "bus/test_subscribe_all.py",
     "inbox watch": "inbox/test_dropping.py",
     "workspaces": "work/test_removing.py",

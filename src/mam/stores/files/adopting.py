@@ -4,11 +4,12 @@ adopt`."""
 from __future__ import annotations
 
 from mam.clock import parse_time
-from mam.errors import BadRecord
+from mam.errors import BadRecord, StoreUnavailable
 from mam.frozen import Frozen
 from mam.jobs.adopt import adopt_known, adopt_new
 from mam.jobs.status import PENDING, RUNNING
 from mam.stores.common import new_claim_id
+from mam.stores.files.lock import registry_lock
 from mam.stores.files.mirror import older
 from mam.stores.files.records import record_name, stamp_of
 from mam.stores.port import Problem
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 1000
 """Record files that a list looks at: enough for people, and a flood of files slows no command down."""
+
+PATIENCE_SECONDS = 0.5
+"""How long a list waits for writers before it calls a file odd."""
 
 STEP = 256
 """Records adopted under one hold of the lock."""
@@ -48,12 +52,25 @@ def differences(store: FilesStore) -> list[Problem]:
     """Record files that are new, changed, gone or unreadable; a bounded look."""
     there = set(store._files().records.ids(LOOKED_AT))
     newest = {row[0] for row in store._rows("newest ids", limit=LOOKED_AT)}
-    return _differences(store, sorted(there | newest))
+    return _certain(store, sorted(there | newest))
 
 
 def difference(store: FilesStore, job_id: str) -> Problem | None:
     """How the record file of a job differs from what mam wrote, None when it does not."""
-    return next(iter(_differences(store, [job_id])), None)
+    return next(iter(_certain(store, [job_id])), None)
+
+
+def _certain(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
+    """A writer may be between its commit and its files: what looks odd is looked at again when none is."""
+    suspects = [problem.file.removesuffix(".json") for problem in _differences(store, job_ids)]
+    if not suspects:
+        return []
+    try:
+        with registry_lock(store.address, PATIENCE_SECONDS):
+            store._act(lambda: None)
+    except StoreUnavailable:
+        pass  # nobody may write, or somebody writes for long: as it looks
+    return _differences(store, suspects)
 
 
 def _differences(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
@@ -72,6 +89,8 @@ def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str |
     adopt = f"`mam adopt {job_id[:8]}`"
     if text is None:
         return None if known is None else f"is gone; the registry still has the job, and {adopt} writes the file again"
+    if known is None and store.archived(job_id) is not None:
+        return "is of a job that is in the archive; move the file away"
     if stamp is not None and stamp.epoch == epoch and stamp.version > (known or 0):
         return f"is newer than the registry, which {older(job_id)}; `mam rebuild` makes it anew from them"
     if known is not None and stamp is not None and stamp.epoch == epoch:
@@ -93,7 +112,10 @@ def foreign_ids(store: FilesStore) -> list[str]:
     """Of all record files that `mam adopt --all` would take over."""
     there = store._files().records.ids()
     gone = {row[0] for row in store._rows("newest ids", limit=-1)} - set(there)
-    return [problem.file.removesuffix(".json") for problem in _differences(store, there)] + sorted(gone)
+    odd = {problem.file.removesuffix(".json") for problem in _differences(store, there)}
+    versions, epoch = store.versions(there), store.journal_id
+    odd |= {job_id for job_id in there if 0 < store._files().version_shown(job_id, epoch) < versions.get(job_id, 0)}
+    return sorted(odd) + sorted(gone)
 
 
 def adopt(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool = False) -> Iterator[Adopted]:
@@ -153,6 +175,10 @@ def _adopt(store: FilesStore, job_id: str) -> Adopted | None:
     except FileNotFoundError:
         return None
     rows = store._rows("job", job_id=job_id)
+    if store._rows("archived", job_id=job_id):
+        return Adopted(job_id=job_id, outcome="refused", why="the job is in the archive")
+    if not rows and _is_own(store, found):
+        raise store._files().is_ahead(job_id)
     if rows and _is_own(store, found):
         store._repair(job_id)  # it may be old
         return Adopted(job_id=job_id, outcome="unchanged")

@@ -1,9 +1,9 @@
 """Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew
 from the record files when it was lost.
 
-It is built under another name and gets its own when it is whole. Until then no record file changes: a process that is
-killed on the way leaves everything as it was, and the next one begins again. Afterwards the first act writes the record
-files.
+It is built under another name (`.new`), renamed when it is whole (`.whole`), and gets its own name last. Until then no
+record file changes: the next process after a killed one begins again, or goes on with what is whole. Afterwards the
+first act writes the record files.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ _OF_0_1_0 = (
     "journal.end",
 )
 _BESIDE = ("", "-wal", "-shm")
+_WHOLE = ".whole"
 _LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it anew from them"
 
 
@@ -88,6 +89,20 @@ class _Building(FilesStore):
     def _commit(self) -> None:
         self._run("COMMIT")
 
+    def _check_not_older(self, job_id: str) -> None:
+        """No file is of this registry yet."""
+
+
+def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -> Made:
+    """For the holder of the lock, when there is no database: a new one, or the one that a killed process had made."""
+    home = os.path.dirname(path)
+    is_kept_out = _is_kept_out(home)
+    if is_kept_out and os.path.exists(f"{path}{_WHOLE}"):  # else an older mam may have written since it was made
+        return Made(jobs=0, unreadable=[], kept=_put_in_place(path))
+    if is_kept_out:
+        raise StoreUnavailable(store=directory, problem=_LOST)
+    return make_database(directory, path, clock, wait_seconds)
+
 
 def make_database(
     directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
@@ -99,49 +114,44 @@ def make_database(
     new = f"{path}{_Building.SUFFIX}"
     for suffix in _BESIDE:
         _remove(new + suffix)
+    _remove(f"{path}{_WHOLE}")
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
     try:
         found, unreadable = _records(store)
+        if rest is not None:
+            rest(store)
         if own:
             take_over(store, found)
         elif any(one.stamp is not None for one in found):
             raise StoreUnavailable(store=directory, problem=_LOST)
         elif os.path.exists(os.path.join(home, OLD_JOURNAL)):
-            take_over(store, found)
             _take_over_the_rest(store)
+            take_over(store, found)
         else:
             _adopt(store, found)
-        if rest is not None:
-            rest(store)
         store._act(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
     finally:
         store.close()
     _in_one_file(new, wait_seconds, shared=shared)
+    os.rename(new, f"{path}{_WHOLE}")
+    sync_directory(home)
+    return Made(jobs=len(found), unreadable=unreadable, kept=_put_in_place(path))
+
+
+def _put_in_place(path: str) -> str | None:
+    """The finished database gets its name. Another one that has it is kept aside; its name there."""
+    home, kept = os.path.dirname(path), None
     _keep_older_mam_out(home)
-    kept = _put_aside(path)
-    os.rename(new, path)
+    for suffix in _BESIDE:  # SQLite would take a log that stays for a part of the new one
+        if os.path.exists(path + suffix):
+            make_directories(os.path.join(home, ASIDE))
+            kept = kept or os.path.join(home, ASIDE, f"{DATABASE}.{os.urandom(4).hex()}")
+            os.rename(path + suffix, kept + suffix)
+    sync_directory(home)
+    os.rename(f"{path}{_WHOLE}", path)
     sync_directory(home)
     _put_away(home)
-    return Made(jobs=len(found), unreadable=unreadable, kept=kept)
-
-
-def _put_aside(path: str) -> str | None:
-    """Keeps a database whose place a new one takes; its name there. What belongs to it goes first: SQLite would take it
-    for a part of the new one."""
-    if not os.path.exists(path):
-        return None
-    aside = os.path.join(os.path.dirname(path), ASIDE)
-    make_directories(aside)
-    kept = os.path.join(aside, f"{DATABASE}.{os.urandom(4).hex()}")
-    for suffix in ("-wal", "-shm"):
-        if os.path.exists(path + suffix):
-            os.rename(path + suffix, kept + suffix)
-    try:
-        os.link(path, kept)
-    except OSError:  # a file system without links
-        os.rename(path, kept)
-    sync_directory(aside)
     return kept
 
 
@@ -186,7 +196,9 @@ def _adopt_some(store: FilesStore, chunk: list[Found]) -> None:
 
 
 def take_over(store: FilesStore, found: list[Found]) -> None:
-    """As they are, with their numbers and events. Records that another program wrote come behind mam's own."""
+    """As they are, with their numbers and events, but for jobs of the archive. Records that another program wrote come
+    behind mam's own."""
+    found = [one for one in found if not store._rows("archived", job_id=one.job.job_id)]
     jobs = _numbered([one.job for one in found], {one.job.job_id for one in found if one.stamp is not None})
     for one in found:
         if one.secrets:
@@ -253,19 +265,29 @@ def _in_one_file(path: str, wait_seconds: float, *, shared: bool) -> None:
         database.close()
 
 
+def _newer_line() -> bytes:
+    body = to_bytes({"journal": "newer", "first": 1, "format": _OLD_FORMAT})
+    return b"%08x %s\n" % (crc32(body), body)
+
+
+def _is_kept_out(home: str) -> bool:
+    try:
+        with open(os.path.join(home, OLD_JOURNAL), "rb") as file:
+            return file.read(len(_newer_line())) == _newer_line()
+    except FileNotFoundError:
+        return False
+
+
 def _keep_older_mam_out(home: str) -> None:
     """Mam 0.1.0, running or started later, finds a journal that only a newer mam can read, and refuses the store."""
     old = os.path.join(home, OLD_JOURNAL)
-    body = to_bytes({"journal": "newer", "first": 1, "format": _OLD_FORMAT})
-    line = b"%08x %s\n" % (crc32(body), body)
+    if _is_kept_out(home):
+        return
     if os.path.exists(old):
-        with open(old, "rb") as file:
-            if file.read(len(line)) == line:
-                return
         aside = _aside(home)
         os.link(old, os.path.join(aside, f"{OLD_JOURNAL}.{os.urandom(4).hex()}"))
         sync_directory(aside)
-    replace_bytes(old, line)
+    replace_bytes(old, _newer_line())
 
 
 def _put_away(home: str) -> None:

@@ -66,6 +66,10 @@ def with_advice(directory: str, problem: StoreUnavailable) -> StoreUnavailable:
     return type(problem)(store=directory, problem=why)
 
 
+def damaged(directory: str) -> StoreUnavailable:
+    return StoreUnavailable(store=directory, problem=f"its database is damaged; {_REBUILD}")
+
+
 def unavailable(directory: str, error: OSError) -> StoreUnavailable:
     cannot_write = error.errno in (ENOSPC, EDQUOT, EROFS, EACCES, EPERM)
     return (StoreReadOnly if cannot_write else StoreUnavailable)(store=directory, problem=error.strerror)

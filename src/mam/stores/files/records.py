@@ -19,6 +19,7 @@ except ImportError:
 from mam.errors import BadInput, BadRecord
 from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
+from mam.stores.beside import sync_directory
 from mam.strict_json import strict_json
 from mam.writing import as_text, field_by_line, to_bytes, write_all
 
@@ -63,11 +64,18 @@ class Found(Frozen):
 
 
 def record_name(job_id: str) -> str:
-    return f"{job_id}.json"
+    return f"{_bare(job_id)}.json"
 
 
 def events_name(job_id: str) -> str:
-    return f"{job_id}.events.log"
+    return f"{_bare(job_id)}.events.log"
+
+
+def _bare(job_id: str) -> str:
+    """A damaged or forged database may hold an id that leads elsewhere."""
+    if "/" in job_id or "\0" in job_id:
+        raise BadRecord(file=repr(job_id), problem="is not the name of a record file")
+    return job_id
 
 
 def record_text(job: Job, stamp: Stamp) -> bytes:
@@ -191,6 +199,9 @@ class Records:
             write_all(descriptor, text)
             if durable:
                 os.fsync(descriptor)
+        except BaseException:
+            self.remove(temporary)  # on a full disk its room is wanted
+            raise
         finally:
             os.close(descriptor)
         return temporary
@@ -217,6 +228,7 @@ class Records:
             os.link(name, target, src_dir_fd=self._descriptor, follow_symlinks=False)
         except OSError:  # a directory, or a file system without links
             os.rename(name, target, src_dir_fd=self._descriptor)
+        sync_directory(aside)
 
     def remove(self, name: str) -> None:
         try:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import os
 
+import apsw
+
 from mam.clock import iso_second, parse_time
 from mam.errors import BadRecord
+from mam.jobs.rules import is_job_id
 from mam.stores.beside import make_directories
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
 from mam.stores.files.mirror import Mirror, Shown, events_in
-from mam.stores.files.opening import check_directory, opened, unavailable, with_advice
+from mam.stores.files.opening import check_directory, damaged, opened, unavailable, with_advice
 from mam.stores.files.records import Stamp
 from mam.stores.secrets import Secrets
 from mam.stores.sql.rows import row_of
@@ -25,8 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
-
-    import apsw
 
     from mam.clock import Clock, Moment
     from mam.errors import StoreUnavailable
@@ -41,6 +42,8 @@ STORE, DATABASE = ".store", "registry.db"
 RECENT_SECONDS = 600
 """After a restart of the machine the files of jobs that changed so long before its end are looked at: no kernel keeps
 what was written for that long from the disk."""
+
+RECENT_ENTRIES = 500
 
 SAVED_EVERY = 1000
 """Entries of the journal after which a process notes how far the files show it: what the next process looks through if
@@ -61,8 +64,6 @@ class FilesStore(SqliteStore):
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         directory = os.path.realpath(path)
         self._directory = directory
-        self._identity: tuple[int, int] | None = None
-        """Which file the database is; None before it is open."""
         self._mirror: Mirror | None = None
         self._shown: dict[str, Shown] = {}
         """What the open transaction changes, as its files are to show it."""
@@ -70,6 +71,7 @@ class FilesStore(SqliteStore):
         """Jobs whose record files the open transaction takes over."""
         self._mirrored = self._saved = NEVER_MIRRORED
         """The last entry of the journal that this process knows to be mirrored, and the last that it noted as such."""
+        self._is_acting = False
         self._on_network = network_file_system(directory) is not None
         super().__init__(os.path.join(directory, STORE, DATABASE), clock, lock_wait_seconds)
         self.address = directory
@@ -85,19 +87,20 @@ class FilesStore(SqliteStore):
 
     def _act(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads, self._lock():
-            self._check_identity()
+            was_acting, self._is_acting = self._is_acting, True
             try:
+                if self._is_opened_to_read():
+                    self._let_go()  # the disk may have room again
                 return super()._act(do, *given)
             except OSError as error:
                 raise unavailable(self._directory, error) from None
             finally:
+                self._is_acting = was_acting
                 self._let_go_of_network()
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         if not self._on_network or not self._can_write():
-            with self._threads:
-                self._check_identity()
-                return super()._rows(query, **values)
+            return super()._rows(query, **values)
         with self._threads, self._lock():
             try:
                 return super()._rows(query, **values)
@@ -111,12 +114,6 @@ class FilesStore(SqliteStore):
         """On a network file system a connection lives only as long as the lock is held."""
         if self._on_network and not self._is_within():
             self._let_go()
-
-    def _check_identity(self) -> None:
-        """A registry that was removed while it was open is missing; one that was made in its place is another one."""
-        if self._identity is not None and not self._is_within() and _identity_of(self._path) != self._identity:
-            self._let_go()
-            self._mirrored, self._boot_id = NEVER_MIRRORED, None
 
     def _is_within(self) -> bool:
         return self._cursor is not None and self._cursor.connection.in_transaction
@@ -141,8 +138,9 @@ class FilesStore(SqliteStore):
         try:
             mirror.put()
             self._mirrored = last
-        except OSError:
-            self._mirrored = NEVER_MIRRORED  # the act has happened; the next one finishes its files
+        except OSError:  # the act has happened; the next one finishes its files, through another descriptor
+            self._mirrored = NEVER_MIRRORED
+            self._close_mirror()
 
     def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
         super()._note(job, version, fields, lines)
@@ -177,6 +175,8 @@ class FilesStore(SqliteStore):
 
     def _repair(self, job_id: str, *, is_taken: bool = False, is_sure: bool = True) -> None:
         rows = self._rows("job", job_id=job_id)
+        if type(job_id) is not str or not is_job_id(job_id):
+            raise damaged(self._directory)
         if not rows:
             self._files().remove_own(job_id)
             return
@@ -188,16 +188,40 @@ class FilesStore(SqliteStore):
         self._files().repair(row.job, stamp, lambda: self.events(job_id), is_taken=is_taken, is_sure=is_sure)
 
     def _go_by_this_boot(self, moment: Moment) -> None:
-        """After a power cut the files of the last acts may be old or empty."""
+        """After a power cut the files of the last acts may be old, empty, or there again."""
         is_other = self._rows("boot")[0][0] not in ("", moment.boot_id)
         super()._go_by_this_boot(moment)
-        latest = self._rows("latest update")[0][0] if is_other else None
-        if latest is not None:
-            since = iso_second(parse_time(latest) - RECENT_SECONDS * 1000)
-            for (job_id,) in self._rows("updated since", since=since):
+        if is_other:
+            for job_id in self._changed_lately():
                 self._repair(job_id, is_sure=False)
 
+    def _changed_lately(self) -> set[str]:
+        """Jobs of the last entries of the journal; at least some hundred, since the clock may have jumped meanwhile."""
+        found: set[str] = set()
+        since, below = "", int(self.end()) + 1
+        while rows := self._rows("entries before", below=below, limit=RECENT_ENTRIES):
+            for number, job_id, at in rows:
+                since = since or (iso_second(parse_time(at) - RECENT_SECONDS * 1000) if at else "")
+                below = number
+                found.add(job_id)
+            if at < since:
+                break
+        return found
+
     # -- what other programs wrote -------------------------------------------------------------------------------------
+
+    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        found = super().ids_with_prefix(prefix, limit)
+        if not found:
+            self._check_not_older(prefix)
+        return found
+
+    def _check_not_older(self, job_id: str) -> None:
+        """A record file of this very registry, of a job that it does not have: the database is older than its files."""
+        if not is_job_id(job_id) or not self._files().version_shown(job_id, self.journal_id):
+            return
+        if not self._rows("archived", job_id=job_id):
+            raise self._files().is_ahead(job_id)
 
     def problems(self) -> list[Problem]:
         from mam.stores.files.adopting import differences
@@ -216,14 +240,11 @@ class FilesStore(SqliteStore):
     def _open(self) -> apsw.Connection:
         check_directory(self._directory)
         if not self._can_write():
-            database = opened(self._directory, self._path, self._wait_seconds, read_only=True)
-        elif self._on_network:
+            return opened(self._directory, self._path, self._wait_seconds, read_only=True)
+        if self._on_network:
             with self._lock():
-                database = self._open_or_make()
-        else:
-            database = self._open_or_make()
-        self._identity = _identity_of(self._path)
-        return database
+                return self._open_or_make()
+        return self._open_or_make()
 
     def _open_or_make(self) -> apsw.Connection:
         try:
@@ -235,15 +256,21 @@ class FilesStore(SqliteStore):
         return opened(self._directory, self._path, self._wait_seconds, shared=not self._on_network)
 
     def _failed(self, error: apsw.Error) -> StoreUnavailable:
-        return with_advice(self._directory, super()._failed(error))
+        told = super()._failed(error)
+        if isinstance(error, apsw.ReadOnlyError) and os.access(self._path, os.W_OK) and not self._is_opened_to_read():
+            return damaged(self._directory)  # a bit of its header is wrong
+        return with_advice(self._directory, told)
+
+    def _is_opened_to_read(self) -> bool:
+        return self._cursor is not None and bool(self._cursor.connection.open_flags & apsw.SQLITE_OPEN_READONLY)
 
     def _make(self) -> None:
-        from mam.stores.files.making import make_database
+        from mam.stores.files.making import make_missing
 
         with self._lock():
             if os.path.exists(self._path):
                 return
-            made = make_database(self._directory, self._path, self.clock, self._wait_seconds)
+            made = make_missing(self._directory, self._path, self.clock, self._wait_seconds)
         if made.jobs:
             from mam.telling import tell
 
@@ -252,13 +279,19 @@ class FilesStore(SqliteStore):
 
     def _let_go(self) -> None:
         super()._let_go()
+        self._mirrored = self._saved = NEVER_MIRRORED  # the next database may be another one
+        self._close_mirror()
+
+    def _close_mirror(self) -> None:
         if self._mirror is not None:
             self._mirror.close()
             self._mirror = None
 
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self._mirrored = NEVER_MIRRORED
+    def _distrust(self) -> None:
+        """Under the lock, what only the log holds goes into the database now; see there."""
+        if self._cursor is not None and self._is_acting:
+            self._cursor.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        super()._distrust()
 
     @property
     def _secrets(self) -> Secrets:
@@ -274,11 +307,3 @@ class FilesStore(SqliteStore):
     def versions(self, job_ids: Sequence[str]) -> dict[str, int]:
         """The version of each of these jobs that is in the registry."""
         return dict(self._rows("versions", job_ids=json.dumps(list(job_ids))))
-
-
-def _identity_of(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -64,6 +64,7 @@ def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         database = apsw.Connection(f"file:{quote(path)}{immutable}", flags=flags)
+        database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         database.set_busy_handler(_patience(wait_seconds))
         _check_contents(database, path)
     except apsw.CantOpenError:

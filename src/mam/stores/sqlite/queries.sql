@@ -85,11 +85,8 @@ UPDATE store SET mirrored_upto = :number
 -- name: jobs since
 SELECT DISTINCT job_id FROM journal WHERE number > :number
 
--- name: latest update
-SELECT max(updated_at) FROM job
-
--- name: updated since
-SELECT job_id FROM job WHERE updated_at >= :since
+-- name: entries before
+SELECT number, job_id, coalesce(lines ->> '$[0].timestamp', '') FROM journal WHERE number < :below ORDER BY number DESC LIMIT :limit
 
 -- name: versions
 SELECT job_id, version FROM job WHERE job_id IN (SELECT value FROM json_each(:job_ids))

@@ -75,13 +75,17 @@ class SqliteStore(SqlStore):
         self._threads = RLock()
         self._watches: dict[int, Watch] = {}
         """One for each thread that waits: what one has read would be lost to the other."""
-        self._cursor: apsw.Cursor | None = self._open().cursor()
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the database that is open."""
+        self._cursor: apsw.Cursor | None = None
+        self._reopened()
         _opened.add(self)
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
     def _act(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads:
+            self._leave_moved()
             database = (self._cursor or self._reopened()).connection
             if database.in_transaction:  # an act within an act is a part of it
                 return do(*given)
@@ -129,6 +133,7 @@ class SqliteStore(SqlStore):
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         with self._threads:
+            self._leave_moved()
             try:
                 return (self._cursor or self._reopened()).execute(QUERIES[query], values).fetchall()
             except apsw.Error as error:
@@ -205,7 +210,17 @@ class SqliteStore(SqlStore):
 
     def _reopened(self) -> apsw.Cursor:
         self._cursor = self._open().cursor()
+        self._file = _identity(self._path)
         return self._cursor
+
+    def _leave_moved(self) -> None:
+        """A restored backup, a rebuilt database or another store in its place has another inode: what this process
+        wrote into the old one would be lost."""
+        if self._cursor is None or self._cursor.connection.in_transaction:
+            return
+        if _identity(self._path) != self._file:
+            self._let_go()
+            self._boot_id = None
 
     def close(self) -> None:
         with self._threads:
@@ -239,3 +254,11 @@ class SqliteStore(SqlStore):
         if self._cursor is not None:
             self._cursor.connection.close(True)
             self._cursor = None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
