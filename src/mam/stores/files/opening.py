@@ -52,7 +52,9 @@ def opened(
 
 def _opened_to_read(directory: str, path: str, wait_seconds: float) -> apsw.Connection:
     if not os.path.exists(path):
-        raise StoreReadOnly(store=directory, problem="mam cannot make its database in it")
+        raise StoreReadOnly(
+            store=directory, problem="the directory cannot be written, so mam cannot make its database in it"
+        )
     return open_to_read(path, wait_seconds)
 
 
