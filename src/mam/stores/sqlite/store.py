@@ -18,7 +18,7 @@ from mam.stores.sql.rows import COLUMNS, row_of
 from mam.stores.sql.store import SqlStore
 from mam.stores.sqlite.bell import Bell
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
-from mam.writing import to_text
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ class SqliteStore(SqlStore):
 
     def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:  # noqa: ARG002
         self._is_news = True
-        text = None if fields is None else to_text(fields)
-        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=to_text(lines))
+        text = None if fields is None else as_text(fields)
+        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=as_text(lines))
 
     def end(self) -> str:
         return str(self._rows("last entry")[0][0])
