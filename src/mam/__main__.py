@@ -18,8 +18,8 @@ FIRST_VERBS = ("run", "register", "worker", "watch", "list", "wait", "result", "
 MORE_VERBS = (
     "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume",
     "publish", "subscribe", "relay", "hook", "broker", "explain", "brief", "workspaces", "trust", "where", "init",
-    "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents", "skill", "inbox", "service",
-    "admin",
+    "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents", "skill",
+    "inbox", "service", "admin",
 )  # fmt: skip
 VERBS = FIRST_VERBS + MORE_VERBS
 MODULES = {"output": "show_output"}

@@ -138,13 +138,14 @@ def open_store(located: Located, config: Config) -> Store:
         from mam.stores.postgres.store import PostgresStore
 
         return PostgresStore(located.address)
+    from mam.stores.files.opening import check_directory
     from mam.stores.files.place import is_files_store
     from mam.stores.files.store import FilesStore
 
-    store = FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
+    check_directory(located.path)
     if located.exists is False and not is_files_store(located.path):
         raise StoreMissing(store=located.address)  # a directory that was named by mistake stays as it is
-    return store
+    return FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
 
 
 def catch_up_log(located: Located, config: Config, copied: Callable[[int], None] = lambda _count: None) -> None:

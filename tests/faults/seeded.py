@@ -80,7 +80,7 @@ MUTANTS = [
     ),
     Mutant(
         name="an edit of another program is put away by any act", file=f"{FILES}/mirror.py",
-        old="        if text and found is None and not is_taken and (is_sure or not _is_torn(text)):\n", new="        if False:\n",
+        old="            if _is_whole(text):\n", new="            if False:\n",
         caught_by=f"{RESTORED}::test_an_edit_of_another_program_stays_until_it_is_adopted",
     ),
     Mutant(

@@ -44,9 +44,7 @@ def test_an_old_registry_is_picked_from_oldest_first(place: Place) -> None:
     check(place, registry)
 
 
-def test_it_is_adopted_with_one_line_the_first_time_only(
-    place: Place, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_is_adopted_with_one_line_the_first_time_only(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(3):
         place.rename_in(f"old{number:05}", old_record(f"old{number:05}"))
     for number in range(9):
@@ -101,7 +99,7 @@ def test_a_new_file_is_not_picked_until_it_is_adopted(place: Place) -> None:
     registry = place.open()
     place.rename_in("abc12345", old_record("abc12345"))
     assert registry.pick("tmux:claude", owner="me") is None
-    assert ["abc12345.json"] == [problem.file for problem in registry.store.problems()]
+    assert [problem.file for problem in registry.store.problems()] == ["abc12345.json"]
     assert adopted(registry) == [("abc12345", "new")]
     assert registry.pick("tmux:claude", owner="me") is not None
     check(place, registry)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -67,4 +66,3 @@ def test_killed_at_any_call_it_is_taken_over_the_next_time(tmp_path: Path, caplo
         shutil.rmtree(path)
         old_store(path)
     assert steps > 50, "the seam no longer reaches the calls"
-

@@ -344,7 +344,7 @@ def test_an_inbox_that_cannot_be_written_is_said_and_taken_later(small_disk: Pat
 def test_a_root_that_cannot_be_written_is_one_clear_line(small_disk: Path) -> None:
     world = World(small_disk)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    with pytest.raises(StoreUnavailable, match=r"Read-only file system"):
+    with pytest.raises(StoreUnavailable, match=r"cannot be written"):
         world.open()
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     world.close()

@@ -52,10 +52,10 @@ def test_a_pull_that_adds_a_record_runs_nothing(mam: Mam, upstream: Path, mark: 
     for words in (("get", EVIL), ("status", EVIL), ("publish", EVIL, "progress"), ("retry", EVIL)):
         assert mam(*words).code == 1
     assert not mark.exists()
-    assert "git tracks it" in mam("doctor").out
+    assert f"{EVIL}.json: is not in the registry" in mam("doctor").out
     mam("trust", ".mam/jobs")
     assert mam(*WORK).code == 0
-    assert mark.exists()
+    assert not mark.exists(), "what the user trusts is the store, and a record file still needs `mam adopt`"
 
 
 def test_a_pull_under_a_worker_that_waits_runs_nothing(mam: Mam, upstream: Path, mark: Path) -> None:
@@ -74,23 +74,6 @@ def test_a_pull_under_a_worker_that_waits_runs_nothing(mam: Mam, upstream: Path,
     assert finish(worker).code == 0
     assert not mark.exists()
     assert sorted(own_status(mam).values()) == ["completed", "completed"]
-
-
-@pytest.mark.parametrize("comes_with_git", [True, False])
-def test_a_record_that_appears_while_git_is_at_work_waits_for_the_index(
-    mam: Mam, upstream: Path, mark: Path, comes_with_git: bool
-) -> None:
-    lock, record = mam.here / ".git/index.lock", mam.here / f".mam/jobs/{EVIL}.json"
-    lock.touch()
-    record.write_text(shell_job(mark))
-    assert mam(*WORK).code == 0
-    mam("get", EVIL).failed(9, "git is changing")
-    assert not mark.exists()
-    lock.unlink()
-    if comes_with_git:
-        git("add", "-f", str(record), cwd=mam.here)
-    assert mam(*WORK).code == 0
-    assert mark.exists() is not comes_with_git
 
 
 def test_a_prompt_that_appears_while_git_is_at_work_waits_for_the_index(mam: Mam, upstream: Path) -> None:

@@ -306,7 +306,7 @@ def wire(server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
         proxy.close()
 
 
-@pytest.mark.parametrize("answer", [1, 2, 3])
+@pytest.mark.parametrize("answer", [1, 2])
 @pytest.mark.parametrize("verb", ["register", "pick", "publish", "complete", "next_seq", "release"])
 def test_a_wire_cut_before_the_answer_is_heard(
     wire: tuple[Proxy, str], server: PrivateServer, verb: str, answer: int

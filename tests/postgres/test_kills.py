@@ -107,7 +107,7 @@ def test_kills_during_a_mixed_load_lose_nothing_and_repeat_nothing(server: Priva
     url = server.empty_database()
     create_postgres_store(url)
     with psycopg.connect(url, autocommit=True) as connection:
-        # Else the first crash has to go through everything that the tests before it have written, which outlasts patience.
+        # Else the first crash replays all that earlier tests have written, which may outlast a worker's patience.
         connection.execute("CHECKPOINT")
     killer = Killer(server)
     with Crew(partial(PostgresStore, url), processes=True) as crew:

@@ -39,7 +39,7 @@ TEXTS = (
     "key sk-abcdefghijklmnop1234",
     '"quoted" \\ back',
 )
-LEASES = (None, None, 60, 0.0005, 1.5, 0.1, 4000.25, 86400)
+LEASES = (None, None, 60, 0.0005, 60.0015, 60.0006, 1.5, 0.1, 4000.25, 86400)
 RUNS: tuple[Any, ...] = (None, {}, {"exit": 0, "text": "\0 é", "n": 1.0, "deep": [1e300, {"a": None}]})
 CHECKS: tuple[Any, ...] = (None, {}, {"artifacts": ["a"]}, {"script": {"ok": True}}, {"script": None})
 

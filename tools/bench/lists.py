@@ -1,4 +1,5 @@
-"""What people wait for over a large registry: lists, the first screen of `watch`, `stats`, `prune --dry-run`, `doctor`."""
+"""What people wait for over a large registry: lists, the first screen of `watch`, `stats`, `prune --dry-run`,
+`doctor`."""
 
 from __future__ import annotations
 
@@ -50,4 +51,3 @@ def _seconds(command: tuple[str, ...], environment: dict[str, str], folder: Path
         command, env=environment, cwd=folder / "home", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
     )
     return time.perf_counter() - start
-

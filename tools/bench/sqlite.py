@@ -36,12 +36,14 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
     rows: Rows = []
     for kind, budget in (("SQLite", "at most 1.8"), ("files", "at most 4")):
         names = [name for name in stores if name.startswith(kind)]
-        rows.append(
-            Row(f"{names[-1]}: claim + complete", "two bare commits", measured.median(names[-1]), bare, budget)
-        )
+        rows.append(Row(f"{names[-1]}: claim + complete", "two bare commits", measured.median(names[-1]), bare, budget))
         rows.append(
             Row(
-                f"{names[-1]}: claim + complete", names[0], measured.median(names[-1]), measured.median(names[0]), "flat"
+                f"{names[-1]}: claim + complete",
+                names[0],
+                measured.median(names[-1]),
+                measured.median(names[0]),
+                "flat",
             )
         )
     for store in stores.values():

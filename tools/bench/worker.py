@@ -24,7 +24,6 @@ from mam.work.door import Doors
 from mam.work.opening import LaterShadow
 from mam.work.worker import Orders, Worker
 from tools.bench.common import LABEL, OWNER, Measured, Row, Rows
-from tools.bench.files import bare_write
 from tools.bench.starts import STARTS, installed, isolated
 
 if TYPE_CHECKING:
@@ -231,3 +230,20 @@ def _resident(pid: int) -> int:
 
 def _mib(size: int) -> str:
     return f"{size / (1 << 20):.1f} MiB"
+
+
+def bare_write(folder: Path, size: int) -> Callable[[], None]:
+    """What any durable change of one file costs, in a directory that holds nothing else."""
+    folder.mkdir()
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    data = b"x" * size
+
+    def write() -> None:
+        descriptor = os.open("record.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
+        os.write(descriptor, data)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        os.rename("record.tmp", "record.json", src_dir_fd=directory, dst_dir_fd=directory)
+        os.fsync(directory)
+
+    return write

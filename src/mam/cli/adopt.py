@@ -4,8 +4,8 @@ mam adopt JOB…        # the record files of these jobs
 mam adopt --all       # every record file that is new, changed or gone
 mam adopt --all -n    # only show what it would do
 
-Such a write carries no attempt, so it counts as unfenced. mam restores its own fields, rejects a status that may not follow,
-and numbers new jobs by `created_at`, then by id.
+Such a write carries no attempt, so it counts as unfenced. mam restores its own fields, rejects a status that may not
+follow, and numbers new jobs by `created_at`, then by id. Exit code 1: mam rejected a status, or could not read a file.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _printed(adopted: list[Adopted], options: Options) -> int:
         put_json([one.as_dict() for one in adopted])
     else:
         for one in adopted:
-            put(f"{one.job_id}\t{one.outcome}" + (f"\t{one.why}" if one.why else ""))
+            put(one.job_id, one.outcome, *([one.why] if one.why else []))
         if not adopted:
             say("every record file is as mam wrote it")
     return REFUSED if any(one.outcome in ("refused", "unreadable") for one in adopted) else 0

@@ -5,13 +5,14 @@ mam get JOB --field prompt     # the text alone, for a script
 
 from __future__ import annotations
 
-from mam.cli.options import add_job, own_job, registry_of
-from mam.cli.output import put_exactly, put_json
-from mam.errors import BadInput
+from mam.cli.options import add_job, at_door, own_job, registry_of
+from mam.cli.output import put_exactly, put_json, say
+from mam.errors import BadInput, UnknownJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.parser import Options, Parser
+    from mam.registry import Registry
 
 
 def add_arguments(parser: Parser) -> None:
@@ -21,7 +22,13 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     job = own_job(options)
-    record = registry_of(options).get(job).to_json()
+    registry = registry_of(options)
+    try:
+        record = registry.get(job).to_json()
+    except UnknownJob:
+        _say_file_problem(registry, job, options)
+        raise
+    _say_file_problem(registry, record["job_id"], options)
     if options.field is None:
         put_json(record)
         return 0
@@ -33,3 +40,11 @@ def run(options: Options) -> int:
     else:
         put_json(value)
     return 0
+
+
+def _say_file_problem(registry: Registry, job_id: str, options: Options) -> None:
+    """Of a store of files: whether another program changed the job's record file. A worker's door does not know."""
+    look = None if at_door(options) else getattr(registry.store, "file_problem", None)
+    found = look(job_id) if look is not None else None
+    if found is not None:
+        say(f"{found.file}: {found.problem}")

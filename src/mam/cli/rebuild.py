@@ -1,7 +1,7 @@
 """Make the database of a files store anew from its record files.
 
-For a store whose database is lost, damaged, or older than its record files (a restored backup). The old database is kept in
-`.store/aside`. mam reports what the record files do not hold.
+For a store whose database is lost, damaged, or older than its record files (a restored backup). The old database is
+kept in `.store/aside`. mam reports what the record files do not hold.
 """
 
 from __future__ import annotations

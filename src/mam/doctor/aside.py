@@ -21,7 +21,7 @@ def look(patient: Patient) -> Iterator[Finding]:
     aside = [name for name in _names(directory) if name.endswith(".json")]
     if aside:
         yield note(
-            f"{count(len(aside), 'record file')} that another program had changed when mam wrote the job again: {some(aside)}",
+            f"{count(len(aside), 'record file')} that another program changed, kept aside: {some(aside)}",
             "what they said takes effect only through `mam adopt`",
             f"look at them, then rm -r {directory}",
         )

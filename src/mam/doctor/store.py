@@ -78,7 +78,9 @@ def _integrity(path: str, mend: str) -> Iterator[Finding]:
     size = os.path.getsize(path)
     if size > CHECKED_BYTES:
         why = "checking all of it takes minutes"
-        yield note(f"{path} has {size / 1e9:.1f} GB and was not read through", why, f"sqlite3 {path} 'PRAGMA quick_check'")
+        yield note(
+            f"{path} has {size / 1e9:.1f} GB and was not read through", why, f"sqlite3 {path} 'PRAGMA quick_check'"
+        )
         return
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
@@ -96,6 +98,4 @@ def _integrity(path: str, mend: str) -> Iterator[Finding]:
             mend,
         )
     if strays:
-        yield wrong(
-            f"{path}: {count(len(strays), 'row')} of no job", "something else has written into it", mend
-        )
+        yield wrong(f"{path}: {count(len(strays), 'row')} of no job", "something else has written into it", mend)

@@ -96,4 +96,3 @@ class OldJobs:
             return None
         self._problems.pop(f"{job_id}.json", None)
         return found
-

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def changed_fields(before: Job | None, change: Change) -> Json:
-    """What an act set, as the journal keeps it: a prompt of a megabyte is logged once, not at every step. An act that does
-    not say what it set is compared with the job before it."""
+    """What an act set, as the journal keeps it: a prompt of a megabyte is logged once, not at every step. An act that
+    does not say what it set is compared with the job before it."""
     job = change.job
     if before is None:
         return job.to_json()

@@ -147,8 +147,9 @@ class MemoryStore:
 
     def ended_before(self, before: str) -> dict[str, int]:
         with self._changed:
-            ended = [job for job in self._jobs.values() if job.status.ended and (job.ended_at or job.updated_at) < before]
-        return dict(Counter(job.status.value for job in ended))
+            jobs = self._jobs.values()
+            ended = [job for job in jobs if job.status.ended and (job.ended_at or job.updated_at) < before]
+            return dict(Counter(job.status.value for job in ended))
 
     def ahead_of(self, job: Job) -> int:
         with self._changed:

@@ -1,4 +1,5 @@
-"""What other programs wrote into record files: seen by `list`, `get` and `doctor`, and taken over only by `mam adopt`."""
+"""What other programs wrote into record files: seen by `list`, `get` and `doctor`, and taken over only by `mam
+adopt`."""
 
 from __future__ import annotations
 
@@ -212,8 +213,8 @@ def insert_new(store: FilesStore, job: Job, moment: Moment) -> None:
 
 
 def without_duplicates(store: FilesStore, job: Job) -> Job:
-    """A copy of another job's record leaves to that one what only one job can have: its key, its place as the retry of a job,
-    and the exclusive key that it runs under."""
+    """A copy of another job's record leaves to that one what only one job can have: its key, its place as the retry of
+    a job, and the exclusive key that it runs under."""
     if store._registered_before(job.replace(retry_of=None)) is not None:
         job = job.replace(key=None)
     if store._registered_before(job.replace(key=None)) is not None:

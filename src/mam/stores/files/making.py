@@ -1,9 +1,9 @@
-"""Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew from the
-record files when it was lost.
+"""Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew
+from the record files when it was lost.
 
-It is built under another name (`.new`), renamed when it is whole (`.whole`), and gets its own name last. Until then no record
-file changes: the next process after a killed one begins again, or goes on with what is whole. Afterwards the first act writes the
-record files.
+It is built under another name (`.new`), renamed when it is whole (`.whole`), and gets its own name last. Until then no
+record file changes: the next process after a killed one begins again, or goes on with what is whole. Afterwards the
+first act writes the record files.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Building(FilesStore):
 
 
 def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -> Made:
-    """For the holder of the lock, when there is no database: a new one, or the one that a killed process had finished."""
+    """For the holder of the lock, when there is none: a new one, or the one that a killed process had finished."""
     home = os.path.dirname(path)
     is_kept_out = _is_kept_out(home)
     if is_kept_out and os.path.exists(f"{path}{_WHOLE}"):  # else an older mam may have written since it was made
@@ -107,8 +107,8 @@ def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -
 def make_database(
     directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
 ) -> Made:
-    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers, and
-    `rest` adds what record files do not hold."""
+    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers,
+    and `rest` adds what record files do not hold."""
     home = os.path.dirname(path)
     shared = not _is_on_network(directory)
     new = f"{path}{_Building.SUFFIX}"
@@ -117,17 +117,17 @@ def make_database(
     _remove(f"{path}{_WHOLE}")
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
-    is_of_0_1_0 = os.path.exists(os.path.join(home, OLD_JOURNAL)) and not own
+    is_of_0_1_0 = not own and os.path.exists(os.path.join(home, OLD_JOURNAL))
     try:
         found, unreadable = _records(store)
+        if not own and any(one.stamp is not None for one in found):
+            raise StoreUnavailable(store=directory, problem=_LOST)
         if is_of_0_1_0:
             _take_over_the_rest(store)
         if rest is not None:
             rest(store)
         if own or is_of_0_1_0:
             take_over(store, found)
-        elif any(one.stamp is not None for one in found):
-            raise StoreUnavailable(store=directory, problem=_LOST)
         else:
             _adopt(store, found)
         store._act(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
@@ -196,9 +196,10 @@ def _adopt_some(store: FilesStore, chunk: list[Found]) -> None:
 
 
 def take_over(store: FilesStore, found: list[Found]) -> None:
-    """As they are, with their numbers and events, but for jobs of the archive."""
+    """As they are, with their numbers and events, but for jobs of the archive. Records that another program wrote come
+    behind mam's own."""
     found = [one for one in found if not store._rows("archived", job_id=one.job.job_id)]
-    jobs = _numbered([one.job for one in found])
+    jobs = _numbered([one.job for one in found], {one.job.job_id for one in found if one.stamp is not None})
     for one in found:
         if one.secrets:
             store._act(store._secrets.keep, one.job.job_id, one.secrets)
@@ -214,9 +215,11 @@ def _take_over_some(store: FilesStore, chunk: list[Job]) -> None:
         store.take_in([Kept(job=sound, events=events)])
 
 
-def _numbered(jobs: list[Job]) -> list[Job]:
+def _numbered(jobs: list[Job], own: set[str]) -> list[Job]:
     """Each with a number of its own; records that have none, or that of another, come behind the others."""
-    jobs.sort(key=lambda job: (job.number == 0, job.number, parse_time(job.created_at), job.job_id))
+    jobs.sort(
+        key=lambda job: (job.job_id not in own, job.number == 0, job.number, parse_time(job.created_at), job.job_id)
+    )
     highest = max((job.number for job in jobs), default=0)
     taken: set[int] = {0}
     made = []
@@ -242,7 +245,7 @@ def _take_over_the_rest(store: FilesStore) -> None:
         store.pause(pause_of(fields))
     generations = read_whole(os.path.join(store.home, "generations")) or {}
     for agent_id, known in generations.items():
-        store._act(lambda: store._rows(  # noqa: B023
+        store._act(lambda: store._rows(
             "announce", agent_id=agent_id, generation_id=known["current"],  # noqa: B023
             superseded=to_bytes(known["superseded"]).decode(),  # noqa: B023
         ))  # fmt: skip

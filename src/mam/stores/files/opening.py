@@ -1,10 +1,11 @@
-"""Opening the database of a files store: whose directory it is, one that can only be read, and what to do about a damaged one."""
+"""Opening the database of a files store: whose directory it is, one that can only be read, and what to do about a
+damaged one."""
 
 from __future__ import annotations
 
 import os
 import stat
-from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
+from errno import EACCES, EDQUOT, ENOSPC, ENOTDIR, EPERM, EROFS
 
 import apsw
 
@@ -18,7 +19,10 @@ _REBUILD = "`mam rebuild` makes it anew from the record files"
 def check_directory(path: str) -> None:
     try:
         found = os.stat(path)
-        os.listdir(path)
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR))
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
     except FileNotFoundError:
         raise StoreMissing(store=path) from None
     except OSError as error:
@@ -48,7 +52,9 @@ def opened(
 
 def _opened_to_read(directory: str, path: str, wait_seconds: float) -> apsw.Connection:
     if not os.path.exists(path):
-        raise StoreReadOnly(store=directory, problem="mam cannot make its database in it")
+        raise StoreReadOnly(
+            store=directory, problem="the directory cannot be written, so mam cannot make its database in it"
+        )
     return open_to_read(path, wait_seconds)
 
 

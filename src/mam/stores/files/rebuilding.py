@@ -52,6 +52,7 @@ class _Old:
         self._pauses = store.pauses()
         self._generations = store._rows("generations")
         self.ids = {row[0] for row in store._rows("newest ids", limit=-1)}
+        store._run("PRAGMA wal_checkpoint(TRUNCATE)")  # so that the old database is whole without its log
 
     def give_to(self, store: FilesStore) -> None:
         for begin in range(0, len(self._archive), STEP):

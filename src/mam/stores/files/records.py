@@ -1,8 +1,8 @@
 """The record files of a files store: `<job_id>.json` and `<job_id>.events.log`, the readable mirror of its database.
 
-Every path is a bare name below one directory descriptor, and links, devices and files of other users are never followed. A
-record file ends with `registry`: the epoch of the database, the version of the row, and a digest of what is before it. A
-file whose digest matches is mam's own, however old it is.
+Every path is a bare name below one directory descriptor, and links, devices and files of other users are never
+followed. A record file ends with `registry`: the epoch of the database, the version of the row, and a digest of what is
+before it. A file whose digest matches is mam's own, however old it is.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ class Records:
         return found
 
     def text(self, job_id: str) -> bytes | None:
-        """What the record file holds, None when there is none; BadRecord for anything that is not a file of the user's."""
+        """What the record file holds, None when there is none; BadRecord for anything that is not a file of the
+        user's."""
         name = record_name(job_id)
         try:
             descriptor = os.open(name, _READ, dir_fd=self._descriptor)
@@ -220,8 +221,8 @@ class Records:
         os.rename(name, other, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def keep_aside(self, job_id: str, aside: str) -> None:
-        """Keeps what another program wrote under a name of its own. A file stays in its place too until mam's own replaces
-        it: there is no moment without a record."""
+        """Keeps what another program wrote under a name of its own. A file stays in its place too until mam's own
+        replaces it: there is no moment without a record."""
         name, target = record_name(job_id), _name_in(aside, job_id, ".json")
         try:
             os.link(name, target, src_dir_fd=self._descriptor, follow_symlinks=False)
@@ -277,7 +278,7 @@ def whole_events(events: list[Line], last_seq: int) -> list[Line]:
     whole: list[Line] = []
     upto = 0
     for event in events:
-        first, last = int(event["seq"]), int(event.get("upto", event["seq"]))
+        first, last = int(event["seq"]), int(event["upto"] if "upto" in event else event["seq"])
         if first <= upto or last > last_seq:
             continue
         if first > upto + 1:

@@ -1,7 +1,7 @@
 """The port on files: the SQLite engine inside the directory, and a readable file for each job beside it.
 
-The database `.store/registry.db` is the source of truth. Every write holds `.lock`, as the old scripts did, which also keeps
-the record files in order (mirror.py). Reads ask the database and take no lock.
+The database `.store/registry.db` is the source of truth. Every write holds `.lock`, as the old scripts did, which also
+keeps the record files in order (mirror.py). Reads ask the database and take no lock.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.clock import Clock, Moment
-    from mam.jobs.change import Line
     from mam.errors import StoreUnavailable
+    from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
     from mam.stores.port import Problem
     from mam.stores.sql.rows import Row
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 STORE, DATABASE = ".store", "registry.db"
 RECENT_SECONDS = 600
-"""After a restart of the machine the files of jobs that changed so long before its end are looked at: no kernel keeps what was
-written for that long from the disk."""
+"""After a restart of the machine the files of jobs that changed so long before its end are looked at: no kernel keeps
+what was written for that long from the disk."""
 
 RECENT_ENTRIES = 500
 
 SAVED_EVERY = 1000
-"""Entries of the journal after which a process notes how far the files show it: what the next process looks through if this one
-is killed."""
+"""Entries of the journal after which a process notes how far the files show it: what the next process looks through if
+this one is killed."""
 
 NEVER_MIRRORED = -1
 """`mirrored_upto` of a database that was made from the record files, which are still as they were found."""
@@ -194,7 +194,7 @@ class FilesStore(SqliteStore):
                 self._repair(job_id, is_sure=False)
 
     def _changed_lately(self) -> set[str]:
-        """Jobs of the last entries of the journal. A clock that jumped may be in it, so a number of entries counts too."""
+        """Jobs of the last entries of the journal. A clock in it may have jumped, so a number of entries counts as well."""
         found: set[str] = set()
         since, below = "", int(self.end()) + 1
         while rows := self._rows("entries before", below=below, limit=RECENT_ENTRIES):
@@ -228,9 +228,10 @@ class FilesStore(SqliteStore):
 
     def file_problem(self, job_id: str) -> Problem | None:
         """What is odd about the record file of one job."""
+        from mam.jobs.rules import is_job_id
         from mam.stores.files.adopting import difference
 
-        return difference(self, job_id)
+        return difference(self, job_id) if is_job_id(job_id) else None
 
     # -- the connection ------------------------------------------------------------------------------------------------
 

@@ -164,7 +164,8 @@ class Client:
     def _send(self, query: str, values: Values | None) -> list[Any]:
         """Every statement goes through here."""
         cursor = self._connected().execute(text(query), values, prepare=values is not None)
-        return cursor.fetchall() if cursor.description is not None else []
+        answer = cursor.pgresult  # a look at `description` would describe each of its fifty columns
+        return cursor.fetchall() if answer is not None and answer.nfields else []
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:

@@ -64,7 +64,7 @@ SELECT {columns} FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2 AND statu
 WITH ended AS (
     UPDATE mam.job
     SET version = version + 1, status = %(status)s, ended_attempt = %(attempt)s, result = %(result)s, reason = %(reason)s,
-        checked = CASE WHEN %(status)s = 'completed' THEN coalesce(%(checked)s, json_array_length(expected_artifacts) > 0) END,
+        checked = CASE WHEN %(status)s = 'completed' THEN coalesce(%(checked)s, expected_artifacts::text <> '[]') END,
         run = CASE WHEN %(supervised)s THEN %(run)s ELSE run END, checks = CASE WHEN %(supervised)s THEN %(checks)s ELSE checks END,
         lease_expires_at = NULL, lease_seconds = NULL, lease_boot_id = NULL, lease_boot_ms = NULL, due_ms = NULL,
         claimant_agent = NULL, claimant_generation = NULL, supervised = false, ended_at = now, last_seq = last_seq + 1,
@@ -74,7 +74,7 @@ WITH ended AS (
       AND (%(claim_id)s::text IS NULL OR claim_id IS NULL OR claim_id = %(claim_id)s)
       AND supervised = %(supervised)s AND NOT (%(supervised)s AND said IS NOT NULL)
       AND NOT awaited AND exclusive IS NULL AND blocked < 2
-      AND NOT (%(look_first)s AND json_array_length(expected_artifacts) > 0)
+      AND NOT (%(look_first)s AND expected_artifacts::text <> '[]')
     RETURNING {columns}
 ), noted AS (
     INSERT INTO mam.journal (job, job_id, act_id, fields, lines)

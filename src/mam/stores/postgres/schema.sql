@@ -8,6 +8,7 @@ CREATE TABLE mam.store (
 );
 
 CREATE SEQUENCE mam.job_number;
+-- Checks cost every claim and every end a tenth of the server's time, so there are few: mam sets a row aside that it cannot read.
 CREATE TABLE mam.job (
     number              bigint PRIMARY KEY,
     job_id              text COLLATE "C" NOT NULL UNIQUE,
@@ -24,7 +25,7 @@ CREATE TABLE mam.job (
     claimed_at          text,
     heard_at            text,
     ended_at            text,
-    attempt             bigint NOT NULL CHECK (attempt >= 0),
+    attempt             bigint NOT NULL,
     claim_id            text,
     owner               text,
     supervised          boolean NOT NULL,
@@ -38,20 +39,20 @@ CREATE TABLE mam.job (
     due_at              text,
     due_ms              bigint,                          -- when the lease or the wait ends
     ended_attempt       bigint,
-    losses              bigint NOT NULL CHECK (losses >= 0),
+    losses              bigint NOT NULL,
     max_losses          bigint NOT NULL,
-    retries             bigint NOT NULL CHECK (retries >= 0),
+    retries             bigint NOT NULL,
     max_retries         bigint NOT NULL,
-    timeout_sec         integer NOT NULL CHECK (timeout_sec >= 0),
-    idle_timeout_sec    integer NOT NULL CHECK (idle_timeout_sec >= 0),
-    last_seq            bigint NOT NULL CHECK (last_seq >= 0),
+    timeout_sec         integer NOT NULL,
+    idle_timeout_sec    integer NOT NULL,
+    last_seq            bigint NOT NULL,
     reason              text,
     result              text,
     checked             boolean,
-    expected_artifacts  json NOT NULL CHECK (json_typeof(expected_artifacts) = 'array'),
-    said                json CHECK (json_typeof(said) = 'object'),
-    checks              json CHECK (json_typeof(checks) = 'object'),
-    run                 json CHECK (json_typeof(run) = 'object'),
+    expected_artifacts  json NOT NULL,
+    said                json,
+    checks              json,
+    run                 json,
     key                 text,
     retry_of            text COLLATE "C",
     root                text COLLATE "C",                -- the first job of its chain of retries, if it retries one
@@ -59,7 +60,7 @@ CREATE TABLE mam.job (
     exclusive           text COLLATE "C",
     workdir             text,
     origin_host         text,
-    extra               json NOT NULL CHECK (json_typeof(extra) = 'object'),
+    extra               json NOT NULL,
     prompt              text NOT NULL,
     CHECK (status <> 'running' OR (due_ms IS NOT NULL AND lease_expires_at IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_index_cleanup = on);

@@ -1,8 +1,8 @@
 """What keeps a pending job from being claimed: an exclusive key in use, and jobs that have to end first.
 
-A claim sees only jobs that are pending and not blocked. Of the pending jobs that share an exclusive key, the first of each
-agent of a label is not blocked (another agent may be paused), so a thousand jobs behind one key cost other claims nothing.
-The end of a job only notes that those that come after it are to be looked at; sweeps do that later.
+A claim sees only jobs that are pending and not blocked. Of the pending jobs that share an exclusive key, the first of
+each agent of a label is not blocked (another agent may be paused), so a thousand jobs behind one key cost other claims
+nothing. The end of a job only notes that those that come after it are to be looked at; sweeps do that later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A job as a row, and back. What a database looks for, orders by, fences with or shows has a column; `extra` holds the rest."""
+"""A job as a row, and back. What a database looks for, orders by, fences with or shows has a column; `extra` holds the
+rest."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ def _job_of(values: Json) -> Job:
     fields["topic_prefix"] = _TOPICS + values["job_id"]
     for name in JSON:
         text = values[name]
-        fields[name] = None if text is None else [] if text == "[]" else json.loads(text)
+        fields[name] = None if text is None else [] if text == "[]" else _checked(name, json.loads(text))
     if values["lease_expires_at"] is not None:
         fields["lease"] = _lease_of(values)
     if values["claimant_agent"] is not None:
@@ -92,6 +93,12 @@ def _job_of(values: Json) -> Job:
     lease = fields.pop("lease", None)
     whole = parse_job({**fields, **json.loads(values["extra"])}, "")
     return whole if lease is None else whole.replace(lease=lease)
+
+
+def _checked(name: str, value: object) -> object:
+    if type(value) is not (list if name == "expected_artifacts" else dict):
+        raise TypeError(f"{name} is {type(value).__name__}")
+    return value
 
 
 def _lease_of(values: Json) -> Lease:

@@ -154,7 +154,8 @@ class SqlStore(SqlArchive):
         return self._write(row, claimed(row.job, request, moment), moment)
 
     def _hindrances(self, moment: Moment) -> tuple[bool, bool, bool]:
-        """Whether a job's time has come, an end concerns others that were not looked at yet, and something is paused."""
+        """Whether a job's time has come, an end concerns others that were not looked at yet, and something is
+        paused."""
         ((is_due, is_unsettled, is_paused),) = self._rows("hindrances", **_clocks(moment))
         return bool(is_due), bool(is_unsettled), bool(is_paused)
 

@@ -36,12 +36,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 
 def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False) -> apsw.Connection:
-    """An existing database of mam's, of this version's schema. Where it is not `shared` by several connections at once (a
-    files store on a network file system) a rollback journal does, and the file may lie anywhere. `under_lock`: all who write
-    hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
+    """An existing database of mam's, of this version's schema. Where it is not `shared` by several connections at once
+    (a files store on a network file system) a rollback journal does, and the file may lie anywhere. `under_lock`: all
+    who write hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
     if shared:
         _check_place(path)
-    _check_file(path)
+    _check_file(path, owner=not under_lock)  # the directory of a files store has been checked
     try:
         database = _connected(path, wait_seconds)
         if under_lock:
@@ -54,11 +54,11 @@ def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_
 
 
 def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
-    """Where nothing can be written. SQLite reads a log only with its index (`-shm`), which it cannot make there; without one
-    the database alone is whole if there is no log."""
+    """Where nothing can be written. SQLite reads a log only with its index (`-shm`), which it cannot make there;
+    without one the database alone is whole if there is no log."""
     from urllib.parse import quote
 
-    _check_file(path)
+    _check_file(path, owner=False)
     has_log = os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal") > 0
     immutable = "?immutable=1" if not has_log else ""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -189,7 +189,7 @@ def _check_place(path: str) -> None:
         raise StoreUnavailable(store=address_of(path), problem=why)
 
 
-def _check_file(path: str) -> None:
+def _check_file(path: str, *, owner: bool = True) -> None:
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -198,7 +198,7 @@ def _check_file(path: str) -> None:
         raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
     if stat.S_ISDIR(found.st_mode):
         raise StoreUnavailable(store=address_of(path), problem="is a directory; name a file, such as jobs.db in it")
-    if found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
+    if owner and found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
         raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
 
 

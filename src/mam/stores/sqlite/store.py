@@ -231,7 +231,8 @@ class SqliteStore(SqlStore):
             self._let_go()
 
     def _let_go(self) -> None:
-        """Before a fork too: SQLite would take the parent's connection in the child for its own, and its locks for held."""
+        """Before a fork too: SQLite would take the parent's connection in the child for its own, and its locks for
+        held."""
         with self._threads:
             if self._cursor is not None:
                 self._cursor.connection.close()
@@ -248,8 +249,8 @@ class SqliteStore(SqlStore):
         return unavailable(self._path, error, self._wait_seconds)
 
     def _distrust(self) -> None:
-        """After an error of the disk the log may hold a commit whose sync failed: in memory it looks whole, and the next
-        process that opens the log would build on it. Closing carries over what is durable and drops the rest."""
+        """After an error of the disk the log may hold a commit whose sync failed: in memory it looks whole, and the
+        next process that opens the log would build on it. Closing carries over what is durable and drops the rest."""
         if self._cursor is not None:
             self._cursor.connection.close(True)
             self._cursor = None

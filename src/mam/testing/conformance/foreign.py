@@ -121,9 +121,7 @@ class ForeignWrites(StoreCase):
         assert self.read_record(place, job.job_id)["prompt"] == job.prompt
         assert store.problems() == []
 
-    def test_a_claim_by_hand_is_a_claim(
-        self, registry: Registry, store: Store, rewrite: Callable[..., None]
-    ) -> None:
+    def test_a_claim_by_hand_is_a_claim(self, registry: Registry, store: Store, rewrite: Callable[..., None]) -> None:
         (job_id,) = registered(registry)
         rewrite(job_id, status="running", claim_id="forged")
         self.adopt(store, job_id)

@@ -1,0 +1,88 @@
+"""On a network file system: a rollback journal under the lock, and no log that processes share. None can be mounted
+here, so the list of mounts is a made-up one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mam.registry import Registry
+from mam.stores.files.store import FilesStore
+from mam.stores.port import Query
+from mam.stores.sqlite import place as places
+from tests.files.conftest import Place, old_record
+from tests.files.invariants import check
+from tests.sqlite.test_place import mounts
+
+WORKER = """
+import sys
+from mam.stores.sqlite import place
+place.MOUNTS = sys.argv[2]
+from mam.registry import Registry
+from mam.stores.files.store import FilesStore
+registry = Registry(FilesStore(sys.argv[1], lock_wait_seconds=60))
+while (job := registry.pick("codex", owner="me")) is not None:
+    registry.complete(job.job_id, attempt=job.attempt)
+    print(job.job_id, flush=True)
+"""
+
+
+@pytest.fixture
+def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = mounts(tmp_path, "nfs4")
+    monkeypatch.setattr(places, "MOUNTS", str(file))
+    return file
+
+
+def beside(place: Place) -> set[str]:
+    return {path.name for path in (place.path / ".store").iterdir() if path.name.startswith("registry.db-")}
+
+
+@pytest.mark.usefixtures("network")
+def test_there_is_no_log_that_processes_would_share(place: Place) -> None:
+    registry = place.open()
+    job_id = registry.register(prompt="p", agent="codex").job.job_id
+    registry.pick("codex", owner="me")
+    assert not {name for name in beside(place) if name.endswith(("-wal", "-shm"))}
+    database = (place.path / ".store" / "registry.db").read_bytes()
+    assert database[18:20] == b"\x01\x01", "the header names a rollback journal"
+    other = place.open()
+    assert [job.job_id for job in other.select(Query())] == [job_id]
+    assert other.complete(job_id).status == "completed"
+    check(place, registry)
+
+
+@pytest.mark.usefixtures("network")
+def test_old_records_are_taken_over_there_too(place: Place) -> None:
+    place.rename_in("abc12345", old_record("abc12345", last_seq=2))
+    registry = place.open()
+    assert registry.pick("tmux:claude", owner="me") is not None
+    check(place, registry)
+
+
+def test_several_processes_share_the_work(place: Place, network: Path) -> None:
+    registry = place.open()
+    ids = {registry.register(prompt="p", agent="codex").job.job_id for _ in range(30)}
+    command = [sys.executable, "-c", WORKER, str(place.path), str(network)]
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    done = [line for worker in workers for line in worker.communicate()[0].split()]
+    assert [worker.returncode for worker in workers] == [0, 0, 0]
+    assert sorted(done) == sorted(ids)
+    check(place, registry)
+
+
+def test_a_store_that_was_on_a_local_disk_goes_on_there(place: Place, tmp_path: Path) -> None:
+    local = place.open()
+    job_id = local.register(prompt="p", agent="codex").job.job_id
+    place.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "MOUNTS", str(mounts(tmp_path, "cifs")))
+        registry = Registry(FilesStore(str(place.path), place.clock))
+        assert registry.complete(job_id).status == "completed"
+        assert not {name for name in beside(place) if name.endswith("-wal")}
+        check(place, registry)
+    assert os.listdir(place.path)
