@@ -194,7 +194,7 @@ class FilesStore(SqliteStore):
                 self._repair(job_id, is_sure=False)
 
     def _changed_lately(self) -> set[str]:
-        """Jobs of the last entries of the journal. A clock in it may have jumped, so a number of entries counts as well."""
+        """Jobs of the last entries of the journal. A clock in it may have jumped, so a number of entries counts too."""
         found: set[str] = set()
         since, below = "", int(self.end()) + 1
         while rows := self._rows("entries before", below=below, limit=RECENT_ENTRIES):
