@@ -103,9 +103,7 @@ def sessions(on: str, _detail: str, seed: int, times: int, folder: Path) -> int:
     from tests.faults.session_histories import SessionHistories
 
     warm(HOMES[on], folder)
-    told = SessionHistories(
-        lambda place, clock: FilesDirectory(str(place / "agents"), clock), HOMES[on].open, is_database=on != "files"
-    )
+    told = SessionHistories(lambda place, clock: FilesDirectory(str(place / "agents"), clock), HOMES[on].open)
     return _all_judged(told, HOMES[on].make, seed, times, folder)
 
 

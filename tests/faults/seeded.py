@@ -80,7 +80,7 @@ MUTANTS = [
     ),
     Mutant(
         name="an edit of another program is put away by any act", file=f"{FILES}/mirror.py",
-        old="        if text and found is None and not is_taken and (is_sure or not _is_torn(text)):\n", new="        if False:\n",
+        old="            if _is_whole(text):\n", new="            if False:\n",
         caught_by=f"{RESTORED}::test_an_edit_of_another_program_stays_until_it_is_adopted",
     ),
     Mutant(
@@ -94,11 +94,11 @@ MUTANTS = [
     ),
     Mutant(
         name="a restart of the machine repairs no files", file=f"{FILES}/store.py",
-        old="        if is_other:\n", new="        if False:\n", caught_by=f"{CUTS}[files-1]",
+        old="        if is_other:\n", new="        if False:\n", caught_by=f"{CUTS}[files-2]",
     ),
     Mutant(
         name="a restart of the machine repairs no event logs", file=f"{FILES}/store.py",
-        old="                self._repair(job_id, is_sure=False)\n", new="                self._repair(job_id)\n", caught_by=f"{CUTS}[files-1]",
+        old="                self._repair(job_id, is_sure=False)\n", new="                self._repair(job_id)\n", caught_by=f"{CUTS}[files-2]",
     ),
     Mutant(
         name="the file of an archived job brings it back", file=f"{FILES}/adopting.py",
@@ -190,7 +190,7 @@ MUTANTS = [
     ),
     Mutant(
         name="no sync of a new directory's name", file="src/mam/stores/beside.py",
-        old="    sync_directory(parent)  #", new="    pass  #", caught_by=f"{CUTS}[sqlite-1]",
+        old="    sync_directory(parent)  #", new="    pass  #", caught_by=f"{CUTS}[sqlite-2]",
     ),
     Mutant(
         name="secrets are not synced", file="src/mam/stores/secrets.py",
@@ -199,7 +199,7 @@ MUTANTS = [
     ),
     Mutant(
         name="NORMAL for FULL", file=f"{SQLITE}/database.py", old='"synchronous = FULL"', new='"synchronous = NORMAL"',
-        caught_by=f"{CUTS}[sqlite-1]",
+        caught_by=f"{CUTS}[sqlite-2]",
     ),
     Mutant(
         name="an expired lease is not looked at", file="src/mam/jobs/sweep.py",

@@ -98,22 +98,18 @@ def directory_outcomes(owner: str, call: Call) -> Iterator[str]:
 
 
 def store_outcomes(known: tuple[str, frozenset[str]], call: Call) -> Iterator[tuple[str, frozenset[str]]]:
-    """The first word of a generation replaces the one before it, for good. A claim says that word too."""
+    """The first announcement of a generation replaces the one before it, for good. A claim announces too, in a
+    transaction of its own, and looks again before the answer: one that counted, and was replaced a moment later, may be
+    refused at once."""
     current, superseded = known
     generation = call.verb.split()[1]
+    if call.answer == NO and generation not in superseded:
+        call = replace(call, answer=OK)
     after, answer = (generation, superseded | ({current} - {generation, ""})), OK
     if generation in superseded:
         after, answer = known, NO
     if not call.known or call.answer == answer:
         yield after
-
-
-def database_outcomes(known: tuple[str, frozenset[str]], call: Call) -> Iterator[tuple[str, frozenset[str]]]:
-    """There the word is a transaction of its own, and looked at again before the answer: one that counted, and was
-    replaced a moment later, may be told so at once."""
-    if call.answer == NO and call.verb.split()[1] not in known[1]:
-        call = replace(call, answer=OK)
-    yield from store_outcomes(known, call)
 
 
 OpenDirectory = Callable[[Path, "Clock"], "Directory"]
@@ -122,13 +118,12 @@ OpenDirectory = Callable[[Path, "Clock"], "Directory"]
 class SessionHistories:
     """Of generations of one name, in a directory and in the store from which it claims."""
 
-    def __init__(self, open_directory: OpenDirectory, open_store: OpenStore, *, is_database: bool) -> None:
+    def __init__(self, open_directory: OpenDirectory, open_store: OpenStore) -> None:
         def make_asker(brief: Brief, clock: Clock, notes: int) -> SessionAsker:
             place = Path(brief.folder)
             return SessionAsker(open_directory(place, clock), open_store(place, clock), brief, notes)
 
         self._open_store = open_store
-        self._of_store = database_outcomes if is_database else store_outcomes
         self._crew = Crew(make_asker)
 
     def close(self) -> None:
@@ -141,7 +136,7 @@ class SessionHistories:
         calls = crowd.calls()
         for of, begin, follow in (
             ("directory", "nobody", directory_outcomes),
-            ("store", ("", frozenset[str]()), self._of_store),
+            ("store", ("", frozenset[str]()), store_outcomes),
         ):
             told = "\n".join(str(call) for call in sorted(calls.get(of, []), key=lambda call: call.asked))
             explained = linearizable(calls.get(of, []), begin, follow)

@@ -44,9 +44,7 @@ def test_a_crowd_on_one_host_is_as_one_after_the_other(folder: Path, home: Home,
 def test_of_many_that_want_to_be_one_session_one_is(folder: Path, home: Home, seed: int) -> None:
     home.make(folder)
     agents = str(folder / "agents")
-    told = SessionHistories(
-        lambda _place, clock: FilesDirectory(agents, clock), home.open, is_database=home.name != "files"
-    )
+    told = SessionHistories(lambda _place, clock: FilesDirectory(agents, clock), home.open)
     assert calls_of(told, folder, seed) > 40
 
 
@@ -58,7 +56,6 @@ def test_of_many_that_want_to_be_one_session_on_postgresql_one_is(folder: Path, 
     create_postgres_store(database)
     told = SessionHistories(
         lambda _place, _clock: PostgresDirectory(database), lambda _place, _clock: PostgresStore(database),
-        is_database=True,
     )  # fmt: skip
     assert calls_of(told, folder, seed) > 40
 

@@ -134,12 +134,16 @@ def test_a_lost_database_is_refused_and_rebuilt(place: Path, left: tuple[str, ..
     """The log of the lost one is not read into the new one."""
     settle(place)
     work(place)
+    store = FILES.open(place)
+    before = store.journal_id
+    store.close()
     for suffix in BESIDE:
         if suffix not in left:
             database(place).with_name(f"registry.db{suffix}").unlink()
     with pytest.raises(StoreUnavailable, match="`mam rebuild`"):
         FILES.open(place)
     store = rebuilt(place)
+    assert store.journal_id != before
     assert {job.job_id: job.number for job in store.select(Query())} == {"first": 1, "second": 2, "later": 3}
     assert str(store.get("first").status) == "running"
     assert [event["event"] for event in store.events("first")] == ["progress"]

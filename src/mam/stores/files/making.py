@@ -94,7 +94,7 @@ class _Building(FilesStore):
 
 
 def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -> Made:
-    """For the holder of the lock, when there is no database: a new one, or the one that a killed process had made."""
+    """For the holder of the lock, when there is none: a new one, or the one that a killed process had finished."""
     home = os.path.dirname(path)
     is_kept_out = _is_kept_out(home)
     if is_kept_out and os.path.exists(f"{path}{_WHOLE}"):  # else an older mam may have written since it was made
@@ -117,16 +117,16 @@ def make_database(
     _remove(f"{path}{_WHOLE}")
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
     store = _Building(directory, clock, wait_seconds)
+    is_of_0_1_0 = not own and os.path.exists(os.path.join(home, OLD_JOURNAL))
     try:
         found, unreadable = _records(store)
+        if not own and any(one.stamp is not None for one in found):
+            raise StoreUnavailable(store=directory, problem=_LOST)
+        if is_of_0_1_0:
+            _take_over_the_rest(store)
         if rest is not None:
             rest(store)
-        if own:
-            take_over(store, found)
-        elif any(one.stamp is not None for one in found):
-            raise StoreUnavailable(store=directory, problem=_LOST)
-        elif os.path.exists(os.path.join(home, OLD_JOURNAL)):
-            _take_over_the_rest(store)
+        if own or is_of_0_1_0:
             take_over(store, found)
         else:
             _adopt(store, found)

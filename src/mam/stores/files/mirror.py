@@ -126,21 +126,20 @@ class Mirror:
         self, job: Job, stamp: Stamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool
     ) -> None:
         """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that
-        they are whole (a power cut). `is_taken`: the file in its place was just taken over, and need not be kept."""
+        they are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
         job_id = job.job_id
         text = self._text(job_id)
         found = stamp_of(text or b"")
-        is_own = found is not None and found.epoch == stamp.epoch
-        if found is not None and is_own:
+        if found is not None and found.epoch == stamp.epoch:
             if found.version > stamp.version:
                 raise self.is_ahead(job_id)
             if found.version == stamp.version and is_sure:
                 return
         if job.last_seq:
             self.records.replace_events(job_id, events(), self._aside)
-        if text and found is None and not is_taken and (is_sure or not _is_torn(text)):
-            return  # another program wrote it, and nothing of the job is written now
-        if text and not is_own and not is_taken:
+        if text and (found is None or found.epoch != stamp.epoch) and not is_taken:
+            if _is_whole(text):
+                return  # another program changed it; it is kept when mam next writes the job
             self.records.keep_aside(job_id, self._aside)
         self.records.put(self.records.prepare(job_id, record_text(job, stamp), durable=True), job_id)
 
@@ -166,17 +165,16 @@ class Mirror:
             pass  # a directory, which is not mam's
 
 
+def _is_whole(text: bytes) -> bool:
+    try:
+        return isinstance(strict_json(text), dict)
+    except ValueError:
+        return False
+
+
 def older(job_id: str) -> str:
     return f"is older than its record files (job {job_id}): a backup was restored"
 
 
 def events_in(lines: tuple[Line, ...]) -> list[Line]:
     return [event for event in map(event_of, lines) if event is not None]
-
-
-def _is_torn(text: bytes) -> bool:
-    try:
-        strict_json(text)
-    except ValueError:
-        return True
-    return False
