@@ -255,7 +255,9 @@ class SqlStore(SqlArchive):
         fields = changed_fields(row.job, change)
         self._rows("update job", **values_of(job, moment), version=row.version)
         if fields.keys() & _PLACE:
-            self._rows("update place", number=job.number, label=job.agent_session, agent=job.agent, priority=job.priority)
+            self._rows(
+                "update place", number=job.number, label=job.agent_session, agent=job.agent, priority=job.priority
+            )
         if "prompt" in fields:
             self._rows("update prompt", number=job.number, prompt=job.prompt)
         self._note(job, row.version + 1, fields, change.lines)
