@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.errors import MamError
 from mam.jobs.draft import draft_job
 from mam.registry import Registry
 from mam.stores.port import Request
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
     from mam.testing.races import Crew
+
+WAKES_WITHIN = 60.0
 
 
 class Durability(StoreCase):
@@ -112,6 +116,28 @@ class Durability(StoreCase):
 
         _check_acknowledged(live, acknowledged)
         check_journal(live)
+
+    def test_a_store_that_is_closed_wakes_the_thread_that_waits(self, store: Store) -> None:
+        cursor, answers = store.end(), list[object]()
+        store.wait(cursor, 0.01)
+        begun = Event()
+
+        def wait() -> None:
+            store.wait(cursor, 0.01)
+            begun.set()
+            try:
+                answers.append(store.wait(cursor, WAKES_WITHIN))
+            except MamError as gone:
+                answers.append(gone)
+
+        waiter = Thread(target=wait)
+        waiter.start()
+        begun.wait()
+        store.close()
+        waiter.join(WAKES_WITHIN / 2)
+
+        assert not waiter.is_alive(), "it still waits for a store that is closed"
+        assert len(answers) == 1
 
 
 def _check_acknowledged(store: Store, acknowledged: list[tuple[str, str, int, int]]) -> None:
