@@ -68,10 +68,13 @@ class Watch:
         try:
             return self._wait(timeout)
         finally:
-            with self._guard:
-                self._waits, is_closed = False, self._is_closed
-            if is_closed:
+            if self._was_closed_meanwhile():
                 self._let_go()
+
+    def _was_closed_meanwhile(self) -> bool:
+        with self._guard:
+            self._waits = False
+            return self._is_closed
 
     def _wait(self, timeout: float) -> bool:
         ends = time.monotonic() + timeout
