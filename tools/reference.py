@@ -97,7 +97,6 @@ LINE_SENTENCES = {
     "said": "What the agent said about its end (`status`) while a worker held the claim; the worker looks first.",
     "settled": "All that it comes after has ended; now it waits for its start time.",
     "refused": "A write that came too late (`verb`, `why`), or a status another program wrote that may not follow.",
-    "removed": "Another program removed the record.",
     "migrated": "It came whole from another registry, in this `status`; its events follow, unless this log has them.",
     "archived": "It had ended, and left the registry for its archive.",
     "received": "What a subscriber heard. Nothing in this version writes it but `append_event` of the old helpers.",

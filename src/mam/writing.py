@@ -45,11 +45,6 @@ def to_bytes(value: object) -> bytes:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
-def to_text(value: object) -> str:
-    """The same as text."""
-    return to_bytes(value).decode()
-
-
 def to_log_bytes(value: object) -> bytes:
     """The same for what people read and search; a log takes what it is given, NaN too."""
     try:

@@ -159,9 +159,9 @@ def test_an_unknown_or_impossible_id(mam: Mam) -> None:
 
 def test_a_unique_beginning_will_do_and_an_ambiguous_one_lists_candidates(mam: Mam) -> None:
     job = mam.register()
-    record = mam.record(job)
     for name in ("same1", "same2"):
-        (mam.here / f".mam/jobs/{name}.json").write_text(json.dumps({**record, "job_id": name, "key": None}))
+        (mam.here / f".mam/jobs/{name}.json").write_text(json.dumps({**mam.record(job), "job_id": name}))
+    assert mam("adopt", "--all").code == 0
     assert mam.record("same1")["job_id"] == "same1"
     ambiguous = mam("get", "same")
     ambiguous.failed(6, "same1", "same2")

@@ -19,6 +19,7 @@ from mam.events.event import EVENTS
 from mam.jobs.record import Job
 from mam.jobs.status import Status
 from mam.registry import Registry
+from mam.stores.files.adopting import adopt
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Query
 from mam.testing.clock import FakeClock
@@ -108,13 +109,12 @@ class World:
             "job_id": "abc12345", "topic_prefix": "python/mqtt/jobs/abc12345", "last_seq": 4, "mood": "good",
             "key": None, "retry_of": None,
         }  # fmt: skip
+        old.pop("registry")
         file = self.jobs_dir / "abc12345.json"
-        file.write_text(json.dumps(old))
-        self.registry.get("abc12345")
-        file.write_text(json.dumps({**old, "timeout_sec": 60, "status": "cancelled"}))
-        self.registry.get("abc12345")
-        file.write_text(json.dumps({**old, "status": "running"}))
-        self.registry.get("abc12345")
+        for change in ({}, {"timeout_sec": 60, "status": "cancelled"}, {"status": "running"}):
+            file.write_text(json.dumps({**old, **change}))
+            assert [one.job_id for one in adopt(self.store, ["abc12345"])] == ["abc12345"]
+            self.registry.catch_up()
         self.registry.sweep()
 
 

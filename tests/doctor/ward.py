@@ -47,7 +47,7 @@ class Ward(Mam):
     def content(self) -> dict[str, bytes]:
         """Every file below the project that is not a cache or a lock."""
         files = (file for file in self.here.rglob("*") if file.is_file() and ".git/" not in str(file))
-        return {str(file): file.read_bytes() for file in files if "index.sqlite" not in file.name}
+        return {str(file): file.read_bytes() for file in files if not file.name.endswith("-shm")}
 
 
 class Examination:
@@ -69,4 +69,4 @@ class Examination:
         return found[0]
 
     def sound(self) -> None:
-        assert self.wrong() == []
+        assert self.wrong() == [], self.wrong()

@@ -103,7 +103,7 @@ class History:
             job_id=job_id, prompt="work", agent=one_of(("codex", "shell")), label=one_of(LABELS),
             priority=one_of((0, 0, 5)), timeout_sec=one_of((0, 90, 3600)),
             artifacts=one_of(((), (), ("out/a",))), exclusive=one_of((None, None, None, "k")),
-            after=[one_of(self.ids)] if self.ids and self.chance.random() < 0.15 else (),
+            after=self.ids[:1] if self.chance.random() < 0.15 else (),  # one sweep settles one chain
             on_dependency_failure=one_of(("hold", "cancel", "run")), permissions=one_of(("edit", "edit", "full")),
         )  # fmt: skip
         self.ids.append(job_id)

@@ -10,7 +10,7 @@ from mam.cli.output import put, put_json, say
 from mam.clock import SystemClock
 from mam.config import load_config
 from mam.errors import BadInput
-from mam.workspace import FILES, check_whose, locate
+from mam.workspace import FILES, catch_up_log, check_whose, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def run(options: Options) -> int:
 
     check_whose(located)
     rebuilt = rebuild(located.path, SystemClock(), config.lock_wait_seconds)
+    catch_up_log(located, config)
     for problem in rebuilt.made.unreadable:
         say(f"left alone: {problem}")
     say(f"record files do not hold these, and they are lost: {', '.join(rebuilt.unknown)}")

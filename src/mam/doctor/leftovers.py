@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OLD_SECONDS = 3600
 RECORD_SECONDS = 60
 """For what is left of a record, which mam writes under the lock, in a moment."""
-_RECORD = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.events)?\.tmp")
+_RECORD = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.events)?(?:\.[0-9a-f]{8})?\.tmp")
 _MADE_BY_MAM = re.compile(
     r"(?:secrets|pauses\.json|trusted\.json|config\.toml)\.[0-9a-f]{12}\.tmp"
     r"|(?:relay-[0-9a-f]{12}|audit\.failures|config\.json|project\.json)\.[0-9]+\.tmp"

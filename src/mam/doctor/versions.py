@@ -61,8 +61,7 @@ def _postgres(patient: Patient) -> Iterator[Finding]:
         number = connection.info.server_version
     shown = f"{number // 10000}.{number % 10000}"
     if number // 10000 < LEAST_POSTGRES:
-        yield wrong(
-            f"PostgreSQL {shown} is too old", f"mam needs {LEAST_POSTGRES}: gen_random_uuid", "upgrade the server"
-        )
+        why = f"mam needs {LEAST_POSTGRES}: gen_random_uuid"
+        yield wrong(f"PostgreSQL {shown} is too old", why, "upgrade the server")
     else:
         yield fine(f"PostgreSQL {shown}, psycopg {psycopg.__version__}")

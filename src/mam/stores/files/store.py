@@ -63,7 +63,6 @@ class FilesStore(SqliteStore):
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         directory = os.path.realpath(path)
-        check_directory(directory)
         self._directory = directory
         self._mirror: Mirror | None = None
         self._shown: dict[str, Shown] = {}
@@ -113,8 +112,11 @@ class FilesStore(SqliteStore):
 
     def _let_go_of_network(self) -> None:
         """On a network file system a connection lives only as long as the lock is held."""
-        if self._on_network and not (self._cursor is not None and self._cursor.connection.in_transaction):
+        if self._on_network and not self._is_within():
             self._let_go()
+
+    def _is_within(self) -> bool:
+        return self._cursor is not None and self._cursor.connection.in_transaction
 
     def _can_write(self) -> bool:
         return os.access(self._directory, os.W_OK)
@@ -194,7 +196,7 @@ class FilesStore(SqliteStore):
                 self._repair(job_id, is_sure=False)
 
     def _changed_lately(self) -> set[str]:
-        """Jobs of the last entries of the journal. A clock in it may have jumped, so a number of entries counts too."""
+        """Jobs of the last entries of the journal; at least some hundred, since the clock may have jumped meanwhile."""
         found: set[str] = set()
         since, below = "", int(self.end()) + 1
         while rows := self._rows("entries before", below=below, limit=RECENT_ENTRIES):
@@ -236,6 +238,7 @@ class FilesStore(SqliteStore):
     # -- the connection ------------------------------------------------------------------------------------------------
 
     def _open(self) -> apsw.Connection:
+        check_directory(self._directory)
         if not self._can_write():
             return opened(self._directory, self._path, self._wait_seconds, read_only=True)
         if self._on_network:
@@ -268,7 +271,7 @@ class FilesStore(SqliteStore):
             if os.path.exists(self._path):
                 return
             made = make_missing(self._directory, self._path, self.clock, self._wait_seconds)
-        if made.jobs or made.unreadable:
+        if made.jobs:
             from mam.telling import tell
 
             left = f"; left alone: {made.left_alone}" if made.unreadable else ""

@@ -222,6 +222,9 @@ INSERT INTO mam.job ({names}) VALUES ({values})
 -- name: update job
 UPDATE mam.job SET version = version + 1, {set} WHERE number = %(number)s AND version = %(version)s
 
+-- name: update place
+UPDATE mam.job SET label = %(label)s, agent = %(agent)s, priority = %(priority)s WHERE number = %(number)s
+
 -- name: update prompt
 UPDATE mam.job SET prompt = %(prompt)s WHERE number = %(number)s
 

@@ -10,7 +10,7 @@ from mam.jobs.change import Change
 from mam.jobs.record import parse_job
 from mam.stores.common import archived_line, lines_of
 from mam.stores.port import Kept
-from mam.writing import to_text
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class SqlArchive(ABC):
             key=job.key,
             retry_of=job.retry_of,
             root=self._root_of(job),
-            record=to_text(job.to_json()),
-            events=to_text(kept.events),
+            record=as_text(job.to_json()),
+            events=as_text(kept.events),
         )
 
     def _root_of(self, job: Job) -> str | None:

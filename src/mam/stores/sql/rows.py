@@ -11,7 +11,7 @@ from mam.jobs.lease import Lease
 from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import PENDING, Status
 from mam.jobs.sweep import end_of_wait
-from mam.writing import as_text, to_text
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def values_of(job: Job, moment: Moment) -> Json:
     values["due_boot"], values["due_ms"] = _due(job, moment)
     # A keyed job is blocked until `Blocking.rebalance` has compared it with the others of its key.
     values["blocked"] = BLOCKED if job.exclusive is not None and job.status is PENDING else FREE
-    values["extra"] = to_text(_extra(job)) if _has_extra(job) else "{}"
+    values["extra"] = as_text(_extra(job)) if _has_extra(job) else "{}"
     return values
 
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _NUMBER = COLUMNS.index("number")
+_PLACE = {"agent_session", "agent", "priority"}
+"""Fields that only another program changes, or a person who edits a job."""
 
 
 class SqlStore(SqlArchive):
@@ -252,6 +254,10 @@ class SqlStore(SqlArchive):
             return job
         fields = changed_fields(row.job, change)
         self._rows("update job", **values_of(job, moment), version=row.version)
+        if fields.keys() & _PLACE:
+            self._rows(
+                "update place", number=job.number, label=job.agent_session, agent=job.agent, priority=job.priority
+            )
         if "prompt" in fields:
             self._rows("update prompt", number=job.number, prompt=job.prompt)
         self._note(job, row.version + 1, fields, change.lines)

@@ -102,7 +102,7 @@ INSERT INTO prompt (number, prompt) VALUES (:number, :prompt)
 
 -- name: update job
 UPDATE job
-SET version = version + 1, status = :status, agent = :agent, label = :label, priority = :priority, blocked = :blocked,
+SET version = version + 1, status = :status, blocked = :blocked,
     updated_at = :updated_at, claimed_at = :claimed_at, heard_at = :heard_at, ended_at = :ended_at, attempt = :attempt,
     claim_id = :claim_id, owner = :owner, supervised = :supervised, claimant_agent = :claimant_agent,
     claimant_generation = :claimant_generation, lease_expires_at = :lease_expires_at, lease_seconds = :lease_seconds,
@@ -113,6 +113,10 @@ SET version = version + 1, status = :status, agent = :agent, label = :label, pri
     expected_artifacts = :expected_artifacts, said = :said, checks = :checks, run = :run, workdir = :workdir,
     origin_host = :origin_host, extra = :extra
 WHERE number = :number AND version = :version
+
+-- name: update place
+-- Seldom, and so by itself: SQLite writes every index anew whose columns a statement names.
+UPDATE job SET label = :label, agent = :agent, priority = :priority WHERE number = :number
 
 -- name: update prompt
 UPDATE prompt SET prompt = :prompt WHERE number = :number

@@ -18,7 +18,7 @@ from mam.stores.sql.rows import COLUMNS, row_of
 from mam.stores.sql.store import SqlStore
 from mam.stores.sqlite.bell import Bell
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
-from mam.writing import to_text
+from mam.writing import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ class SqliteStore(SqlStore):
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         with self._threads:
+            self._leave_moved()
             try:
                 return (self._cursor or self._reopened()).execute(QUERIES[query], values).fetchall()
             except apsw.Error as error:
@@ -149,8 +150,8 @@ class SqliteStore(SqlStore):
 
     def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:  # noqa: ARG002
         self._is_news = True
-        text = None if fields is None else to_text(fields)
-        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=to_text(lines))
+        text = None if fields is None else as_text(fields)
+        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=as_text(lines))
 
     def end(self) -> str:
         return str(self._rows("last entry")[0][0])
@@ -175,7 +176,6 @@ class SqliteStore(SqlStore):
 
             self._watches[get_ident()] = Watch(os.path.dirname(self._path), rung(self._bell.name))
             return True  # something may have happened before the watch began: look once more
-        self._leave_moved()
         return self.end() != cursor or watch.wait(timeout)
 
     def due_in(self) -> float | None:
@@ -214,8 +214,8 @@ class SqliteStore(SqlStore):
         return self._cursor
 
     def _leave_moved(self) -> None:
-        """A restored backup or a rebuilt database has another inode: what this process wrote into the old one would be
-        lost."""
+        """A restored backup, a rebuilt database or another store in its place has another inode: what this process
+        wrote into the old one would be lost."""
         if self._cursor is None or self._cursor.connection.in_transaction:
             return
         if _identity(self._path) != self._file:
