@@ -270,10 +270,12 @@ def test_the_file_of_an_archived_job_brings_it_not_back(place: Path, folder: Pat
     assert isinstance(store, FilesStore)
     assert [(one.job_id, one.outcome) for one in adopt(store, ["first"])] == [("first", "refused")]
     store.close()
-    store = FILES.open(place, Boot("two"))
-    check_store(FILES, place, store)
-    assert not (FILES.path(place) / "first.json").exists()
-    store.close()
+    for boot, text in {"two": saved.read_bytes(), "three": b"", "four": bytes(9)}.items():
+        (FILES.path(place) / "first.json").write_bytes(text)
+        store = FILES.open(place, Boot(boot))
+        check_store(FILES, place, store)
+        assert not (FILES.path(place) / "first.json").exists()
+        store.close()
     shutil.copy2(saved, FILES.path(place) / "first.json")
     store = rebuilt(place)
     assert {job.job_id for job in store.select(Query())} == {"second"}

@@ -151,12 +151,12 @@ class Mirror:
     def remove_own(self, job_id: str) -> None:
         """The files of a job that is gone, unless another program wrote the record."""
         text = self._text(job_id)
-        if text is None or stamp_of(text) is not None:
+        if text is None or stamp_of(text) is not None or not _is_whole(text):
             self._remove(job_id)
 
     def _remove(self, job_id: str) -> None:
         text = self._text(job_id)
-        if text is not None and stamp_of(text) is None:
+        if text and stamp_of(text) is None:
             self.records.keep_aside(job_id, self._aside)
         self.records.remove(record_name(job_id))
         try:
