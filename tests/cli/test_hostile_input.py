@@ -43,8 +43,8 @@ def test_a_record(mam: Mam, name: str) -> None:
     record = json.loads(file.read_text("utf-8"))
     file.write_text(json.dumps({**record, "odd": "HERE"}).replace('"HERE"', VALUES[name]))
     adopted = mam("adopt", bad)
-    assert (adopted.code, adopted.line) == (1, f"{bad}\tunreadable\tis not whole, valid JSON")
-    assert [mam("get", job, "--json").json["prompt"] for job in (bad, good)] == ["bad", "good"]
+    assert (adopted.code, adopted.out) == (1, f"{bad}\tunreadable\tis not whole, valid JSON\n")
+    assert [json.loads(mam("get", job, "--json").out)["prompt"] for job in (bad, good)] == ["bad", "good"]
     assert [mam("pick", "-s", "l").line for _ in range(2)] == [bad, good]
 
 

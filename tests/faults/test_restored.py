@@ -273,6 +273,7 @@ def test_the_file_of_an_archived_job_brings_it_not_back(place: Path, folder: Pat
     for boot, text in {"two": saved.read_bytes(), "three": b"", "four": bytes(9)}.items():
         (FILES.path(place) / "first.json").write_bytes(text)
         store = FILES.open(place, Boot(boot))
+        store.sweep()  # the first act
         check_store(FILES, place, store)
         assert not (FILES.path(place) / "first.json").exists()
         store.close()

@@ -41,7 +41,8 @@ def run(options: Options) -> int:
     from mam.moving.retention import Retention, newest_too_old
 
     now = registry.store.clock.now().wall_ms
-    retention = Retention(before=iso_second(now - round(seconds * 1000)), statuses=statuses)
+    # Ends are known to the second: with 0 the jobs that ended in this very second are meant too.
+    retention = Retention(before=iso_second(now - round(seconds * 1000) + 1000), statuses=statuses)
     counts = _counted(registry, retention) if options.dry_run else _pruned(options, registry, retention)
     _tell(counts, newest_too_old(registry, retention), options)
     return 0

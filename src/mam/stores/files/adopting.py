@@ -67,10 +67,9 @@ def _certain(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
         return []
     try:
         with registry_lock(store.address, PATIENCE_SECONDS):
-            store._act(lambda: None)
-    except StoreUnavailable:
-        pass  # nobody may write, or somebody writes for long: as it looks
-    return _differences(store, suspects)
+            return _differences(store, suspects)
+    except StoreUnavailable:  # the store is read-only, or a writer takes long: as it looks
+        return _differences(store, suspects)
 
 
 def _differences(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
