@@ -36,6 +36,9 @@ class Ward(Mam):
         registry.retry(ids[3])
         registry.register(prompt="alone", agent="shell", exclusive="key")
         registry.store.close()
+        later = open_registry(named, None if named else str(self.jobs), Config())
+        later.sweep()  # by which the record files are known to be whole
+        later.store.close()
         return ids
 
     def examined(self, *words: str, **env: str) -> Examination:

@@ -61,15 +61,17 @@ def difference(store: FilesStore, job_id: str) -> Problem | None:
 
 
 def _certain(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
-    """A writer may be between its commit and its files: what looks odd is looked at again when none is."""
+    """A writer may be between its commit and its files, or was killed there: what looks odd is looked at again after an
+    act, which finishes those files."""
     suspects = [problem.file.removesuffix(".json") for problem in _differences(store, job_ids)]
     if not suspects:
         return []
     try:
         with registry_lock(store.address, PATIENCE_SECONDS):
-            return _differences(store, suspects)
-    except StoreUnavailable:  # the store is read-only, or a writer takes long: as it looks
-        return _differences(store, suspects)
+            store._act(lambda: None)
+    except StoreUnavailable:
+        pass  # the store is read-only, or a writer takes long: as it looks
+    return _differences(store, suspects)
 
 
 def _differences(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
