@@ -10,15 +10,12 @@ import pytest
 from mam.door import Answered
 from mam.errors import TimedOut
 from mam.registry import Registry
-from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.door import Doors
 from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
 from tests.work.doors import PATIENCE, ask, claimed, held_job, refused, through
 from tests.work.support import await_that
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mam.jobs.record import Job
     from mam.work.door import Door
 
@@ -220,17 +217,3 @@ def test_a_job_does_not_wait_for_itself(door: Door, job: Job) -> None:
 )  # fmt: skip
 def test_a_wait_that_cannot_be_meant_is_refused(door: Door, request_: dict[str, Any]) -> None:
     refused(ask(door, verb="wait", **request_), 2)
-
-
-def test_a_child_that_vanishes_is_not_waited_for(tmp_path: Path) -> None:
-    create_files_store(str(tmp_path / "jobs"))
-    registry = Registry(FilesStore(str(tmp_path / "jobs")))
-    parent = held_job(registry)
-    with Doors(registry) as doors:
-        client = through(doors.open(parent.job_id, 1, "/"))
-        child = client.register(prompt="p", agent="a").job.job_id
-        followed = client.follow([child], PATIENCE)
-        assert next(followed).status == "pending"
-        (tmp_path / "jobs" / f"{child}.json").unlink()
-        with pytest.raises(Answered, match="no job"):
-            list(followed)

@@ -220,15 +220,19 @@ class SqliteStore(SqlStore):
             return
         if _identity(self._path) != self._file:
             self._let_go()
+            self._close_watches()  # they may be of a directory that was moved
             self._boot_id = None
 
     def close(self) -> None:
         with self._threads:
-            for watch in self._watches.values():
-                watch.close()
-            self._watches = {}
+            self._close_watches()
             self._bell.muffle()
             self._let_go()
+
+    def _close_watches(self) -> None:
+        for watch in self._watches.values():
+            watch.close()
+        self._watches = {}
 
     def _let_go(self) -> None:
         """Before a fork too: SQLite would take the parent's connection in the child for its own, and its locks for
