@@ -51,7 +51,7 @@ def test_everything_is_there_afterwards(mam: Mam, old: str) -> None:
     assert known == WAS["generations"]
     assert store.secrets("running0") == WAS["secrets"]
     assert [[entry.job_id, entry.fields, list(entry.lines)] for entry in store.entries(None)] == WAS["journal"]
-    assert store.relay_sent("mqtt://b") is None, "a position in the old journal means nothing in the new one"
+    assert store.position("relay mqtt://b") is None, "a position in the old journal means nothing in the new one"
     store.close()
     assert not create_postgres_store(old), "once is enough"
 

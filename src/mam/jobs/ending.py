@@ -37,7 +37,7 @@ class End(Frozen):
 
 
 def supervised_end(attempt: int, claim_id: str | None, ending: Ending, *, unsaid: bool) -> End:
-    """What a worker writes that has looked, for an ending that nobody tries again."""
+    """What a worker writes after its checks, for an ending that is not retried."""
     return End(
         status=COMPLETED if ending.reason is None else ERROR, attempt=attempt, claim_id=claim_id, result=ending.result,
         reason=ending.reason, checked=ending.checked, supervised=True, unsaid=unsaid, run=ending.run,

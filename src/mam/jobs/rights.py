@@ -135,7 +135,7 @@ def _refusal(parent: Job, what: str, word: str, words: tuple[str, ...]) -> Refus
 
 
 def _is_free(parent: Job, agent: str, name: str) -> bool:
-    """A person takes the time that it takes; and an idle time that stops nobody is only shown."""
+    """A person takes the time that it takes, and an idle timeout that stops no job is only shown."""
     return (agent == HUMAN and name in _TIMES) or (name == "idle_timeout_sec" and parent.on_idle == "show")
 
 

@@ -45,7 +45,7 @@ def _behind_links(top: str, folders: set[str]) -> set[str]:
 
 
 def _is_file(path: str) -> bool:
-    """A file or a link. OSError when nobody can tell, so that nothing is taken for deleted that is only closed."""
+    """A file or a link. OSError when the system does not say: a file that mam may not see is not deleted."""
     try:
         mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -227,7 +227,7 @@ class PostgresStore(SqlStore):
         return [change.job for change in changes]
 
     def _register(self, draft: Job) -> Registration:
-        """The locks first: whoever has waited for them sees what their holder did."""
+        """The locks first: a transaction that has waited for them sees what their holder did."""
         if draft.exclusive is not None:
             self._rows("lock", name=f"key {draft.exclusive}")
         chains = [*draft.after, *([] if draft.retry_of is None else [draft.retry_of])]
@@ -364,12 +364,6 @@ class PostgresStore(SqlStore):
 
     def unavailable(self, error: psycopg.Error) -> MamError:
         return self._server.unavailable(error)
-
-    def relay_sent(self, broker: str) -> str | None:
-        return self.position(f"relay {broker}")
-
-    def keep_relay_sent(self, broker: str, sent: str) -> None:
-        self.save_position(f"relay {broker}", sent)
 
     def is_relay_lock_free(self, name: str, space: int) -> bool:
         return bool(self._rows("relay lock is free", name=name, space=space)[0][0])

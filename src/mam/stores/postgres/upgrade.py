@@ -1,4 +1,4 @@
-"""Bringing a schema of mam 0.1.0 up to date, in the transaction of whoever makes schemas.
+"""Bringing a schema of mam 0.1.0 up to date, in the transaction that makes the schema.
 
 Jobs, events, archive, secrets, pauses, sessions and the directory stay as they are. The journal is numbered anew and
 gets another id, so followers begin again; positions of relays are dropped.
