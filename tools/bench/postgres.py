@@ -40,7 +40,7 @@ def measure_postgres(folder: Path, counts: list[int], *, wear: bool) -> Rows:
 
 
 def beside_peers(server: DurableServer, folder: Path) -> Rows:
-    ours = working_on(filled_postgres(server, "ours", JOBS, mixed=False))
+    ours = working_on(filled_postgres(server, "ours", pending=JOBS, ended=0))
     peers = installed_peers(folder / "peers", server, JOBS)
     rows: Rows = []
     for size, bar in BARS.items():
@@ -52,7 +52,7 @@ def beside_peers(server: DurableServer, folder: Path) -> Rows:
 
 
 def flat(server: DurableServer, counts: list[int]) -> Rows:
-    urls = {f"{count:,}": filled_postgres(server, f"flat{count}", count) for count in counts}
+    urls = {f"{count:,}": filled_postgres(server, f"flat{count}", pending=count // 2, ended=count // 2) for count in counts}
     seconds = take_turns({name: working_on(url) for name, url in urls.items()}, 1, TURNS, EACH)
     least, *more = urls
     return [
@@ -66,7 +66,7 @@ def flat(server: DurableServer, counts: list[int]) -> Rows:
 
 def worn(server: DurableServer) -> Rows:
     """After so many claims, with no vacuum but what the server does by itself: at once, and when it has done so."""
-    fresh, used = filled_postgres(server, "fresh", 4 * WEAR), filled_postgres(server, "used", 4 * WEAR)
+    fresh, used = (filled_postgres(server, name, pending=2 * WEAR, ended=2 * WEAR) for name in ("fresh", "used"))
     crew = Crew(working_on(used), 4)
     crew.work(WEAR // 4)
     crew.dismiss()
@@ -86,22 +86,19 @@ def working_on(url: str) -> list[str]:
     return [sys.executable, "-m", "tools.bench.workers.with_mam", url]
 
 
-def filled_postgres(server: DurableServer, name: str, count: int, *, mixed: bool = True) -> str:
-    """The address of a store of so many jobs: all pending, or every other one ended."""
+def filled_postgres(server: DurableServer, name: str, *, pending: int, ended: int) -> str:
+    """The address of a store of so many jobs; ended and pending ones take turns as far as both go."""
     url = server.new_database(name)
     create_postgres_store(url)
     store = PostgresStore(url)
     registry = Registry(store)
     registry.register(prompt=PROMPT, agent="bench", label=LABEL)
-    ended = store.get(claim_and_complete(registry))
-    pending = registry.register(prompt=PROMPT, agent="bench", label=LABEL).job
+    done = store.get(claim_and_complete(registry))
+    waiting = registry.register(prompt=PROMPT, agent="bench", label=LABEL).job
     store.close()
     with psycopg.connect(url) as connection:
-        if mixed:
-            _copy(connection, pending, "2 * i + 1", count // 2 - 1)
-            _copy(connection, ended, "2 * i + 2", count // 2 - 1)
-        else:
-            _copy(connection, pending, "i + 2", count - 1)
+        _copy(connection, waiting, "2 * i + 1", pending - 1)
+        _copy(connection, done, "2 * i + 2", ended - 1)
         connection.execute("SELECT setval('mam.job_number', (SELECT max(number) FROM mam.job))")
     server.settle(url)
     return url

@@ -18,8 +18,8 @@ from mam.jobs.record import parse_job
 from mam.jobs.state import source_of
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import stalled
-from mam.stores.common import matches
-from mam.stores.port import Query
+from mam.stores.common import matches, queue_place
+from mam.stores.port import Query, Queued
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,14 +47,6 @@ class Said(Frozen):
     """Who says so: a hook, the agent itself, its process or its screen."""
 
 
-class Queued(Frozen):
-    """What is kept of a pending job."""
-
-    rank: tuple[int, int]
-    label: str
-    agent: str
-
-
 class Need(Frozen):
     """Why somebody should look at a job."""
 
@@ -78,9 +70,11 @@ class Model:
 
     def load(self) -> None:
         """Everything that has not ended, and the latest of the rest."""
-        for status in (RUNNING, WAITING, PENDING):
+        for status in (RUNNING, WAITING):
             for job in self._select(status, None):
                 self._put(job)
+        if self._query.statuses is None or PENDING in self._query.statuses:
+            self.queued = {one.job_id: one for one in self._store.queue(self._query.label, self._query.since)}
         for statuses in ((ERROR,), (COMPLETED, CANCELLED)):
             ended = [job for status in statuses for job in self._select(status, KEPT_ENDED)]
             for job in sorted(ended, key=lambda job: (job.ended_at or job.updated_at, job.number)):
@@ -130,7 +124,7 @@ class Model:
 
     def _put(self, job: Job) -> None:
         if job.status is PENDING:
-            self.queued[job.job_id] = Queued(rank=(-job.priority, job.number), label=job.agent_session, agent=job.agent)
+            self.queued[job.job_id] = queue_place(job)
             return
         job = job.replace(prompt=first_line(job.prompt[: PROMPT_KEPT * 4])[:PROMPT_KEPT], result=None)
         kept = self.failed if job.status is ERROR else self.done if job.status.ended else self.open
@@ -187,5 +181,7 @@ class Model:
 
     def next_of(self, label: str, count: int) -> list[str]:
         """The pending jobs of a label that are claimed first."""
-        mine = ((queued.rank, job_id) for job_id, queued in self.queued.items() if queued.label == label)
-        return [job_id for _, job_id in nsmallest(count, mine)]
+        mine = (
+            (-queued.priority, queued.number, job_id) for job_id, queued in self.queued.items() if queued.label == label
+        )
+        return [job_id for _, _, job_id in nsmallest(count, mine)]

@@ -9,6 +9,7 @@ from mam.jobs import acts
 from mam.jobs.change import line
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import end_of_wait
+from mam.stores.port import Queued
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +89,12 @@ def matches(query: Query, job: Job) -> bool:
         and (query.label is None or job.agent_session == query.label)
         and (query.since is None or job.created_at >= query.since)
     )
+
+
+def queue_place(job: Job) -> Queued:
+    return Queued(
+        job_id=job.job_id, label=job.agent_session, agent=job.agent, priority=job.priority, number=job.number
+    )  # fmt: skip
 
 
 def claimed(job: Job, request: Request, moment: Moment) -> Change:

@@ -15,7 +15,7 @@ from mam.jobs.ending import end
 from mam.jobs.generation import Generations, announced, displaced
 from mam.jobs.pause import holding, seconds_until_lifted, tried_first
 from mam.jobs.record import DEPENDENCY
-from mam.jobs.status import RUNNING
+from mam.jobs.status import PENDING, RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
 from mam.stores.common import (
     archived_line,
@@ -27,9 +27,10 @@ from mam.stores.common import (
     event_of,
     lines_of,
     matches,
+    queue_place,
     soonest,
 )
-from mam.stores.port import Entry, Kept, Query, Registration, Request
+from mam.stores.port import Entry, Kept, Query, Queued, Registration, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,6 +141,10 @@ class MemoryStore:
         with self._changed:
             matching = [job for job in self._jobs.values() if matches(query, job)]
         return iter(sorted(matching, key=lambda job: -job.number))
+
+    def queue(self, label: str | None = None, since: str | None = None) -> list[Queued]:
+        pending = self.select(Query(statuses=frozenset({PENDING}), label=label, since=since))
+        return [queue_place(job) for job in reversed(list(pending))]
 
     def counts(self) -> dict[str, int]:
         with self._changed:

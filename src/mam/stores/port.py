@@ -58,6 +58,16 @@ class Query(Frozen):
     """Not created before this second."""
 
 
+class Queued(Frozen):
+    """What decides when a pending job is claimed, without the rest of its record."""
+
+    job_id: str
+    label: str
+    agent: str
+    priority: int
+    number: int
+
+
 class Entry(Frozen):
     """One change of one job, as the journal keeps it."""
 
@@ -165,6 +175,10 @@ if TYPE_CHECKING:
 
         def select(self, query: Query) -> Iterator[Job]:
             """The jobs that match, newest (highest number) first."""
+
+        def queue(self, label: str | None = None, since: str | None = None) -> list[Queued]:
+            """The pending jobs (of this label, not created before this second), in the order of their numbers. There
+            may be very many, so this reads no whole records."""
 
         def counts(self) -> dict[str, int]:
             """How many jobs there are of each status that has any."""

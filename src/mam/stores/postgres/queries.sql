@@ -281,8 +281,17 @@ WHERE ended_at IS NULL AND number < %(below)s AND (%(label)s::text IS NULL OR la
   AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
 ORDER BY number DESC LIMIT %(limit)s
 
+-- name: queue
+SELECT job_id, label, agent, priority, number FROM mam.job
+WHERE ended_at IS NULL AND status = 'pending'
+  AND (%(label)s::text IS NULL OR label = %(label)s) AND (%(since)s::text IS NULL OR created_at >= %(since)s)
+ORDER BY number
+
 -- name: counts
-SELECT status, count(*) FROM mam.job GROUP BY status
+-- By the two indexes, which are small: the table itself is not.
+SELECT status, count(*) FROM mam.job WHERE status IN ('completed', 'error', 'cancelled') GROUP BY status
+UNION ALL
+SELECT status, count(*) FROM mam.job WHERE ended_at IS NULL AND status IN ('pending', 'waiting', 'running') GROUP BY status
 
 -- name: ended before
 SELECT status, count(*) FROM mam.job

@@ -15,7 +15,7 @@ from mam.jobs.generation import Generations
 from mam.jobs.pause import Pause
 from mam.jobs.sweep import SWEEP_LIMIT, settle
 from mam.stores.common import changed_fields, check_exclusive, checked_needed, claimed, event_of, soonest
-from mam.stores.port import Problem, Registration
+from mam.stores.port import Problem, Queued, Registration
 from mam.stores.sql.archive import SqlArchive
 from mam.stores.sql.blocking import Blocking
 from mam.stores.sql.rows import COLUMNS, Row, row_of, values_of
@@ -288,6 +288,13 @@ class SqlStore(SqlArchive):
                 yield row_of(found, self.address).job
             except BadRecord as bad:
                 self._unreadable[found[0]] = str(bad.facts["problem"])
+
+    def queue(self, label: str | None = None, since: str | None = None) -> list[Queued]:
+        rows = self._rows("queue", label=label, since=since)
+        return [
+            Queued(job_id=job_id, label=label, agent=agent, priority=priority, number=number)
+            for job_id, label, agent, priority, number in rows
+        ]
 
     def counts(self) -> dict[str, int]:
         return dict(self._rows("counts"))

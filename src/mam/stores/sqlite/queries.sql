@@ -169,6 +169,12 @@ WHERE (status = 'pending' OR status = 'waiting' OR status = 'running') AND numbe
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
+-- name: queue
+SELECT job_id, label, agent, priority, number FROM job INDEXED BY job_open
+WHERE (status = 'pending' OR status = 'waiting' OR status = 'running') AND status = 'pending'
+  AND (:label IS NULL OR label = :label) AND (:since IS NULL OR created_at >= :since)
+ORDER BY number
+
 -- name: counts
 SELECT status, count(*) FROM job INDEXED BY job_ended
 WHERE status = 'completed' OR status = 'error' OR status = 'cancelled' GROUP BY status

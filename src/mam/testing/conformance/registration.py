@@ -209,6 +209,23 @@ class Registrations(StoreCase):
         assert listed(Query(since=later)) == [other, pending]
         assert listed(Query(statuses=frozenset())) == []
 
+    def test_the_queue_lists_pending_jobs_alone(self, registry: Registry, store: Store, clock: FakeClock) -> None:
+        for status in sorted(Status, key=lambda status: status is Status.PENDING):
+            in_status(registry, status)
+        clock.advance(60)
+        later = clock.now().second
+        first, second = registered(registry, 2, priority=3)
+        (other,) = registered(registry, label="other")
+
+        def queued(label: str | None) -> list[tuple[str, str, int]]:
+            return [(one.job_id, one.label, one.priority) for one in store.queue(label, since=later)]
+
+        assert queued(None) == [(first, LABEL, 3), (second, LABEL, 3), (other, "other", 0)]
+        assert queued(LABEL) == [(first, LABEL, 3), (second, LABEL, 3)]
+        assert [one.number for one in store.queue()] == sorted(
+            job.number for job in store.select(Query(statuses=frozenset({Status.PENDING})))
+        )
+
     def test_a_job_that_nobody_registered_is_unknown(self, registry: Registry, store: Store) -> None:
         registered(registry)
         before = everything(store)
