@@ -64,7 +64,7 @@ Rows = list[Row | PeerRow]
 
 
 def as_table(rows: Rows) -> str:
-    head = ("what", "median", "against", "median", "ratio", "bar")
+    head = ("what", "median", "against", "median", "ratio", "budget")
     lines = [head, ("---",) * len(head), *(row.cells for row in rows)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

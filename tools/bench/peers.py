@@ -13,16 +13,16 @@ from tools.bench.server import DurableServer
 class Peer:
     """One of them, and how it is driven."""
 
-    def __init__(self, name: str, packages: tuple[str, ...], worker: str, driven: str) -> None:
+    def __init__(self, name: str, packages: tuple[str, ...], worker: str, budget: str) -> None:
         self.name = name
+        self.budget = budget
         self.worker = f"tools.bench.workers.{worker}"
         self._packages = packages
-        self._driven = driven
         self.version = ""
 
     @property
     def shown(self) -> str:
-        return f"{self.name} {self.version}".strip() + f" ({self._driven})"
+        return f"{self.name} {self.version}".strip()
 
     def install(self, python: Path) -> bool:
         pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -35,15 +35,11 @@ class Peer:
 
 
 PEERS = (
-    Peer(
-        "Procrastinate", ("procrastinate", "psycopg[binary]"), "with_procrastinate",
-        "`JobManager.fetch_job` and `finish_job` in one event loop, its own connector with one connection",
-    ),
-    Peer(
-        "PgQueuer", ("pgqueuer", "asyncpg", "uvloop"), "with_pgqueuer",
-        "`Queries.dequeue` of one job and `log_jobs` of one in one uvloop, asyncpg",
-    ),
-)  # fmt: skip
+    # `JobManager.fetch_job` and `finish_job` in one event loop, its own connector with one connection.
+    Peer("Procrastinate", ("procrastinate", "psycopg[binary]"), "with_procrastinate", "at least 2 times"),
+    # `Queries.dequeue` of one job and `log_jobs` of one in one uvloop.
+    Peer("PgQueuer", ("pgqueuer", "asyncpg", "uvloop"), "with_pgqueuer", "at least 1.5 times"),
+)
 
 
 def installed_peers(venv: Path, server: DurableServer, count: int) -> dict[str, list[str]]:

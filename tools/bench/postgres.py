@@ -23,7 +23,7 @@ JOBS = 10_000
 TURNS, EACH = 20, 20
 TURNS_BESIDE_PEERS = 40
 WEAR = 100_000
-BARS = {1: "at least 1.5 times", 4: "at least 2 times"}
+CREWS = {1: "1 process", 4: "4 processes"}
 
 COPIED = {"job": "number", "journal": "job"}
 """The tables that hold something of a job, and their column with its number."""
@@ -43,16 +43,17 @@ def beside_peers(server: DurableServer, folder: Path) -> Rows:
     ours = working_on(filled_postgres(server, "ours", pending=JOBS, ended=0))
     peers = installed_peers(folder / "peers", server, JOBS)
     rows: Rows = []
-    for size, bar in BARS.items():
+    for size, processes in CREWS.items():
         seconds = take_turns({"mam": ours, **peers}, size, TURNS_BESIDE_PEERS, EACH)
-        processes = "1 process" if size == 1 else f"{size} processes"
-        what = f"PostgreSQL {server.version()}: claim + complete, {processes}"
-        rows += [PeerRow(what, peer.shown, seconds["mam"], seconds.get(peer.name), bar) for peer in PEERS]
+        what = f"PostgreSQL: claim + complete, {processes}"
+        rows += [PeerRow(what, peer.shown, seconds["mam"], seconds.get(peer.name), peer.budget) for peer in PEERS]
     return rows
 
 
 def flat(server: DurableServer, counts: list[int]) -> Rows:
-    urls = {f"{count:,}": filled_postgres(server, f"flat{count}", pending=count // 2, ended=count // 2) for count in counts}
+    urls = {
+        f"{count:,}": filled_postgres(server, f"flat{count}", pending=count // 2, ended=count // 2) for count in counts
+    }
     seconds = take_turns({name: working_on(url) for name, url in urls.items()}, 1, TURNS, EACH)
     least, *more = urls
     return [

@@ -35,17 +35,11 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
     bare = measured.median("bare")
     rows: Rows = []
     for kind, budget in (("SQLite", "at most 1.8"), ("files", "at most 4")):
-        names = [name for name in stores if name.startswith(kind)]
-        rows.append(Row(f"{names[-1]}: claim + complete", "two bare commits", measured.median(names[-1]), bare, budget))
-        rows.append(
-            Row(
-                f"{names[-1]}: claim + complete",
-                names[0],
-                measured.median(names[-1]),
-                measured.median(names[0]),
-                "flat",
-            )
-        )
+        first, *_, last = [name for name in stores if name.startswith(kind)]
+        most = measured.median(last)
+        rows.append(Row(f"{last}: claim + complete", "two bare commits", most, bare, budget))
+        if first != last:
+            rows.append(Row(f"{last}: claim + complete", first, most, measured.median(first), "flat"))
     for store in stores.values():
         store.close()
     return rows

@@ -41,7 +41,7 @@ def measure_starts(folder: Path) -> Rows:
     bare = measured.median("bare")
     rows: Rows = [
         Row(
-            f"`mam {verb}`, with a config.toml", "`python -c pass`", measured.median(verb), bare, "at most 4, aim 2.5"
+            f"`mam {verb}`, with a config.toml", "`python -c pass`", measured.median(verb), bare, "at most 4"
         )
         for verb in ("pick", "complete", "heartbeat")
     ]  # fmt: skip
