@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mam
-from mam.strict_json import DEPTH_LIMIT, Doubtful, NameTwice, is_deeper, safe_json, strict_json
+from mam.util.strict_json import DEPTH_LIMIT, Doubtful, NameTwice, is_deeper, safe_json, strict_json
 
 HOSTILE = {
     "brackets": b"[" * 100_000,
