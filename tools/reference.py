@@ -16,13 +16,14 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from mam import config, errors
+from mam import errors
 from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS, load
 from mam.agents import errors as agent_errors
-from mam.cli.parser import Parser
-from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
-from mam.config_prices import PRICE
-from mam.config_tables import COMMAND, TABLES
+from mam.cli.args.parser import Parser
+from mam.cli.verbs.wait import ENDED_IN_ERROR, WAS_CANCELLED
+from mam.config.prices import PRICE
+from mam.config.settings import SETTINGS, Config, Setting
+from mam.config.tables import COMMAND, TABLES
 from mam.events.event import EVENTS
 from mam.jobs import status
 
@@ -198,7 +199,7 @@ def _exits() -> str:
 
 
 def _settings() -> str:
-    harmless = ", ".join(f"`{setting.name}`" for setting in config.SETTINGS if setting.harmless)
+    harmless = ", ".join(f"`{setting.name}`" for setting in SETTINGS if setting.harmless)
     return (
         "## Settings\n\nA flag wins over the environment, which wins over the user's file, which wins over the\n"
         "project's file, which wins over the default. The user's file is `~/.config/mam/config.toml`, the project's\n"
@@ -208,7 +209,7 @@ def _settings() -> str:
         'default_agent = "claude-code"\nrequire_attempt = true\n\n'
         '[workdirs]\n"/home/me/src" = "~/work"\n\n'
         '[commands.my-agent]\nargv = ["my-agent", "--task-file", "{brief}"]\nprompt = "file"\n'
-        "```\n\n" + _keys("", config.SETTINGS) + f"\nOf a project's file that is not trusted only {harmless} count. "
+        "```\n\n" + _keys("", SETTINGS) + f"\nOf a project's file that is not trusted only {harmless} count. "
         "`mam trust` lets the\nrest count too, for as long as the file says the same.\n\n"
         "An agent of your own is a table `[commands.NAME]`:\n\n"
         + _keys("commands.NAME.", COMMAND)
@@ -218,10 +219,10 @@ def _settings() -> str:
     )
 
 
-def _keys(table: str, settings: tuple[config.Setting, ...]) -> str:
+def _keys(table: str, settings: tuple[Setting, ...]) -> str:
     rows = ["| setting | default | variable | meaning |", "|---|---|---|---|"]
     for setting in settings:
-        default = config.Config.field_defaults.get(setting.name) if not table else None
+        default = Config.field_defaults.get(setting.name) if not table else None
         variable = f"`{setting.variable}`" if setting.variable else ""
         rows.append(f"| `{table}{setting.name}` | {_shown(default)} | {variable} | {setting.meaning} |")
     return "\n".join(rows) + "\n"
@@ -241,8 +242,8 @@ def key_names() -> list[str]:
     ]
 
 
-def _all_settings() -> list[tuple[str, tuple[config.Setting, ...]]]:
-    return [("", config.SETTINGS), *((f"{name}.", table) for name, table in TABLES.items())]
+def _all_settings() -> list[tuple[str, tuple[Setting, ...]]]:
+    return [("", SETTINGS), *((f"{name}.", table) for name, table in TABLES.items())]
 
 
 def docstrings_of(kind: type) -> dict[str, str]:

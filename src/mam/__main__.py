@@ -22,9 +22,6 @@ MORE_VERBS = (
     "inbox", "service", "admin",
 )  # fmt: skip
 VERBS = FIRST_VERBS + MORE_VERBS
-MODULES = {"output": "show_output"}
-"""Verbs whose module has another name."""
-
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 UNREACHABLE = 9
@@ -58,7 +55,7 @@ def run(argv: list[str]) -> int:
 
 
 def load(verb: str) -> ModuleType:
-    module: ModuleType = __import__(f"mam.cli.{MODULES.get(verb, verb)}", fromlist=["run"])
+    module: ModuleType = __import__(f"mam.cli.verbs.{verb}", fromlist=["run"])
     return module
 
 
@@ -76,7 +73,7 @@ def _dispatch(argv: list[str]) -> int:
     if verb == "hook" and "--help" not in arguments and "-h" not in arguments:
         # Whatever the words are: an agent must not stumble over them.
         return int(load(verb).run_words(leading + arguments))
-    from mam.cli.options import read_options
+    from mam.cli.args.options import read_options
 
     module = load(verb)
     code: int = module.run(read_options(verb, module, leading + arguments))
@@ -100,7 +97,7 @@ def _leading_options(argv: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _help() -> int:
-    from mam.cli.help import overview
+    from mam.cli.args.help import overview
 
     sys.stdout.write(overview({verb: load(verb).__doc__ or "" for verb in VERBS}, FIRST_VERBS))
     return 0
@@ -114,7 +111,7 @@ def _version() -> int:
 
 
 def _unknown(verb: str) -> str:
-    from mam.cli.text import nearest, one_line
+    from mam.cli.render.text import nearest, one_line
 
     if verb.startswith("-"):
         return f"{one_line(verb)} is not an option of mam itself; put the options of a verb behind it"
@@ -137,7 +134,7 @@ def _bug(error: Exception) -> int:
 
 
 def _say(message: str) -> None:
-    from mam.cli.output import say
+    from mam.cli.render.streams import say
 
     say(message)
 

@@ -9,14 +9,14 @@ import os
 from pathlib import Path
 
 from mam.audit import log
-from mam.audit.mirror import AuditLog
-from mam.clock import SystemClock
-from mam.config import load_config
+from mam.audit.sync import AuditLog
+from mam.config.settings import load_config
 from mam.errors import BadInput
 from mam.jobs.status import parse_status
+from mam.location.stores import FILES, check_whose, locate, open_registry
 from mam.stores.files.lock import registry_lock as _lock_directory
 from mam.stores.port import Query
-from mam.workspace import FILES, check_whose, locate, open_registry
+from mam.util.clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def verify_hmac(message: bytes | str | Record, token: str) -> bool:
     """Whether a message is signed with the job's token. Bytes as they came are certain; an object is taken as mam would
     send it."""
     from mam.events.wire import Unusable, parse_wire
-    from mam.writing import to_bytes
+    from mam.util.encoding import to_bytes
 
     try:
         if not isinstance(message, bytes):

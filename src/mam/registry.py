@@ -11,7 +11,7 @@ import time
 from functools import lru_cache, partial
 
 from mam.errors import AmbiguousId, AttemptNeeded, BadInput, ClaimLost, Refused, UnknownJob
-from mam.jobs import acts, rules
+from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
 from mam.jobs.record import MOST
 from mam.jobs.status import COMPLETED, ERROR, RUNNING
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
-    from mam.clock import Moment
+    from mam.jobs.activity import State
     from mam.jobs.acts import Fence
     from mam.jobs.change import Change, Line
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
-    from mam.jobs.state import State
     from mam.jobs.status import Status
     from mam.stores.port import Act, Registration, Store
+    from mam.util.clock import Moment
 
     class Shadow(Protocol):
         """What the registry tells of its writes; the audit log is one."""
@@ -57,7 +57,7 @@ class Registry:
 
     def resolve(self, text: str) -> str:
         """The one job id that begins with `text`. An id that is exactly that wins over longer ones."""
-        if not rules.is_job_id(text):
+        if not input_rules.is_job_id(text):
             raise UnknownJob(job=repr(text[:80]), store=self.store.address)
         found = self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1)
         found = found or self.store.archived_with_prefix(text, CANDIDATES_SHOWN + 1)
@@ -66,7 +66,7 @@ class Registry:
     def get(self, job: str) -> Job:
         """The job, from the archive if it has been moved there. Scripts give whole ids, so the look-up of a prefix is
         only paid for by those who type one."""
-        if rules.is_job_id(job):
+        if input_rules.is_job_id(job):
             try:
                 return self.stored(job)
             except UnknownJob:
@@ -116,7 +116,7 @@ class Registry:
 
     def state(self, job: Job) -> State:
         """What its agent is doing, who says so, and since when."""
-        from mam.jobs.state import job_state
+        from mam.jobs.activity import job_state
 
         return job_state(job, self._last_event(job), self.store.clock.now())
 
@@ -178,7 +178,7 @@ class Registry:
     ) -> Job | None:
         """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
         `session` is an agent's id and its generation, which is refused once it was replaced."""
-        rules.check_seconds("time to wait", wait)
+        input_rules.check_seconds("time to wait", wait)
         request = _checked_request(label, owner, lease_seconds, session)
         if not wait:
             return self.claim(request)
@@ -194,7 +194,7 @@ class Registry:
         """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
         nothing, it is asked again, so that none is missed that may be claimed."""
         if request.claim_id is not None:
-            rules.check_claim_id(request.claim_id)
+            input_rules.check_claim_id(request.claim_id)
         while True:
             job = self.store.claim(request)
             self._tell()
@@ -223,7 +223,7 @@ class Registry:
         compared both, and a write without an attempt is unfenced."""
         fence = _fence(attempt, claim_id)
         if lease_seconds is not None:
-            rules.check_seconds("lease", lease_seconds)
+            input_rules.check_seconds("lease", lease_seconds)
         act = partial(acts.heartbeat, **fence, lease_seconds=lease_seconds)
         return self._change(job, "heartbeat", act, unfenced=attempt is None)
 
@@ -233,7 +233,7 @@ class Registry:
         """The work is done, if the artifacts that were expected are there."""
         fence = _fence(attempt, claim_id)
         if result is not None:
-            rules.check_text("result", result, rules.TEXT_LIMIT)
+            input_rules.check_text("result", result, input_rules.TEXT_LIMIT)
         if attempt is not None:
             ended = End(
                 status=COMPLETED, attempt=attempt, claim_id=claim_id, result=result, checked=False, look_first=True
@@ -252,7 +252,7 @@ class Registry:
         retryable: bool = False,
     ) -> Job:
         fence = _fence(attempt, claim_id)
-        rules.check_text("reason", reason, rules.REASON_LIMIT)
+        input_rules.check_text("reason", reason, input_rules.REASON_LIMIT)
         if retryable:
             return self._fail_retryable(job, fence, reason)
         if attempt is not None:
@@ -299,7 +299,7 @@ class Registry:
     ) -> Job:
         fence = _fence(attempt, claim_id)
         if reason is not None:
-            rules.check_text("reason", reason, rules.REASON_LIMIT)
+            input_rules.check_text("reason", reason, input_rules.REASON_LIMIT)
         return self._change(job, "cancel", partial(acts.cancel, **fence, reason=reason))
 
     def set_status(self, job: str, status: Status, *, attempt: int | None = None, claim_id: str | None = None) -> Job:
@@ -324,10 +324,10 @@ class Registry:
 
     def follow(self, job_ids: Sequence[str], timeout: float | None = None) -> Iterator[Job]:
         """Each job now and whenever it changes, until all have ended; TimedOut when that takes too long."""
-        from mam.following import follow
+        from mam.waiting import follow
 
         if timeout is not None:
-            rules.check_seconds("timeout", timeout)
+            input_rules.check_seconds("timeout", timeout)
         return follow(self, job_ids, timeout)
 
     def nap(self, cursor: str, longest: float) -> None:
@@ -366,7 +366,7 @@ class Registry:
     def _done(self, job: str, verb: str, do: Callable[[str, bool], Job], *, looked: bool = False) -> Job:
         """What `do` does to the job of this id or beginning; `looked` is whether its artifacts have been found."""
         try:
-            changed = do(job if rules.is_job_id(job) else self.resolve(job), looked)
+            changed = do(job if input_rules.is_job_id(job) else self.resolve(job), looked)
         except (acts.LookFirst, ClaimLost, UnknownJob) as stopped:
             changed = self._done_after(stopped, job, verb, do)
         self._tell()
@@ -381,7 +381,7 @@ class Registry:
                 check_artifacts(found)
                 return self._done(found.job_id, verb, do, looked=True)
             case UnknownJob():
-                kept = self.store.archived(job) if rules.is_job_id(job) else None
+                kept = self.store.archived(job) if input_rules.is_job_id(job) else None
                 if kept is not None:
                     said = f"Job {job} is {kept.job.status} and archived; nothing changes it any more."
                     raise Refused(why=said) from None
@@ -399,9 +399,9 @@ class Registry:
 def _fence(attempt: int | None, claim_id: str | None) -> Fence:
     """A claim id without its attempt would be compared with nothing."""
     if attempt is not None:
-        rules.check_count("attempt", attempt, most=MOST)
+        input_rules.check_count("attempt", attempt, most=MOST)
     if claim_id is not None:
-        rules.check_claim_id(claim_id)
+        input_rules.check_claim_id(claim_id)
         if attempt is None:
             raise BadInput(why="a claim id goes with the attempt of the claim; give both")
     return {"attempt": attempt, "claim_id": claim_id}
@@ -419,9 +419,9 @@ def _checked_request(label: str, owner: str, lease_seconds: float | None, sessio
     """Whoever asks for work asks for the same again and again."""
     agent_id, generation_id = (None, None) if session is None else _checked_session(*session)
     return Request(
-        label=rules.check_name("label", label),
-        owner=rules.check_name("owner", owner),
-        lease_seconds=None if lease_seconds is None else rules.check_seconds("lease", lease_seconds),
+        label=input_rules.check_name("label", label),
+        owner=input_rules.check_name("owner", owner),
+        lease_seconds=None if lease_seconds is None else input_rules.check_seconds("lease", lease_seconds),
         agent_id=agent_id,
         generation_id=generation_id,
     )
@@ -429,8 +429,8 @@ def _checked_request(label: str, owner: str, lease_seconds: float | None, sessio
 
 def _checked_session(agent_id: str, generation_id: str) -> tuple[str, str]:
     return (
-        rules.check_session_id("the id of an agent", agent_id),
-        rules.check_session_id("a generation", generation_id),
+        input_rules.check_session_id("the id of an agent", agent_id),
+        input_rules.check_session_id("a generation", generation_id),
     )
 
 

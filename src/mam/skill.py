@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from mam.errors import Refused
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 NAME, FILE = "mam", "SKILL.md"
 NEW, SAME, DIFFERENT, FOREIGN = "new", "same", "different", "foreign"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mam.agents.acts import publish, refresh
 from mam.agents.errors import GenerationConflict
-from mam.agents.reading import record_from
+from mam.agents.record_parser import record_from
 from mam.errors import GenerationLost
 from mam.testing.races import Crew
 from tests.agents.records import a_record, stopped

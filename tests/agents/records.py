@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from mam.agents.names import default_agent_id
-from mam.agents.reading import record_from
 from mam.agents.record import AgentRecord
+from mam.agents.record_parser import record_from
 
 PUBLISHED, EXPIRES = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 

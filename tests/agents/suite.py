@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.agents.acts import claimed_from, publish, refresh, remove, retire, stop
-from mam.agents.answer import AMBIGUOUS, EXPIRED, LIVE, MALFORMED, MISNAMED, MISSING, STOPPED
 from mam.agents.cleanup import clean_up
 from mam.agents.errors import GenerationConflict, LeaseInThePast, NewerRecord, NotPublished
+from mam.agents.lookup import AMBIGUOUS, EXPIRED, LIVE, MALFORMED, MISNAMED, MISSING, STOPPED
 from mam.agents.names import default_agent_id
-from mam.agents.reading import record_from
 from mam.agents.record import AgentRecord
+from mam.agents.record_parser import record_from
 from mam.agents.resolve import by_any, by_id, by_name, by_session
 from mam.errors import GenerationLost
 from mam.testing.clock import FakeClock

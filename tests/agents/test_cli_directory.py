@@ -149,7 +149,7 @@ def test_cleanup_says_what_became_of_each(mam: Mam, agents_dir: Path) -> None:
 
 
 def test_help_is_there_for_each(mam: Mam) -> None:
-    from mam.cli.agents import SUBVERBS
+    from mam.cli.verbs.agents import SUBVERBS
 
     overview = mam("agents", "--help").out
     for verb in SUBVERBS:

@@ -12,7 +12,7 @@ import pytest
 
 from mam.agents import errors
 from mam.agents.control import checked
-from mam.agents.reading import record_from
+from mam.agents.record_parser import record_from
 from mam.errors import MamError
 from tests.agents.sessions import Sessions
 from tests.cli.command import Mam

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.cli.agents import SUBVERBS
+from mam.cli.verbs.agents import SUBVERBS
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from mam.agents.acts import publish, refresh
-from mam.agents.answer import EXPIRED, FOUND, LIVE
 from mam.agents.cleanup import clean_up
 from mam.agents.directory import FilesDirectory
+from mam.agents.directory_files import RECORD
 from mam.agents.errors import GenerationConflict
+from mam.agents.lookup import EXPIRED, FOUND, LIVE
 from mam.agents.resolve import by_name
-from mam.agents.tree import RECORD
 from mam.testing.clock import FakeClock
 from mam.testing.races import Crew
 from tests.agents.races import race

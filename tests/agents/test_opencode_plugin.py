@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.agents.hooking import with_hooks
+from mam.agents.hook_setup import with_hooks
 from mam.errors import BadInput
 
 SETTINGS = "OPENCODE_CONFIG_CONTENT"

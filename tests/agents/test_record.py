@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from mam.agents.reading import Invalid, Malformed, Newer, parse_record, record_from
 from mam.agents.record import ACTIVE
+from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record, record_from
 from tests.agents.records import as_bytes, stopped, version_2, version_3
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "live_agent.schema.json"

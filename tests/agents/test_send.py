@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.agents.questions import question_on
+from mam.agents.screen_prompts import question_on
 from mam.agents.send import harmless
 from mam.errors import BadInput
 from tests.agents.sessions import Sessions, Sink, await_that

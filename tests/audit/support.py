@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING
 
 from mam.audit.log import iter_lines
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
-from mam.stores.files.adopting import adopt, foreign_ids
+from mam.stores.files.adopt import adopt, foreign_ids
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.memory import MemoryStore
 

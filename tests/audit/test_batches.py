@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.audit import fetching
-from mam.audit.copying import copy
+from mam.audit import fetch as fetching
+from mam.audit.append import copy
 from mam.audit.cursor import CursorRead
-from mam.audit.fetching import fetch
+from mam.audit.fetch import fetch
 from mam.audit.lock import Locked
 from mam.audit.log import list_jobs, read_status
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from tests.audit.support import Memory, adopt_files, events_of, files_registry, history_in, history_in_log
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.writing import to_bytes, to_log_bytes, write_all
+from mam.util.encoding import to_bytes, to_log_bytes, write_all
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.audit import cursor
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from tests.audit.support import (
     Memory,

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.audit import copying, failures, mirror
+from mam.audit import append, failures, sync
 from mam.audit.failures import read_failures
 from mam.audit.lock import Locked
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost, StoreDamaged
 from mam.registry import Registry
-from mam.telling import tell
+from mam.util.notices import tell
 from tests.audit.support import Memory, adopt_files, events_of, files_registry, history_in, history_in_log, lines_of
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def test_when_too_many_are_broken_nothing_is_skipped(
     logs_dir: Path, store: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list of those left behind is bounded; beyond it the copy waits instead of losing lines."""
-    monkeypatch.setattr(copying, "BEHIND_LIMIT", 2)
+    monkeypatch.setattr(append, "BEHIND_LIMIT", 2)
     bare = Registry(store)
     jobs = [bare.register(prompt="p", agent="a").job.job_id for _ in range(4)]
     logs_dir.mkdir()
@@ -165,7 +165,7 @@ def test_when_too_many_are_broken_nothing_is_skipped(
 def test_nobody_waits_for_a_lock_that_is_not_given_back(
     logs_dir: Path, store: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(mirror, "LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(sync, "LOCK_SECONDS", 0.01)
     registry = Registry(store, AuditLog(str(logs_dir)))
     first = registry.register(prompt="p", agent="a").job
     with (logs_dir / ".lock").open("rb") as held:
@@ -187,7 +187,7 @@ def test_the_wait_is_short_and_not_repeated(logs_dir: Path, store: Memory, monke
             waits.append(wait_seconds)
             super().__init__(directory, 0.0)
 
-    monkeypatch.setattr(mirror, "Locked", Watched)
+    monkeypatch.setattr(sync, "Locked", Watched)
     registry = Registry(store, AuditLog(str(logs_dir)))
     registry.register(prompt="p", agent="a")
     with (logs_dir / ".lock").open("rb") as held:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.audit import fetching
+from mam.audit import fetch
 from mam.audit.log import list_jobs, read_meta, read_status
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost
 from mam.registry import Registry
 from tests.audit.support import (
@@ -80,7 +80,7 @@ def test_status_is_the_status_now(registry: Registry, logs_dir: Path) -> None:
 def test_heartbeats_leave_no_line(registry: Registry, logs_dir: Path) -> None:
     job = registry.register(prompt="p", agent="a").job
     registry.pick("a", owner="me")
-    for _ in range(fetching.FEW * 3):
+    for _ in range(fetch.FEW * 3):
         registry.heartbeat(job.job_id, attempt=1)
     registry.release(job.job_id, attempt=1)
     assert events_of(logs_dir, job.job_id) == ["registered", "status_changed", "status_changed"]
@@ -156,7 +156,7 @@ def test_one_job_in_two_journals_keeps_both_histories(logs_dir: Path) -> None:
 def test_a_long_backlog_is_copied_in_bounded_steps(
     logs_dir: Path, store: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "ENTRIES_AT_ONCE", 10)
+    monkeypatch.setattr(fetch, "ENTRIES_AT_ONCE", 10)
     bare = Registry(store)
     for _ in range(25):
         bare.register(prompt="p", agent="a")
@@ -169,8 +169,8 @@ def test_a_long_backlog_is_copied_in_bounded_steps(
 
 
 def test_catching_up_copies_all_of_it(logs_dir: Path, store: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "ENTRIES_AT_ONCE", 10)
-    monkeypatch.setattr(fetching, "TEXT_AT_ONCE", 2)
+    monkeypatch.setattr(fetch, "ENTRIES_AT_ONCE", 10)
+    monkeypatch.setattr(fetch, "TEXT_AT_ONCE", 2)
     bare = Registry(store)
     for _ in range(25):
         bare.register(prompt="prompt", agent="a")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mam.audit.lock import Locked
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.store import FilesStore, create_files_store

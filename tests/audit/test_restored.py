@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.audit import cursor, fetching
-from mam.audit.copying import copy
-from mam.audit.fetching import fetch
+from mam.audit import cursor
+from mam.audit import fetch as fetching
+from mam.audit.append import copy
+from mam.audit.fetch import fetch
 from mam.audit.lock import Locked
 from mam.audit.log import read_status
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store

@@ -6,9 +6,9 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from mam.config import Config
+from mam.config.settings import Config
+from mam.location.stores import locate, open_store
 from mam.stores.port import Query
-from mam.workspace import locate, open_store
 from tests.cli.command import Mam
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
-from mam.config import Config
+from mam.config.settings import Config
+from mam.location.stores import locate, open_store
 from mam.registry import Registry
-from mam.workspace import locate, open_store
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mam.agents.hook_words import event_for
+from mam.agents.hook_events import event_for
 from tests.bus.following import opened
 from tests.cli.command import Mam
 

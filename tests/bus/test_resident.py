@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mam.bus.resident import Resident, resident_relay
+from mam.bus.background_relay import Resident, resident_relay
 from mam.bus.settings import Broker
-from mam.config import Config
+from mam.config.settings import Config
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.__main__ import VERBS, load
-from mam.cli.full_parser import read_fully
-from mam.cli.output import encoded
-from mam.cli.parser import Parser
-from mam.cli.text import first_line, many_lines, one_line
+from mam.cli.args.full_parser import read_fully
+from mam.cli.args.parser import Parser
+from mam.cli.render.streams import encoded
+from mam.cli.render.text import first_line, many_lines, one_line
 from mam.errors import BadInput, MamError
-from mam.times import age, duration, since, when
+from mam.util.human_time import age, duration, since, when
 
 WORDS = [
     "x", "y", "", "--json", "--json=1", "--job", "--job=y", "--job=", "-s", "-sx", "-s=x", "--status", "error",

@@ -102,9 +102,9 @@ def test_a_silent_job_is_shown_as_stalled(mam: Mam) -> None:
     record = json.loads(file.read_bytes())
     assert record["status"] == "running"
     mam("heartbeat", job)
-    from mam.cli.table import status_text
-    from mam.clock import Moment
+    from mam.cli.render.table import status_text
     from mam.jobs.record import parse_job
+    from mam.util.clock import Moment
 
     found = parse_job(record, "file")
     later = Moment(wall_ms=2**42)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.cli.watch_keys import DOWN, ENTER, ESCAPE, UP, parse_keys, settled
-from mam.cli.watch_layout import MORE, TITLE, Item, Section, fitted
-from mam.cli.watch_list import Listing
-from mam.cli.watch_model import KEPT_ENDED, Model
-from mam.cli.watch_screen import HELP
+from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, UP, parse_keys, settled
+from mam.cli.watch.layout import MORE, TITLE, Item, Section, fitted
+from mam.cli.watch.model import KEPT_ENDED, Model
+from mam.cli.watch.screen import HELP
+from mam.cli.watch.selection import Listing
 from mam.jobs.draft import draft_job
 from mam.jobs.status import Status
 from mam.registry import Registry

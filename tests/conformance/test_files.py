@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mam.stores.files.adopting import adopt
+from mam.stores.files.adopt import adopt
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.testing.conformance import ForeignWrites, StoreConformance
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.clock import Clock
     from mam.stores.port import Store
+    from mam.util.clock import Clock
 
 
 class TestFiles(StoreConformance, ForeignWrites):

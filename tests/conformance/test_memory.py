@@ -8,8 +8,8 @@ from mam.stores.memory import MemoryStore
 from mam.testing.conformance import InProcessConformance
 
 if TYPE_CHECKING:
-    from mam.clock import Clock
     from mam.stores.port import Store
+    from mam.util.clock import Clock
 
 
 class TestMemory(InProcessConformance):

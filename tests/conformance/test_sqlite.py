@@ -8,8 +8,8 @@ from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.conformance import StoreConformance
 
 if TYPE_CHECKING:
-    from mam.clock import Clock
     from mam.stores.port import Store
+    from mam.util.clock import Clock
 
 
 class TestSqlite(StoreConformance):

@@ -20,9 +20,9 @@ from tools.reference import (
 )
 
 from mam.__main__ import VERBS
-from mam.cli.wait import ENDED_IN_ERROR, WAS_CANCELLED
-from mam.config import SETTINGS, Config
-from mam.doctor.examination import CHECKS
+from mam.cli.verbs.wait import ENDED_IN_ERROR, WAS_CANCELLED
+from mam.config.settings import SETTINGS, Config
+from mam.doctor.checks import CHECKS
 from mam.errors import MamError
 from mam.events.event import EVENTS
 from mam.jobs.status import MOVES, Status

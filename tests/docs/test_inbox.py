@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mam.config_inbox import INBOX_KEYS, MODES, QUEUE_KEYS
+from mam.config.inbox import INBOX_KEYS, MODES, QUEUE_KEYS
 from mam.inbox.front_matter import KEYS
 from mam.inbox.mirror import MOVES
-from mam.work.delivering import COMMAND
+from mam.work.git.delivery import COMMAND
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "inbox.md").read_text(encoding="utf-8")

@@ -13,13 +13,13 @@ from referencing import Registry as Schemas
 from referencing import Resource
 
 from mam.audit.log import iter_lines, list_jobs, read_meta
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost
 from mam.events.event import EVENTS
 from mam.jobs.record import Job
 from mam.jobs.status import Status
 from mam.registry import Registry
-from mam.stores.files.adopting import adopt
+from mam.stores.files.adopt import adopt
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Query
 from mam.testing.clock import FakeClock

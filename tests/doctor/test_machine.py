@@ -9,9 +9,9 @@ import pytest
 
 from mam.audit import cursor
 from mam.doctor import audit_log, disk
-from mam.doctor.patient import Patient
+from mam.doctor.context import Patient
 from mam.registry import Registry
-from mam.stores.sqlite import place
+from mam.stores.sqlite import file_system
 from tests.doctor.ward import Ward
 
 
@@ -53,7 +53,7 @@ def test_a_network_file_system(ward: Ward, tmp_path: Path, monkeypatch: pytest.M
     device = os.stat(ward.jobs).st_dev
     mounts = tmp_path / "mounts"
     mounts.write_text(f"36 35 {os.major(device)}:{os.minor(device)} / / rw - nfs4 server:/home rw\n")
-    monkeypatch.setattr(place, "MOUNTS", str(mounts))
+    monkeypatch.setattr(file_system, "MOUNTS", str(mounts))
     (found,) = disk.look(Patient(None, str(ward.jobs)))
     assert found.state == "wrong"
     assert "network file system (nfs4)" in found.what

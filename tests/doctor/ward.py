@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mam.config import Config
-from mam.workspace import open_registry
+from mam.config.settings import Config
+from mam.location.stores import open_registry
 from tests.cli.command import Mam
 
 

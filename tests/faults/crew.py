@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mam.clock import SystemClock
+from mam.util.clock import SystemClock
 from tests.faults.killing import forked
 
 if TYPE_CHECKING:
-    from mam.clock import Clock, Moment
+    from mam.util.clock import Clock, Moment
 
 FAREWELL, WELL = b"farewell", b"."
 

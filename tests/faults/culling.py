@@ -8,9 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mam.agents.answer import FOUND, MISSING
 from mam.agents.directory import FilesDirectory
-from mam.audit.mirror import AuditLog
+from mam.agents.lookup import FOUND, MISSING
+from mam.audit.sync import AuditLog
 from tests.audit.support import history_in, history_in_log
 from tests.faults.brood import Brood
 from tests.faults.homes import Home

@@ -17,18 +17,18 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, ClaimLost, MamError, StoreUnavailable, UnknownJob
 from mam.registry import Registry
 from mam.stores.port import Query, Request
+from mam.util.clock import SystemClock
 from tests.faults.crew import Brief, Crew, Member, note
 from tests.faults.judging import Told
 from tests.faults.linear import EXISTS, LOST, REFUSED, UNKNOWN, Call, linearizable
 
 if TYPE_CHECKING:
-    from mam.clock import Clock, Moment
     from mam.jobs.record import Job
     from mam.stores.port import Store
+    from mam.util.clock import Clock, Moment
 
 LEASE = 0.06
 SLACK = 0.005

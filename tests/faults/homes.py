@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mam.clock import SystemClock
-from mam.frozen import Frozen
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
+from mam.util.clock import SystemClock
+from mam.util.frozen import Frozen
 from tests.faults.killing import Seam, at_calls, at_statements, at_writes
 
 if TYPE_CHECKING:
-    from mam.clock import Clock, Moment
     from mam.stores.port import Store
+    from mam.util.clock import Clock, Moment
 
 
 class Home(Frozen):

@@ -15,7 +15,8 @@ from typing import Any
 
 import apsw
 
-from mam.stores.files import making, opening
+from mam.stores.files import connection as files_connection
+from mam.stores.files import create
 from mam.stores.sqlite import database
 from mam.stores.sqlite import store as sqlite
 
@@ -61,7 +62,7 @@ def at_statements(count: Count) -> object:
         connection.cursor_factory = Cursor
         return connection
 
-    for module in (sqlite, opening, making):
+    for module in (sqlite, files_connection, create):
         module.open_database = opened  # type: ignore[attr-defined]
     return opened
 

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 from tests.faults.recording import ROOT, Cut, Made, Removed, Renamed, Said, Step, Synced, Wrote
 
 Disk = dict[str, bytes | None]

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 from tests.needs import program
 
 CALLS = (

@@ -7,7 +7,7 @@ A fault is a piece of the source and what stands in its place. `make mutants` pu
 
 from __future__ import annotations
 
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 FAULTS, WORK = "tests/faults", "/".join(("tests", "work"))
 CUTS = f"{FAULTS}/test_power_cuts.py::test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave"
@@ -189,7 +189,7 @@ MUTANTS = [
         old="BEGIN IMMEDIATE", new="BEGIN DEFERRED", caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
-        name="no sync of a new directory's name", file="src/mam/stores/beside.py",
+        name="no sync of a new directory's name", file="src/mam/stores/private_files.py",
         old="    sync_directory(parent)  #", new="    pass  #", caught_by=f"{CUTS}[sqlite-2]",
     ),
     Mutant(
@@ -244,7 +244,7 @@ MUTANTS = [
         old="and named(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
     ),
     Mutant(
-        name="a short write is not finished", file="src/mam/writing.py",
+        name="a short write is not finished", file="src/mam/util/encoding.py",
         old="    view = memoryview(data)\n    while view:\n        view = view[os.write(descriptor, view) :]",
         new="    os.write(descriptor, data)", caught_by=f"{FAULTS}/test_errors.py::test_short_writes_are_finished",
     ),
@@ -262,7 +262,7 @@ MUTANTS = [
         old="            self._forget_trace()\n", new="", caught_by=f"{WORK}/test_traces.py",
     ),
     Mutant(
-        name="an inbox whose ledger is lost takes its files again", file="src/mam/inbox/repairing.py",
+        name="an inbox whose ledger is lost takes its files again", file="src/mam/inbox/repair.py",
         old='(job.inbox or {}).get("root") != settings.root or', new="True or",
         caught_by=f"{FAULTS}/test_kept_files.py::test_the_ledger_of_an_inbox",
     ),
@@ -272,7 +272,7 @@ MUTANTS = [
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
-        name="a worker does not give its claim id", file="src/mam/work/holding.py",
+        name="a worker does not give its claim id", file="src/mam/work/claim.py",
         old='"claim_id": job.claim_id}', new='"claim_id": None}', caught_by=f"{WORK}/test_holding.py",
     ),
     Mutant(
@@ -281,7 +281,7 @@ MUTANTS = [
         caught_by="tests/bus/test_relay.py",
     ),
     Mutant(
-        name="the audit log's position moves before its lines", file="src/mam/audit/copying.py",
+        name="the audit log's position moves before its lines", file="src/mam/audit/append.py",
         old="        for entry in left:\n",
         new="        if left:\n            cursor.save(position_behind(left[-1], batch.epoch), caught_up=True)\n"
         "        for entry in left:\n",
@@ -297,7 +297,7 @@ MUTANTS = [
         old="self.at.epoch == epoch and ", new="", caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
-        name="an audit log of mam 0.1.0 gets every line twice", file="src/mam/audit/copying.py",
+        name="an audit log of mam 0.1.0 gets every line twice", file="src/mam/audit/append.py",
         old="                if not (may_be_there and self._is_there(folder, entry.job_id, named, again=again)):\n",
         new="                if True:\n", caught_by="tests/audit/test_of_0_1_0.py",
     ),

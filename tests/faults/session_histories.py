@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mam.agents.acts import publish, refresh, remove
-from mam.agents.reading import record_from
-from mam.clock import SystemClock
+from mam.agents.record_parser import record_from
 from mam.errors import MamError, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
+from mam.util.clock import SystemClock
 from tests.faults.crew import Brief, Crew, note
 from tests.faults.histories import LABEL, LEASE, Crowd, OpenStore, Plan
 from tests.faults.linear import Call, linearizable
@@ -21,8 +21,8 @@ from tests.faults.linear import Call, linearizable
 if TYPE_CHECKING:
     from mam.agents.port import Directory
     from mam.agents.record import AgentRecord
-    from mam.clock import Clock
     from mam.stores.port import Store
+    from mam.util.clock import Clock
 
 AGENT = "gpu"
 GENERATIONS = tuple(f"life-{number}" for number in range(5))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
-from mam.audit.mirror import AuditLog
-from mam.clock import SystemClock
+from mam.audit.sync import AuditLog
 from mam.errors import MamError
 from mam.registry import Registry
-from mam.stores.files.rebuilding import rebuild
+from mam.stores.files.rebuild import rebuild
 from mam.stores.port import Query
+from mam.util.clock import SystemClock
 from tests.audit.support import history_in, history_in_log
 from tests.faults.damaging import damaged, with_every_damage
 from tests.faults.homes import HOMES

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.agents.acts import publish
-from mam.agents.answer import FOUND
 from mam.agents.directory import FilesDirectory
+from mam.agents.lookup import FOUND
 from mam.errors import MamError
 from mam.inbox.ledger import DATABASE
 from mam.registry import Registry

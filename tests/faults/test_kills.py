@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.clock import SystemClock
 from mam.errors import GenerationLost
 from mam.jobs.pause import Pause
 from mam.registry import Registry
-from mam.stores.files.rebuilding import rebuild
+from mam.stores.files.rebuild import rebuild
 from mam.stores.port import Query
+from mam.util.clock import SystemClock
 from tests.faults.homes import HOMES, Home, copied
 from tests.faults.judging import check_files, check_store, check_story, looked_at
 from tests.faults.killing import kill_points

@@ -17,7 +17,7 @@ import pytest
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from mam.strict_json import strict_json
+from mam.util.strict_json import strict_json
 from tests.faults.dose import DOSE
 from tests.faults.judging import check_no_problems
 from tests.faults.killing import at_calls, at_writes, kill_at, kill_points

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
-from mam.clock import SystemClock
 from mam.errors import StoreUnavailable
 from mam.registry import Registry
 from mam.stores.files.lock import registry_lock
-from mam.stores.files.rebuilding import rebuild
+from mam.stores.files.rebuild import rebuild
 from mam.stores.files.records import Records
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore
+from mam.util.clock import SystemClock
 from tests.faults.homes import HOMES, Boot
 from tests.faults.judging import check_files, check_store
 
@@ -177,7 +177,7 @@ def test_records_that_claim_the_same_are_rebuilt_with_one_that_has_it(place: Pat
 
 @pytest.mark.parametrize("how", ["after a restart", "adopt"])
 def test_older_files_beside_a_newer_database_are_written_again(place: Path, folder: Path, how: str) -> None:
-    from mam.stores.files.adopting import adopt, foreign_ids
+    from mam.stores.files.adopt import adopt, foreign_ids
 
     path, old = FILES.path(place), folder / "old"
     shutil.copytree(path, old)
@@ -240,7 +240,7 @@ def _no_room(*_given: object) -> None:
 
 
 def test_an_old_file_of_mams_own_moves_no_job_back(place: Path, folder: Path) -> None:
-    from mam.stores.files.adopting import adopt
+    from mam.stores.files.adopt import adopt
 
     old = folder / "old.json"
     shutil.copy2(FILES.path(place) / "first.json", old)
@@ -256,7 +256,7 @@ def test_an_old_file_of_mams_own_moves_no_job_back(place: Path, folder: Path) ->
 
 def test_the_file_of_an_archived_job_brings_it_not_back(place: Path, folder: Path) -> None:
     """A power cut may undo the removal of the file."""
-    from mam.stores.files.adopting import adopt
+    from mam.stores.files.adopt import adopt
 
     saved = folder / "first.json"
     shutil.copy2(FILES.path(place) / "first.json", saved)

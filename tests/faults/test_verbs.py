@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mam.__main__ import VERBS, load, run
-from mam.cli.parser import Parser
+from mam.cli.args.parser import Parser
 from mam.registry import Registry
 from tests.faults.homes import HOMES
 from tests.faults.verbs import COMMANDS, ELSEWHERE, GROUPS, READERS, SAME, parted

@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mam.audit.mirror import AuditLog
-from mam.frozen import Frozen
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
+from mam.util.frozen import Frozen
 from tests.audit.support import history_in, history_in_log
 from tests.faults.homes import Home, copied
 from tests.faults.judging import check_store, check_story

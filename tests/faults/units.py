@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 from tests.faults.alone import alone
 from tests.faults.cutting import cut_everywhere
 from tests.faults.homes import HOMES, Home, quick_place

@@ -14,7 +14,7 @@ import pytest
 from mam.errors import BadInput
 from mam.jobs.status import Status
 from mam.registry import Registry
-from mam.stores.files.adopting import adopt, foreign_ids
+from mam.stores.files.adopt import adopt, foreign_ids
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mam.errors import AlreadyRegistered, StoreUnavailable, UnknownJob
-from mam.stores.files.adopting import adopt
+from mam.stores.files.adopt import adopt
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from tests.files.conftest import Place, old_record

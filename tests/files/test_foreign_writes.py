@@ -12,7 +12,7 @@ import pytest
 from mam.errors import AlreadyRegistered, ClaimLost
 from mam.jobs.status import Status
 from mam.registry import Registry
-from mam.stores.files.adopting import adopt, foreign_ids
+from mam.stores.files.adopt import adopt, foreign_ids
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from tests.files.conftest import Place, old_record

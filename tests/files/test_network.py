@@ -13,15 +13,15 @@ import pytest
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
-from mam.stores.sqlite import place as places
+from mam.stores.sqlite import file_system as places
 from tests.files.conftest import Place, old_record
 from tests.files.invariants import check
 from tests.sqlite.test_place import mounts
 
 WORKER = """
 import sys
-from mam.stores.sqlite import place
-place.MOUNTS = sys.argv[2]
+from mam.stores.sqlite import file_system
+file_system.MOUNTS = sys.argv[2]
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore
 registry = Registry(FilesStore(sys.argv[1], lock_wait_seconds=60))

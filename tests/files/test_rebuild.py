@@ -164,7 +164,7 @@ def test_copies_and_spoilt_records_do_not_stop_it(place: Place, mam: Mam) -> Non
 
 
 def test_killed_at_any_call_nothing_is_lost(tmp_path: Path) -> None:
-    from mam.stores.files.rebuilding import rebuild
+    from mam.stores.files.rebuild import rebuild
 
     origin = Place(tmp_path / "origin")
     filled(origin)

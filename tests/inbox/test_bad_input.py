@@ -227,19 +227,19 @@ def test_files_of_other_users_are_left_alone_unless_they_are_named(tmp_path: Pat
 
 def test_what_cannot_be_read_stays_and_is_taken_when_it_can(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system refuses; root may read everything, so its answer is made up here."""
-    from mam.inbox import handing
+    from mam.inbox import submit
 
     path = world.drop("x.prompt.md", "do it")
-    read = handing.read_whole
+    read = submit.read_whole
 
     def refuse(_folder: int, _name: str, _limit: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(handing, "read_whole", refuse)
+    monkeypatch.setattr(submit, "read_whole", refuse)
     world.open().turn()
     assert path.read_text() == "do it"
     assert "it cannot be read: Permission denied" in (world.inbox / WHERE / "x.error.md").read_text()
-    monkeypatch.setattr(handing, "read_whole", read)
+    monkeypatch.setattr(submit, "read_whole", read)
     os.chmod(path, 0o600)
     world.steady()
     assert world.only_job().prompt == "do it"
@@ -261,7 +261,7 @@ def _told(world: World, name: str) -> str:
 def test_a_prompt_that_vanishes_after_its_claim_is_a_job_that_failed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mam.inbox import taking, tree
+    from mam.inbox import ingest, tree
 
     world.drop("x.prompt.md", "do it")
     move = tree.move
@@ -270,9 +270,9 @@ def test_a_prompt_that_vanishes_after_its_claim_is_a_job_that_failed(
         move(folder, name, to_folder, to_name)
         os.unlink(to_name, dir_fd=to_folder)
 
-    monkeypatch.setattr(taking, "move", steal)
+    monkeypatch.setattr(ingest, "move", steal)
     world.open().turn()
-    monkeypatch.setattr(taking, "move", move)
+    monkeypatch.setattr(ingest, "move", move)
     world.steady()
     job = world.only_job()
     assert job.status == "error"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import StoreUnavailable
-from mam.inbox.settling import Settling
+from mam.inbox.debounce import Settling
 from mam.inbox.tree import Tree
 from tests.faults.mounted import Disk, disk_of, why_not
 from tests.inbox.world import WHERE, World, fork
@@ -232,14 +232,14 @@ def test_without_a_watch_the_tree_is_looked_at_now_and_then(world: World, monkey
     """No watches are left, or their queue has run over: what was dropped meanwhile is found all the same."""
     import watchfiles
 
-    from mam.inbox import keeping
-    from mam.inbox.watching import Watching
+    from mam.inbox import loop
+    from mam.inbox.service import Watching
 
     def overrun(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "inotify watch limit reached")
 
     monkeypatch.setattr(watchfiles, "watch", overrun)
-    monkeypatch.setattr(keeping, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "LOOK_SECONDS", 0.05)
     registry = world.registry()
     said: list[str] = []
     watching = Watching(world.open(registry), registry.store, None, said.append, once=False)

@@ -113,16 +113,16 @@ def test_a_file_that_an_earlier_version_died_of_is_put_away_at_the_next_start(de
 
 def test_a_bug_over_one_file_stops_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a parser does: no such input is known, so the failure is put in."""
-    from mam.inbox import handing
+    from mam.inbox import submit
 
-    drafted = handing.drafted  # type: ignore[attr-defined]
+    drafted = submit.drafted  # type: ignore[attr-defined]
 
     def fail(content: bytes, *rest: object) -> object:
         if b"bad" in content:
             raise IndexError
         return drafted(content, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(handing, "drafted", fail)
+    monkeypatch.setattr(submit, "drafted", fail)
     world.drop("bad.prompt.md", "bad")
     world.drop("good.prompt.md", "good")
     world.steady()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.inbox import handing, putting, taking
+from mam.inbox import deliver, ingest, submit
 from mam.inbox.ledger import Ledger
 from mam.jobs.status import Status
 from tests.faults.killing import at_calls, at_statements, counted, kill_points
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.faults.killing import Count
 
-SEAMS = ((taking, "move"), (handing, "move"), (putting, "move"), (Ledger, "_change"))
+SEAMS = ((ingest, "move"), (submit, "move"), (deliver, "move"), (Ledger, "_change"))
 PROMPT = "echo one\n"
 
 
@@ -39,7 +39,7 @@ def fresh(folder: Path, kind: str = "files") -> World:
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
 def test_killed_before_any_step_of_the_hand_over(quick_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three files: two are registered in one act, and the third in the next."""
-    monkeypatch.setattr(handing, "FILES_AT_ONCE", 2)
+    monkeypatch.setattr(submit, "FILES_AT_ONCE", 2)
     names = ("x", "y", "z")
 
     def dropped() -> World:

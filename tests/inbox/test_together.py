@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.inbox import handing
+from mam.inbox import submit
 from mam.stores.files.store import FilesStore
 from tests.inbox.world import WHERE, World
 
@@ -66,8 +66,8 @@ def test_only_so_much_is_in_memory_at_once(world: World, monkeypatch: pytest.Mon
         return register_all(self, drafts)
 
     monkeypatch.setattr(FilesStore, "register_all", watched)
-    monkeypatch.setattr(handing, "BYTES_AT_ONCE", 1000)
-    monkeypatch.setattr(handing, "FILES_AT_ONCE", 4)
+    monkeypatch.setattr(submit, "BYTES_AT_ONCE", 1000)
+    monkeypatch.setattr(submit, "FILES_AT_ONCE", 4)
     for number in range(9):
         world.drop(f"small{number}.prompt.md", f"{number}")
     world.steady()

@@ -11,7 +11,7 @@ import pytest
 from mam.errors import BadInput, InboxTaken
 from mam.inbox.mirror import MOVES, path_between, state_of
 from mam.inbox.names import Target, beside, is_prompt, renamed, target_of
-from mam.inbox.repairing import prune
+from mam.inbox.repair import prune
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.sqlite.store import SqliteStore
 from tests.inbox.world import WHERE, World
@@ -330,7 +330,7 @@ def test_names_beside_each_other() -> None:
 def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mam.inbox import putting, tree
+    from mam.inbox import deliver, tree
 
     inbox = world.open()
     world.drop()
@@ -342,11 +342,11 @@ def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
     def refuse(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(putting, "write_new", refuse)
+    monkeypatch.setattr(deliver, "write_new", refuse)
     inbox.turn({job_id})
     assert any("No space left" in words for words in world.complaints)
     assert world.files("inbox") == [f"{WHERE}/x.running.md"]
-    monkeypatch.setattr(putting, "write_new", write)
+    monkeypatch.setattr(deliver, "write_new", write)
     inbox.turn(set())
     assert world.files("finished") == [f"{WHERE}/x.done.md"]
 

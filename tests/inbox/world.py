@@ -8,7 +8,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from mam.inbox.keeping import Inbox
+from mam.inbox.loop import Inbox
 from mam.inbox.mirror import MOVES, problem_of
 from mam.inbox.settings import Settings
 from mam.registry import Registry

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mam.config import Config
+from mam.config.settings import Config
 from mam.jobs.pause import Pause
-from mam.moving.batches import batches
-from mam.moving.destination import begin_filling
-from mam.moving.migration import Moved, copy
-from mam.moving.source import open_source
+from mam.location.stores import make_store, named, open_store
+from mam.maintenance.batches import batches
+from mam.maintenance.destination import begin_filling
+from mam.maintenance.migration import Moved, copy
+from mam.maintenance.source import open_source
 from mam.registry import Registry
 from mam.stores.port import Kept, Query
-from mam.workspace import make_store, named, open_store
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
+    from mam.location.stores import Located
     from mam.stores.port import Store
-    from mam.workspace import Located
 
 CONFIG = Config()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.moving.old_jobs import OldJobs
+from mam.maintenance.old_jobs import OldJobs
 from mam.stores.port import Query
 from tests.cli.command import Mam
 from tests.moving.registries import contents, furnish, made, migrate, opened

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mam.errors import StoreMissing, StoreUnavailable
-from mam.moving import batches
+from mam.maintenance import batches
 from tests.faults.killing import count_kill
 from tests.moving.registries import contents, furnish, made, migrate, opened
 

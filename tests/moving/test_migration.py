@@ -9,9 +9,9 @@ import pytest
 
 from mam.errors import MamError, Refused, StoreMissing, StoreUnavailable
 from mam.jobs.status import Status
-from mam.moving.destination import begin_filling
-from mam.moving.migration import copy
-from mam.moving.source import StoreSource
+from mam.maintenance.destination import begin_filling
+from mam.maintenance.migration import copy
+from mam.maintenance.source import StoreSource
 from mam.registry import Registry
 from mam.stores.port import Query
 from tests.disks import fill

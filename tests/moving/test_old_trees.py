@@ -12,7 +12,7 @@ import pytest
 from mam.agents.directory import FilesDirectory
 from mam.errors import BadInput, Refused
 from mam.jobs.status import Status
-from mam.moving.old_agents import copy_agents
+from mam.maintenance.old_agents import copy_agents
 from mam.registry import Registry
 from mam.stores.port import Query
 from tests.moving.registries import migrate, opened

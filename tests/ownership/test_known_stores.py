@@ -286,8 +286,8 @@ def test_hot_verbs_import_nothing_for_the_check(mam: Mam, upstream: Path) -> Non
         [sys.executable, "-c", code, own], cwd=mam.here, env=mam.env, capture_output=True, text=True, check=True
     )
     loaded = set(ran.stderr.split())
-    assert "mam.ownership" in loaded
-    assert not loaded & {"subprocess", "mam.trust", "mam.machine.environment"}
+    assert "mam.location.ownership" in loaded
+    assert not loaded & {"subprocess", "mam.config.trust", "mam.machine.environment"}
 
 
 # -- owners and modes ------------------------------------------------------------------------------------------------

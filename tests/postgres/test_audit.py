@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.postgres.store import PostgresStore
 from tests.audit.support import history_in, history_in_log, status_json

@@ -10,8 +10,8 @@ from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance import StoreConformance
 
 if TYPE_CHECKING:
-    from mam.clock import Clock
     from mam.stores.port import Store
+    from mam.util.clock import Clock
 
 
 class TestPostgres(StoreConformance):

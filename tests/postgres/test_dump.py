@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore, create_postgres_store

@@ -26,8 +26,8 @@ from mam.testing.conformance.sequence import Sequences
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.clock import Clock
     from mam.stores.port import Store
+    from mam.util.clock import Clock
 
 __all__ = ["TestByTheServersClock"]
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from mam.clock import Moment
 from mam.errors import MamError
-from mam.jobs import acts, supervised
+from mam.jobs import acts, worker_acts
 from mam.jobs.draft import draft_job
 from mam.jobs.ending import End
 from mam.jobs.pause import Pause
@@ -24,6 +23,7 @@ from mam.stores.port import Query, Request
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.clock import FakeClock
+from mam.util.clock import Moment
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
@@ -142,7 +142,7 @@ class History:
                 partial(acts.publish, **fence, event="completed", detail="said so", data={}),
                 partial(acts.release, **fence),
                 partial(acts.fail_retryable, **fence, reason="no luck", delay_seconds=5),
-                partial(supervised.started, **fence, run={"pid": 1}),
+                partial(worker_acts.started, **fence, run={"pid": 1}),
                 partial(acts.cancel, attempt=None, reason=None),
             )
         )

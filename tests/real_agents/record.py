@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mam.config import Config
+from mam.config.settings import Config
 from mam.work.adapters import CODING_AGENTS, adapter_of
-from mam.work.places import Place
+from mam.work.workdir import Place
 from tests.real_agents import model_server
 from tests.real_agents.alone import is_alone
 from tests.real_agents.homes import CLIS, environment

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mam.errors import StoreUnavailable
-from mam.stores.sqlite import place as places
-from mam.stores.sqlite.place import NETWORK, network_file_system
+from mam.stores.sqlite import file_system as places
+from mam.stores.sqlite.file_system import NETWORK, network_file_system
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tests.sqlite.conftest import Place
 

@@ -18,7 +18,7 @@ from mam.stats import figures
 from mam.stats.cache import StatsCache
 from mam.stats.fold import told_by
 from mam.stats.tally import Tally
-from mam.stores.files.adopting import adopt
+from mam.stores.files.adopt import adopt
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Entry, Kept, Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store

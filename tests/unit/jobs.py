@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mam.clock import Moment
 from mam.jobs import acts
 from mam.jobs.draft import draft_job
 from mam.jobs.record import Job
 from mam.jobs.status import Status
+from mam.util.clock import Moment
 
 NOW = Moment(wall_ms=1_767_225_600_000, boot_ms=5_000, boot_id="boot-1")
 

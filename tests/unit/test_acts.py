@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.clock import Moment, parse_time
 from mam.errors import BadInput, ClaimLost, IllegalMove, Refused
 from mam.jobs import acts
 from mam.jobs.draft import draft_job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING, Status
+from mam.util.clock import Moment, parse_time
 from tests.unit.jobs import NOW, in_status, later, pending, running
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.clock import Moment, SystemClock, iso_milli, iso_second, parse_time
 from mam.testing.clock import FakeClock
+from mam.util.clock import Moment, SystemClock, iso_milli, iso_second, parse_time
 
 YEAR_9999 = 253_402_300_799_999
 WALL = st.integers(min_value=0, max_value=YEAR_9999)

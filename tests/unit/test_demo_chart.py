@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mam.cli.demo_chart import Crew, chart, plain
+from mam.cli.render.demo_chart import Crew, chart, plain
 from mam.demo.chronicle import Life, Span
 from mam.jobs.status import COMPLETED, RUNNING
 

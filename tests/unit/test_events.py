@@ -50,7 +50,7 @@ def test_whatever_is_said_it_is_one_line_of_bounded_size(text: str, path: str) -
         "half done",
         "3/4 tests pass",
         "and/or",
-        "src/mam/clock.py changed",
+        "src/mam/util/clock.py changed",
         "./run and ../x stay",
         "https://example.org/a/b/c?d=/e",
         "절반",

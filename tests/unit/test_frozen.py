@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 
 class Point(Frozen):

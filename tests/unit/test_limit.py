@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mam.clock import iso_milli, parse_time
 from mam.errors import ClaimLost
-from mam.jobs.limit import MOST_UNKNOWN_SECONDS, PROBE_SECONDS, end_of_limit, is_tried, limit_pause, limited
 from mam.jobs.pause import Pause, holding, passed_over, tried_first
+from mam.jobs.usage_limit import MOST_UNKNOWN_SECONDS, PROBE_SECONDS, end_of_limit, is_tried, limit_pause, limited
+from mam.util.clock import iso_milli, parse_time
 from tests.unit.jobs import NOW, later, running
 
 SOON = NOW.wall_ms + 60_000

@@ -10,7 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mam.clock import parse_time
 from mam.errors import ClaimLost, MamError
 from mam.jobs.status import Status
 from mam.registry import Registry
@@ -19,6 +18,7 @@ from mam.stores.memory import MemoryStore
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
 from mam.testing.conformance.base import check_journal, terminal_events
+from mam.util.clock import parse_time
 from tests.unit.model import Clocks, Lost, ModelJob, No
 
 if TYPE_CHECKING:

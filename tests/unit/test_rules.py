@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mam.errors import BadInput
-from mam.jobs import rules
+from mam.jobs import input_rules
 from mam.jobs.draft import draft_job
 
 CLAIM_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}\Z")
@@ -34,11 +34,11 @@ CONTRACT_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 @example("a" * 64)
 @example("a" * 65)
 def test_an_id_is_accepted_exactly_if_the_contract_says_so(text: str) -> None:
-    assert rules.is_claim_id(text) == bool(CLAIM_ID.match(text))
-    assert rules.is_job_id(text) == bool(CONTRACT_ID.match(text))
-    if not rules.is_job_id(text):
+    assert input_rules.is_claim_id(text) == bool(CLAIM_ID.match(text))
+    assert input_rules.is_job_id(text) == bool(CONTRACT_ID.match(text))
+    if not input_rules.is_job_id(text):
         with pytest.raises(BadInput, match="not a job id") as refused:
-            rules.check_job_id(text)
+            input_rules.check_job_id(text)
         assert refused.value.exit_code == 2
         assert len(str(refused.value)) < 500
 
@@ -52,11 +52,11 @@ def test_no_accepted_id_leads_out_of_a_directory_or_looks_like_an_option(text: s
 @given(st.text(min_size=1, max_size=300))
 def test_a_name_is_one_visible_line_of_bounded_size(text: str) -> None:
     try:
-        rules.check_name("label", text)
+        input_rules.check_name("label", text)
     except BadInput:
         return
     assert text.strip()
-    assert len(text.encode()) <= rules.NAME_LIMIT
+    assert len(text.encode()) <= input_rules.NAME_LIMIT
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", text)
 
 
@@ -65,32 +65,32 @@ def test_a_name_is_one_visible_line_of_bounded_size(text: str) -> None:
 )
 def test_these_names_are_refused(name: str) -> None:
     with pytest.raises(BadInput, match="label"):
-        rules.check_name("label", name)
+        input_rules.check_name("label", name)
 
 
 @pytest.mark.parametrize("name", ["tmux:claude", "한국어", "a b", "x" * 256, "-dash", "../x", "😀"])
 def test_these_names_are_fine(name: str) -> None:
-    assert rules.check_name("label", name) == name
+    assert input_rules.check_name("label", name) == name
 
 
 @pytest.mark.parametrize("prompt", ["", " \n\t ", "a\0b", "\udfff"])
 def test_these_prompts_are_refused(prompt: str) -> None:
     with pytest.raises(BadInput, match="prompt"):
-        rules.check_prompt(prompt)
+        input_rules.check_prompt(prompt)
 
 
 def test_a_prompt_of_a_megabyte_works_and_one_of_sixty_four_is_refused() -> None:
-    rules.check_prompt("x" * 2**20)
-    rules.check_prompt("x" * rules.TEXT_LIMIT)
-    for size in (rules.TEXT_LIMIT + 1, 64 * 2**20):
+    input_rules.check_prompt("x" * 2**20)
+    input_rules.check_prompt("x" * input_rules.TEXT_LIMIT)
+    for size in (input_rules.TEXT_LIMIT + 1, 64 * 2**20):
         with pytest.raises(BadInput, match="bytes"):
-            rules.check_prompt("x" * size)
+            input_rules.check_prompt("x" * size)
 
 
 def test_the_limit_counts_bytes_and_not_characters() -> None:
-    rules.check_text("reason", "é" * 4, 8)
+    input_rules.check_text("reason", "é" * 4, 8)
     with pytest.raises(BadInput):
-        rules.check_text("reason", "é" * 5, 9)
+        input_rules.check_text("reason", "é" * 5, 9)
 
 
 @pytest.mark.parametrize(
@@ -98,21 +98,21 @@ def test_the_limit_counts_bytes_and_not_characters() -> None:
 )
 def test_an_artifact_outside_the_directory_is_refused(path: str) -> None:
     with pytest.raises(BadInput):
-        rules.check_artifact(path)
+        input_rules.check_artifact(path)
 
 
 @pytest.mark.parametrize("path", ["x", "a/b.md", "...", "a..b", "..a/b", "-x", "한글.md", "a b"])
 def test_an_artifact_inside_is_taken_as_it_is(path: str) -> None:
-    assert rules.check_artifact(path) == path
+    assert input_rules.check_artifact(path) == path
 
 
 @pytest.mark.parametrize(("number", "fine"), [(0, True), (-1, False), (2**31 - 1, True), (2**31, False)])
 def test_counts_are_bounded(number: int, fine: bool) -> None:
     if fine:
-        assert rules.check_count("timeout", number) == number
+        assert input_rules.check_count("timeout", number) == number
     else:
         with pytest.raises(BadInput, match="timeout must be between"):
-            rules.check_count("timeout", number)
+            input_rules.check_count("timeout", number)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_counts_are_bounded(number: int, fine: bool) -> None:
 )
 def test_durations_are_bounded(seconds: float, fine: bool) -> None:
     if fine:
-        assert rules.check_seconds("lease", seconds) == seconds
+        assert input_rules.check_seconds("lease", seconds) == seconds
     else:
         with pytest.raises(BadInput, match="lease must be between"):
-            rules.check_seconds("lease", seconds)
+            input_rules.check_seconds("lease", seconds)
 
 
 @pytest.mark.parametrize(

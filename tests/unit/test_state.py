@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mam.clock import Moment, iso_second
-from mam.jobs.state import (
+from mam.jobs.activity import (
     DONE,
     GONE,
     HOOK,
@@ -23,6 +22,7 @@ from mam.jobs.state import (
     job_state,
 )  # fmt: skip
 from mam.jobs.status import Status
+from mam.util.clock import Moment, iso_second
 from tests.unit.jobs import NOW as MOMENT
 from tests.unit.jobs import in_status, running
 

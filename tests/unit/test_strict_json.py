@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mam
-from mam.strict_json import DEPTH_LIMIT, Doubtful, NameTwice, is_deeper, safe_json, strict_json
+from mam.util.strict_json import DEPTH_LIMIT, Doubtful, NameTwice, is_deeper, safe_json, strict_json
 
 HOSTILE = {
     "brackets": b"[" * 100_000,
@@ -59,7 +59,7 @@ def test_a_name_twice() -> None:
 
 def test_there_is_no_other_reader_of_what_comes_from_outside() -> None:
     """Those that are left read what mam itself wrote, or wrote to itself."""
-    own = {"agents/companion.py", "config_file.py", "events/event.py", "stats/tally.py", "work/wire.py"}
+    own = {"agents/companion.py", "config/file.py", "events/event.py", "stats/tally.py", "work/process/channel.py"}
     top = Path(mam.__file__).parent
     found = {
         str(path.relative_to(top))

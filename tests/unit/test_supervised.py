@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from mam.errors import ClaimLost
-from mam.jobs import acts, supervised
+from mam.jobs import acts, worker_acts
 from mam.jobs.change import Change
 from mam.jobs.record import Job
 from mam.jobs.status import Status
-from mam.jobs.supervised import Ending
 from mam.jobs.sweep import stalled
+from mam.jobs.worker_acts import Ending
 from tests.unit.jobs import NOW, later, pending
 
 RUN = {"attempt": 1, "host": "box"}
@@ -24,7 +24,7 @@ def held() -> Job:
 
 def finish(job: Job, **ending: object) -> Change:
     facts = {"run": RUN, **ending}
-    return supervised.finish(job, NOW, attempt=1, ending=Ending(**facts), delay_seconds=10)  # type: ignore[arg-type]
+    return worker_acts.finish(job, NOW, attempt=1, ending=Ending(**facts), delay_seconds=10)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_worker_may_repeat_the_write_that_ended_the_job(
     job, ending = held().replace(max_retries=0), Ending(run=RUN, reason=reason, retryable=retryable)
 
     def finished(found: Job, claim_id: str = "mine") -> Change:
-        return supervised.finish(
+        return worker_acts.finish(
             found, NOW, attempt=1, claim_id=claim_id, ending=ending, delay_seconds=1, began=began, unsaid=True
         )
 
@@ -120,11 +120,11 @@ def test_the_worker_may_repeat_the_write_that_ended_the_job(
 def test_only_the_attempt_that_holds_it_may_speak() -> None:
     job = held()
     acts_of_another: list[Callable[[], Change]] = [
-        lambda: supervised.started(job, NOW, attempt=2, run=RUN),
-        lambda: supervised.quiet(job, NOW, attempt=2, seconds=1),
-        lambda: supervised.finish(job, NOW, attempt=2, ending=Ending(run=RUN), delay_seconds=1),
-        lambda: supervised.postpone(job, NOW, attempt=2, reason="r", seconds=1),
-        lambda: supervised.hand_back(job, NOW, attempt=2, run=None),
+        lambda: worker_acts.started(job, NOW, attempt=2, run=RUN),
+        lambda: worker_acts.quiet(job, NOW, attempt=2, seconds=1),
+        lambda: worker_acts.finish(job, NOW, attempt=2, ending=Ending(run=RUN), delay_seconds=1),
+        lambda: worker_acts.postpone(job, NOW, attempt=2, reason="r", seconds=1),
+        lambda: worker_acts.hand_back(job, NOW, attempt=2, run=None),
     ]
     for act in acts_of_another:
         with pytest.raises(ClaimLost):
@@ -134,7 +134,7 @@ def test_only_the_attempt_that_holds_it_may_speak() -> None:
 def test_going_quiet_is_told_and_is_no_sign_of_life() -> None:
     job = held().replace(idle_timeout_sec=60)
 
-    told = supervised.quiet(job, later(61), attempt=1, seconds=60)
+    told = worker_acts.quiet(job, later(61), attempt=1, seconds=60)
 
     assert told.lines[-1]["payload"]["data"] == {"quiet": True}
     assert stalled(told.job, later(61))
@@ -151,7 +151,7 @@ def test_a_renewal_by_the_worker_alone_is_no_sign_of_its_agent() -> None:
 
 
 def test_a_place_that_is_not_here_is_waited_for_without_a_retry() -> None:
-    job = supervised.postpone(held(), NOW, attempt=1, reason="no such path", seconds=60).job
+    job = worker_acts.postpone(held(), NOW, attempt=1, reason="no such path", seconds=60).job
 
     assert (job.status, job.waiting_for, job.retries, job.losses) == (Status.WAITING, "place", 0, 0)
 
@@ -161,7 +161,7 @@ def test_every_way_out_ends_the_supervision() -> None:
     for after in (
         acts.release(job, NOW, attempt=1).job,
         acts.cancel(job, NOW, attempt=None, reason=None).job,
-        supervised.hand_back(job, NOW, attempt=1, run=RUN).job,
+        worker_acts.hand_back(job, NOW, attempt=1, run=RUN).job,
     ):
         assert after.supervised is False
 
@@ -170,17 +170,17 @@ def test_every_way_out_ends_the_supervision() -> None:
 def test_a_beginning_that_was_not_told_is_told_with_the_end(reason: str | None) -> None:
     job = held()
     ending = Ending(run={**RUN, "exit_code": 0}, reason=reason)
-    change = supervised.finish(job, NOW, attempt=1, ending=ending, delay_seconds=10, began=RUN)
+    change = worker_acts.finish(job, NOW, attempt=1, ending=ending, delay_seconds=10, began=RUN)
 
     events = [line["payload"]["event"] for line in change.lines if line["event"] == "published"]
     assert events == ["started", "completed" if reason is None else "error"]
     assert (change.job.last_seq, change.job.run) == (2, ending.run)
     with pytest.raises(ClaimLost):
-        supervised.finish(job, NOW, attempt=2, ending=ending, delay_seconds=10, began=RUN)
+        worker_acts.finish(job, NOW, attempt=2, ending=ending, delay_seconds=10, began=RUN)
 
 
 def test_a_beginning_that_was_not_told_is_told_with_the_return() -> None:
-    change = supervised.hand_back(held(), NOW, attempt=1, run=RUN, began=RUN)
+    change = worker_acts.hand_back(held(), NOW, attempt=1, run=RUN, began=RUN)
 
     assert [line["event"] for line in change.lines] == ["published", "status_changed"]
     assert (change.job.status, change.job.last_seq) == (Status.PENDING, 1)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.clock import Moment
 from mam.jobs.lease import lease_of, pick_seconds
 from mam.jobs.status import Status
 from mam.jobs.sweep import (
@@ -19,6 +18,7 @@ from mam.jobs.sweep import (
     stalled,
     with_lease,
 )
+from mam.util.clock import Moment
 from tests.unit.jobs import NOW, in_status, later, pending, running
 
 # -- settling ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mam.agents.hook_words import TEXT_LIMIT, line_for, mark_in
+from mam.agents.hook_events import TEXT_LIMIT, line_for, mark_in
 from mam.agents.turns import KEPT, Turns
 
 LIVE = Path(__file__).parents[1] / "live"

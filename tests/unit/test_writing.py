@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.writing import field_by_line, fields_replaced, to_bytes
+from mam.util.encoding import field_by_line, fields_replaced, to_bytes
 
 TEXT = st.text(st.characters(codec="utf-8"))
 PLAIN = st.none() | st.booleans() | st.integers() | TEXT

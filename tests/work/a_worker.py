@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import sys
 
-from mam.work.messages import Started
-from mam.work.runner import Guardian, Plan
+from mam.work.process.messages import Started
+from mam.work.process.runner import Guardian, Plan
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.machine.processes import identify
-from mam.work.runner import Guardian
+from mam.work.process.runner import Guardian
 from tests.work.support import Roll, await_gone
 
 if TYPE_CHECKING:

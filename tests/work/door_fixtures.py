@@ -9,7 +9,7 @@ import pytest
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.memory import MemoryStore
-from mam.work.door import Doors
+from mam.work.door.server import Doors
 from tests.work.doors import held_job
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mam.jobs.record import Job
-    from mam.work.door import Door
+    from mam.work.door.server import Door
 
 
 @pytest.fixture(params=["memory", "files", "sqlite"], name="registry")

@@ -6,16 +6,16 @@ import json
 import socket
 from typing import TYPE_CHECKING, Any
 
-from mam.door import DoorRegistry
+from mam.door_client import DoorRegistry
 from mam.errors import StoreMissing
 from mam.jobs.change import Change, line
 from mam.stores.port import Request
 
 if TYPE_CHECKING:
-    from mam.clock import Moment
     from mam.jobs.record import Job
     from mam.registry import Registry
-    from mam.work.door import Door
+    from mam.util.clock import Moment
+    from mam.work.door.server import Door
 
 PATIENCE = 60.0
 """Only so that a broken test ends."""

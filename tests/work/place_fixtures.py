@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.work.removing import Held, places
+from mam.work.cleanup import Held, places
 from tests.work.repositories import Repository, make_repository
 
 
@@ -50,8 +50,9 @@ def filter_that_waits(repository: Repository, world: Path) -> tuple[Path, Path]:
 
 KILLED_AT = """
 import os, signal, sys
-from mam.work import git, home
-from mam.work.places import prepare
+from mam.work.git import command
+from mam.work import job_dir
+from mam.work.workdir import prepare
 from tests.work.repositories import job_in
 
 count, repository, work = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -65,8 +66,8 @@ def counted(function):
         return function(*words, **more)
     return step
 
-git.Git._run = counted(git.Git._run)
-home.Home.write = counted(home.Home.write)
-home.os.mkdir = counted(os.mkdir)
+command.Git._run = counted(command.Git._run)
+job_dir.Home.write = counted(job_dir.Home.write)
+job_dir.os.mkdir = counted(os.mkdir)
 prepare(job_in(repository), work, {})
 """

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from mam.config import Config
+from mam.config.settings import Config
 from mam.registry import Registry
-from mam.work.crew import Crew
+from mam.work.context import Crew
 from mam.work.worker import Orders, Worker
 from tests.work.support import PATIENCE
 
@@ -85,7 +85,7 @@ class Shop:
         return self.get(job_id)
 
     def output(self, job_id: str, attempt: int = 1) -> bytes:
-        from mam.work.directory import output_of
-        from mam.work.output import read
+        from mam.work.output_log import read
+        from mam.work.state_dirs import output_of
 
         return b"".join(read(output_of(str(self.folder / "work"), job_id, attempt)))

@@ -9,11 +9,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from mam.machine.processes import ProcessId, identify, send
-from mam.work.messages import Started
+from mam.work.process.messages import Started
 from tests.work.support import PATIENCE, await_gone
 
 if TYPE_CHECKING:
-    from mam.work.runner import Run
+    from mam.work.process.runner import Run
 
 DAEMON = """
 import os, sys, signal, time

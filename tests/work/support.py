@@ -10,15 +10,15 @@ import time
 from typing import TYPE_CHECKING
 
 from mam.machine.processes import ProcessId, identify, is_alive
-from mam.work.messages import Ended, Failed
-from mam.work.output import read
-from mam.work.runner import Plan
+from mam.work.output_log import read
+from mam.work.process.messages import Ended, Failed
+from mam.work.process.runner import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from mam.work.runner import Run
+    from mam.work.process.runner import Run
 
 PATIENCE = 60.0
 """Only so that a broken test ends."""

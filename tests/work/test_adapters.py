@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from mam.config import Config
+from mam.config.settings import Config
 from mam.errors import AgentNotFound, UnknownAgent
 from mam.jobs.record import Job
 from mam.machine.environment import agent_environment, find_program, script_environment, without_secrets
 from mam.work.adapters import adapter_of, known_agents
 from mam.work.adapters.port import Launch
 from mam.work.brief import brief
-from mam.work.places import Place
-from mam.work.runner import Guardian, Plan
+from mam.work.process.runner import Guardian, Plan
+from mam.work.workdir import Place
 from tests.unit.jobs import running
 from tests.work.support import ENV, finish
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.jobs.supervised import Spoken
+from mam.jobs.worker_acts import Spoken
 from mam.stores.memory import MemoryStore
 from mam.stores.port import Request
-from mam.work.beginning import Beginning
-from mam.work.holding import Holding
+from mam.work.claim import Holding
+from mam.work.start_reporter import Beginning
 from tests.work.shop import LABEL, Shop
 from tests.work.support import await_that
 
@@ -90,7 +90,7 @@ def held(shop: Shop) -> tuple[Job, Holding]:
 
 
 def test_an_end_that_nobody_has_spoken_of_is_written_at_once(shop: Shop, held: tuple[Job, Holding]) -> None:
-    from mam.jobs.supervised import Ending
+    from mam.jobs.worker_acts import Ending
 
     job, holding = held
     assert holding.finish(Ending(run={}), unsaid=True).status == "completed"
@@ -98,7 +98,7 @@ def test_an_end_that_nobody_has_spoken_of_is_written_at_once(shop: Shop, held: t
 
 
 def test_an_end_is_not_written_over_a_word_that_nobody_heard(shop: Shop, held: tuple[Job, Holding]) -> None:
-    from mam.jobs.supervised import Ending
+    from mam.jobs.worker_acts import Ending
 
     job, holding = held
     shop.registry.fail(job.job_id, reason="it is hopeless", attempt=1)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.config import Config
+from mam.config.settings import Config
 from mam.errors import AgentNotFound
 from mam.jobs.pause import Pause
 from mam.jobs.status import PENDING
 from mam.machine.processes import ProcessId
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.adapters import CODING_AGENTS, adapter_of, installed_agents
-from mam.work.places import Place
 from mam.work.reports.report import RESULT_LIMIT
+from mam.work.workdir import Place
 from tests.unit.jobs import running
 from tests.work.replay import PROGRAMS, Replay, recorded
 from tests.work.shop import Shop

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mam.config import Config, load_config
+from mam.config.settings import Config, load_config
 from mam.errors import BadConfig
 from tests.cli.command import Mam
 from tests.work.commands import mam
@@ -39,7 +39,7 @@ def inside(mam: Mam, monkeypatch: pytest.MonkeyPatch) -> Mam:
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, mam.env[name])
     monkeypatch.chdir(mam.here)
-    monkeypatch.setattr("mam.project._told", set())
+    monkeypatch.setattr("mam.config.project._told", set())
     return mam
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mam.door import DoorRegistry, NotHere
+from mam.door_client import DoorRegistry, NotHere
 from mam.errors import StoreUnavailable
 from mam.jobs.record import parse_job
 from mam.registry import Registry
-from mam.work.door import Doors
+from mam.work.door.server import Doors
 from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
 from tests.work.doors import ask, claimed, held_job, refused, through, unchanged_but
 from tests.work.support import descriptors
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mam.jobs.record import Job
-    from mam.work.door import Door
+    from mam.work.door.server import Door
 
 __all__ = ["door_fixture", "doors_fixture", "job_fixture", "registry_fixture"]
 
@@ -243,7 +243,7 @@ def test_long_texts_pass_as_they_are(registry: Registry, door: Door, job: Job) -
 
 
 def test_logs_come_in_pages(registry: Registry, job: Job, tmp_path: Path) -> None:
-    from mam.audit.mirror import AuditLog
+    from mam.audit.sync import AuditLog
 
     logs = str(tmp_path / "logs")
     logged = Registry(registry.store, AuditLog(logs))

@@ -17,8 +17,8 @@ import pytest
 from mam.errors import StoreUnavailable
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
-from mam.work import door_reception, door_visits
-from mam.work.door import Doors
+from mam.work.door import connection, event_loop
+from mam.work.door.server import Doors
 from tests.work.doors import PATIENCE, ask, heard, held_job, refused, say, through, visitor
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
     from mam.stores.port import Act
-    from mam.work.door import Door
+    from mam.work.door.server import Door
 
 MIB = 1 << 20
 
@@ -93,7 +93,7 @@ def test_what_comes_behind_the_request_is_not_read(registry: Registry, door: Doo
 
 
 def test_half_a_line_and_then_silence(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_visits, "READ_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "READ_SECONDS", 0.2)
     with visitor(door) as silent, visitor(door) as halting, visitor(door) as short:
         halting.sendall(b'{"verb": "hea')
         short.sendall(b'{"verb": "complete", "body": 100}\nonly this')
@@ -103,7 +103,7 @@ def test_half_a_line_and_then_silence(door: Door, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_client_that_drips_has_no_more_time_than_others(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_visits, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "READ_SECONDS", 0.3)
     with visitor(door) as client:
         client.settimeout(0.05)
         text = b""
@@ -146,7 +146,7 @@ def test_a_thousand_connections_are_bounded(doors: Doors, registry: Registry, do
         except BlockingIOError:
             client.close()
     assert ask(other, verb="heartbeat")["ok"]
-    assert len(door.visits) <= door_reception.VISITS
+    assert len(door.visits) <= event_loop.VISITS
     for client in crowd:
         client.close()
     assert ask(door, verb="heartbeat")["ok"]
@@ -154,7 +154,7 @@ def test_a_thousand_connections_are_bounded(doors: Doors, registry: Registry, do
 
 def test_a_thousand_requests_are_all_answered(door: Door, job: Job, registry: Registry) -> None:
     program = (
-        "import sys; from mam.door import DoorRegistry\n"
+        "import sys; from mam.door_client import DoorRegistry\n"
         "for _ in range(125): DoorRegistry(sys.argv[1], None).publish(sys.argv[2], event='progress')"
     )
     crowd = [subprocess.Popen([sys.executable, "-c", program, door.address, job.job_id]) for _ in range(8)]
@@ -196,7 +196,7 @@ def test_slow_readers_hold_up_only_themselves(doors: Doors, registry: Registry, 
     for client in slow[:2]:
         assert client.recv(1)  # they have been answered, so that the others wait for them
     assert ask(other, verb="heartbeat")["ok"]
-    assert door.owed <= door_reception.OWED_LIMIT + 10 * MIB
+    assert door.owed <= event_loop.OWED_LIMIT + 10 * MIB
     for client in slow[:2]:
         client.close()
     answers = [heard(client) for client in slow[2:]]
@@ -208,7 +208,7 @@ def test_slow_readers_hold_up_only_themselves(doors: Doors, registry: Registry, 
 
 def test_who_never_reads_is_sent_away(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     through(door).complete(door.bound.job_id, result="x" * 8 * MIB)
-    monkeypatch.setattr(door_visits, "WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "WRITE_SECONDS", 0.2)
     with visitor(door) as client:
         client.sendall(b'{"verb": "get"}\n')
         assert client.recv(1)
@@ -233,7 +233,7 @@ def test_long_texts_of_many_are_not_all_kept(door: Door) -> None:
 
 
 def test_a_slow_store_costs_no_client_its_time(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_visits, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "READ_SECONDS", 0.3)
     entered, leave = threading.Event(), threading.Event()
 
     class Slow(MemoryStore):
@@ -322,7 +322,7 @@ def test_a_socket_of_another_user_is_not_spoken_to(tmp_path: Path) -> None:
         assert impostor.stdout is not None
         assert impostor.stdout.readline()
         try:
-            from mam.door import DoorRegistry
+            from mam.door_client import DoorRegistry
 
             with pytest.raises(StoreUnavailable, match="another user"):
                 DoorRegistry(address, lambda: Registry(MemoryStore()))

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mam.door import Answered
+from mam.door_client import Answered
 from mam.errors import TimedOut
 from mam.registry import Registry
-from mam.work.door import Doors
+from mam.work.door.server import Doors
 from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
 from tests.work.doors import PATIENCE, ask, claimed, held_job, refused, through
 from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
-    from mam.work.door import Door
+    from mam.work.door.server import Door
 
 __all__ = ["door_fixture", "doors_fixture", "job_fixture", "registry_fixture"]
 

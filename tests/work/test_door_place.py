@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import StoreUnavailable
-from mam.work.door_place import Place, is_private
+from mam.work.door.socket_dir import Place, is_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ def test_what_a_killed_worker_left_is_taken_away() -> None:
     os.mkdir(base, 0o700)
     program = (
         "import sys; from mam.registry import Registry; from mam.stores.memory import MemoryStore\n"
-        "from mam.work.door import Doors; d = Doors(Registry(MemoryStore()), directory=sys.argv[1])\n"
+        "from mam.work.door.server import Doors; d = Doors(Registry(MemoryStore()), directory=sys.argv[1])\n"
         "print(d.open('job', 1, '/').address, flush=True); sys.stdin.read()"
     )
     workers = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mam.config import Config
+from mam.config.settings import Config
 from mam.errors import BadInput, Refused
 from mam.jobs import rights
 from mam.jobs.draft import draft_job

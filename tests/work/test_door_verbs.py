@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.audit.mirror import AuditLog
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.work.door import Doors
+from mam.work.door.server import Doors
 from tests.cli.command import LONGEST, Mam, Ran, finish
 from tests.work.doors import claimed, held_job
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mam.jobs.record import Job
-    from mam.work.door import Door
+    from mam.work.door.server import Door
 
 MIB = 1 << 20
 
@@ -244,7 +244,17 @@ def test_a_worker_that_dies_before_it_answers(mam: Mam, tmp_path: Path) -> None:
         os.unlink(address)
 
 
-HOT = ["json", "re", "enum", "socket", "mam.registry", "mam.config", "mam.workspace", "mam.jobs.record", "mam.stores"]
+HOT = [
+    "json",
+    "re",
+    "enum",
+    "socket",
+    "mam.registry",
+    "mam.config.settings",
+    "mam.location.stores",
+    "mam.jobs.record",
+    "mam.stores",
+]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +268,7 @@ def test_hot_verbs_import_next_to_nothing(mam: Mam, words: list[str]) -> None:
     ran = _python(mam, program, *words)
     assert ran.code == 0, ran.stderr
     loaded = ran.out.split()
-    assert "mam.door" in loaded
+    assert "mam.door_client" in loaded
     assert not {name for name in HOT if name in loaded and name not in before}
 
 

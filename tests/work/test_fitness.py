@@ -10,9 +10,9 @@ import pytest
 
 from mam.stores.memory import MemoryStore
 from mam.stores.port import Request
-from mam.work import fitness
-from mam.work.fitness import Rest, is_the_machines, tells_of_lack
-from mam.work.holding import Holding
+from mam.work import host_checks
+from mam.work.claim import Holding
+from mam.work.host_checks import Rest, is_the_machines, tells_of_lack
 from mam.work.validator import trusted_validation
 from tests.disks import fill
 from tests.work.repositories import make_repository
@@ -110,8 +110,8 @@ class TestAFullDisk:
         self, small_disk: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """And the one that rests, for much longer than this test, goes when it is told to."""
-        monkeypatch.setattr(fitness, "FIRST_SECONDS", 3600.0)
-        monkeypatch.setattr(fitness, "LONGEST_SECONDS", 3600.0)
+        monkeypatch.setattr(host_checks, "FIRST_SECONDS", 3600.0)
+        monkeypatch.setattr(host_checks, "LONGEST_SECONDS", 3600.0)
         store = MemoryStore()
         full, sound = Shop(store, small_disk), Shop(store, tmp_path_factory.mktemp("sound"))
         fill(small_disk)

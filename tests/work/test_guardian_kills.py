@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.machine.processes import ProcessId, identify, is_alive, send
-from mam.work.messages import Failed, Lost
-from mam.work.runner import Guardian
-from mam.work.trees import finder
+from mam.work.process.messages import Failed, Lost
+from mam.work.process.runner import Guardian
+from mam.work.process.tree import finder
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable, started
 from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mam.work.runner import Run
+    from mam.work.process.runner import Run
     from tests.work.support import Roll
 
 KEEP_WHEN_ASKED = """
 import socket, sys
-from mam.work.guardian import _keep_when_asked
+from mam.work.process.guardian import _keep_when_asked
 _keep_when_asked(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), True)
 """
 
@@ -131,7 +131,7 @@ class TestKilled:
     ) -> None:
         """By its agent, for instance, which may send signals to whatever belongs to its user. The guardian would make
         it go on, so it is stopped too."""
-        monkeypatch.setattr("mam.work.runner._OVERDUE_SECONDS", 0.1)
+        monkeypatch.setattr("mam.work.process.runner._OVERDUE_SECONDS", 0.1)
         monkeypatch.setattr("mam.work.takeover.KEEPER_SECONDS", 0.1)
         finish(guardian.start(shell("exit 0"), log))
         script = "kill -STOP $2; kill -STOP $PPID; echo $$ > $1; exec sleep 1000"
@@ -238,7 +238,7 @@ class TestKilled:
         pid = guardian.pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
-        monkeypatch.setattr("mam.work.keepers.READY_SECONDS", 0.3)
+        monkeypatch.setattr("mam.work.process.keeper_pool.READY_SECONDS", 0.3)
         for _ in range(2):  # the first may have its keeper already
             assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
         assert guardian.pid != pid

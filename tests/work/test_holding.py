@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import ClaimLost
-from mam.jobs.supervised import Ending
+from mam.jobs.worker_acts import Ending
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from mam.testing.conformance.base import everything
-from mam.work.holding import Holding
+from mam.work.claim import Holding
 from tests.work.doors import held_job, unchanged_but
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mam.errors import PlaceBroken, PlaceKept
-from mam.work import git
-from mam.work.places import Place, prepare
-from mam.work.removing import places, remove
+from mam.work.cleanup import places, remove
+from mam.work.git import command
+from mam.work.workdir import Place, prepare
 from tests.work.place_fixtures import filter_that_waits, only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in, make_repository
 from tests.work.support import PATIENCE
@@ -180,12 +180,12 @@ def test_a_git_that_hangs_is_ended_with_what_it_started(repository: Repository, 
     heard: list[str] = []
     listener = threading.Thread(target=lambda: heard.append(arrived.read_text()))
     listener.start()
-    with pytest.raises(git.GitFailed, match="not done within"):
-        git.discover(str(repository.path)).text("worktree", "add", str(world / "tree"), "-b", "x", seconds=2.0)
+    with pytest.raises(command.GitFailed, match="not done within"):
+        command.discover(str(repository.path)).text("worktree", "add", str(world / "tree"), "-b", "x", seconds=2.0)
     listener.join(PATIENCE)
     assert heard == ["x\n"]
 
 
 def test_a_git_that_says_too_much_is_ended(repository: Repository) -> None:
-    with pytest.raises(git.GitFailed, match="too much"):
-        git.discover(str(repository.path)).text("ls-files", limit=3)
+    with pytest.raises(command.GitFailed, match="too much"):
+        command.discover(str(repository.path)).text("ls-files", limit=3)

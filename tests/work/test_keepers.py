@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from mam.errors import BadRecord
 from mam.machine.processes import ProcessId, identify, send
 from mam.stores.memory import MemoryStore
-from mam.work.messages import Lost
-from mam.work.output import read
-from mam.work.runner import Run
-from mam.work.wire import Wire
+from mam.work.output_log import read
+from mam.work.process.channel import Wire
+from mam.work.process.messages import Lost
+from mam.work.process.runner import Run
 from tests.work.shop import Shop
 from tests.work.support import PATIENCE, await_gone, await_that, descriptors, finish, python, shell, text_in
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
     from mam.stores.port import Act
-    from mam.work.messages import Ended
-    from mam.work.runner import Guardian, Plan
+    from mam.work.process.messages import Ended
+    from mam.work.process.runner import Guardian, Plan
 
 BUSY = (
     "import time; block = bytearray(200 << 20); ends = time.process_time() + 0.5\nwhile time.process_time() < ends: 0"

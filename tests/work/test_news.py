@@ -9,7 +9,7 @@ import pytest
 
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.work.news import News
+from mam.work.journal_follower import News
 from tests.work.support import PATIENCE, await_that
 
 if TYPE_CHECKING:

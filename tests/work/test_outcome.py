@@ -7,10 +7,10 @@ import itertools
 import pytest
 
 from mam.work.adapters.port import ARTIFACTS, EXIT, SAID
-from mam.work.messages import LEFT_BEHIND, Ended, Failed, Lost
 from mam.work.outcome import RESULT_LIMIT, failure, heard_failure, result_of, run_facts, was_cut
+from mam.work.process.messages import LEFT_BEHIND, Ended, Failed, Lost
 from mam.work.reports.report import Report
-from mam.work.watching import CUT_OFF, LINGERED, SILENT, STOPPING, TIMED_OUT
+from mam.work.supervision import CUT_OFF, LINGERED, SILENT, STOPPING, TIMED_OUT
 
 ENDED = Ended(
     exit_code=0, signal=None, user_seconds=0.25, system_seconds=0.125, peak_memory_bytes=4096, wall_seconds=1.5,

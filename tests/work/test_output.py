@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.work.output import OutputLog, follow, length, read
+from mam.work.output_log import OutputLog, follow, length, read
 from tests.disks import fill
 from tests.work.support import PATIENCE
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mam.errors import PlaceBroken, PlaceKept, PlaceMissing
-from mam.work.places import Place, prepare
-from mam.work.removing import places, remove
+from mam.work.cleanup import places, remove
+from mam.work.workdir import Place, prepare
 from tests.unit.jobs import pending
 from tests.work.place_fixtures import only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import job_in

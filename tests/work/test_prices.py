@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.config import Config, load_config
+from mam.config.settings import Config, load_config
 from mam.errors import BadConfig
 from mam.stores.memory import MemoryStore
 from mam.work.reports.prices import cost_of

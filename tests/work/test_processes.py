@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mam.machine.processes import Entry, ProcessId, identify, is_alive, look, ps, send, table
-from mam.work.trees import _children_by_table, finder, walk
+from mam.work.process.tree import _children_by_table, finder, walk
 from tests.needs import need
 from tests.work.support import await_gone
 
@@ -164,7 +164,7 @@ def test_a_walk_tells_parents_first() -> None:
 
 FEW = """
 import fcntl, os, resource, select, signal, subprocess
-from mam.work.trees import finder, signal_children
+from mam.work.process.tree import finder, signal_children
 family = subprocess.Popen(["sh", "-c", "for i in $(seq 40); do sleep 1000 & done; echo; exec sleep 1000"], stdout=-1)
 family.stdout.readline()
 deaths, alive = select.epoll(), {}

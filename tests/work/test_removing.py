@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mam.errors import PlaceBroken, PlaceKept
-from mam.work.home import Home
-from mam.work.places import prepare
-from mam.work.removing import places, remove
+from mam.work.cleanup import places, remove
+from mam.work.job_dir import Home
+from mam.work.workdir import prepare
 from tests.work.place_fixtures import KILLED_AT, only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in
 from tests.work.support import PATIENCE

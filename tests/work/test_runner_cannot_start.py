@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.work.runner import Guardian, Plan
+from mam.work.process.runner import Guardian, Plan
 from tests.work.support import (
     ENV,
     PATIENCE,
@@ -86,7 +86,7 @@ class TestCannotStart:
 
         script = """
 import ctypes, os, resource
-from mam.work.runner import Guardian, Plan
+from mam.work.process.runner import Guardian, Plan
 if os.geteuid() == 0:
     for capability in (21, 24):  # CAP_SYS_ADMIN, CAP_SYS_RESOURCE, for programs that are started from here
         assert ctypes.CDLL(None).prctl(24, capability, 0, 0, 0) == 0
@@ -105,7 +105,7 @@ with Guardian() as guardian:
 
         script = """
 import os, resource
-from mam.work.runner import Guardian, Plan
+from mam.work.process.runner import Guardian, Plan
 with Guardian() as guardian:
     plan = Plan(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd="/", stdin=b"x", tee=True)
     *_, before = guardian.start(plan, "/nowhere/log").messages()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.machine.processes import is_alive
-from mam.work.messages import Output, Started
-from mam.work.output import read
-from mam.work.runner import Guardian, Plan
+from mam.work.output_log import read
+from mam.work.process.messages import Output, Started
+from mam.work.process.runner import Guardian, Plan
 from tests.work.support import (
     ENV,
     PATIENCE,

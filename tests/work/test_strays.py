@@ -11,8 +11,8 @@ import pytest
 
 from mam.machine.processes import ProcessId, identify, is_alive, send
 from mam.stores.memory import MemoryStore
-from mam.work.directory import mark_of
-from mam.work.strays import Earlier
+from mam.work.process.orphans import Earlier
+from mam.work.state_dirs import mark_of
 from mam.work.takeover import end_earlier, end_strays
 from mam.work.validator import trusted_validation
 from tests.work.shop import Shop
@@ -145,7 +145,7 @@ def test_who_gave_itself_another_environment_is_not_found(start: Start, roll: Ro
 def test_oneself_is_not_ended() -> None:
     """A worker inside of the earlier attempt, which takes over the very job it runs in."""
     script = (
-        "from mam.work.strays import Earlier\nfrom mam.work.takeover import end_strays\n"
+        "from mam.work.process.orphans import Earlier\nfrom mam.work.takeover import end_strays\n"
         f"print(end_strays(Earlier(job_id={SECOND.job_id!r}, attempt=2, mark={SECOND.mark!r}).strays))"
     )
     asked = subprocess.run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.machine.processes import is_alive, send
-from mam.work.runner import Guardian
+from mam.work.process.runner import Guardian
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, started
 from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell, those_with
 

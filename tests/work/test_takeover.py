@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mam.machine.processes import identify, is_alive, send
-from mam.work.messages import Ended, Started
+from mam.work.process.messages import Ended, Started
 from mam.work.takeover import end_earlier
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
 from tests.work.support import PATIENCE, await_gone, python, shell
@@ -19,7 +19,7 @@ from tests.work.support import PATIENCE, await_gone, python, shell
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.work.runner import Guardian
+    from mam.work.process.runner import Guardian
     from tests.work.support import Roll
 
 

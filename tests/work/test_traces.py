@@ -14,7 +14,7 @@ import pytest
 from mam.machine.processes import ProcessId, identify, is_alive
 from mam.stores.memory import MemoryStore
 from mam.stores.port import Request
-from mam.work.traces import FOLDER, LINE, Traces, earlier_traces
+from mam.work.process.pidfiles import FOLDER, LINE, Traces, earlier_traces
 from tests.disks import fill
 from tests.unit.jobs import running
 from tests.work.shop import LABEL, Shop
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ELSEWHERE = {"boot_id": "another", "pid": 4000, "start_time": 7, "namespace": 0}
 WRITER = """
 import json, sys
-from mam.work.traces import Traces
+from mam.work.process.pidfiles import Traces
 from tests.unit.jobs import running
 Traces(sys.argv[1]).leave(running(), json.loads(sys.argv[2]))
 """

@@ -14,7 +14,7 @@ from mam.artifacts import DIGEST_LIMIT
 from mam.errors import BadInput
 from mam.jobs.record import Job
 from mam.machine.processes import is_alive
-from mam.work.runner import Guardian, Run
+from mam.work.process.runner import Guardian, Run
 from mam.work.validator import OUTPUT_LIMIT, check, trusted_validation
 from tests.unit.jobs import running
 from tests.work.support import Roll, await_gone

@@ -10,12 +10,12 @@ import pytest
 from mam.errors import BadRecord, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
-from mam.work import watching
-from mam.work.holding import Holding
-from mam.work.messages import Ended
+from mam.work import supervision
+from mam.work.claim import Holding
 from mam.work.outcome import was_cut
-from mam.work.output import read
-from mam.work.watching import Watching
+from mam.work.output_log import read
+from mam.work.process.messages import Ended
+from mam.work.supervision import Watching
 from tests.work.doors import held_job, unchanged_but
 from tests.work.support import PATIENCE, await_that, shell
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
     from mam.stores.port import Act
-    from mam.work.runner import Guardian, Run
+    from mam.work.process.runner import Guardian, Run
 
 SHORT = 0.3
 LONG = 600.0
@@ -77,7 +77,7 @@ class TestTheLease:
         with watch(registry, job, lease=1.5) as clock, guardian.start(shell(SLEEP), log) as run:
             clock.attach(run)
             await_that(lambda: len(lines(store, job, "renewed")) >= 4, "it is not renewed")
-            clock.stop(watching.STOPPING)
+            clock.stop(supervision.STOPPING)
             assert isinstance(clock.until_ended(run), Ended)
         assert registry.get(job.job_id).status == "running"
 
@@ -94,7 +94,7 @@ class TestTheLease:
         with watch(registry, job, grace=4 * SHORT) as clock, guardian.start(stubborn, log) as run:
             clock.attach(run)
             await_that(lambda: b"up" in b"".join(read(log)), "it has not set its trap")
-            clock.stop(watching.STOPPING)
+            clock.stop(supervision.STOPPING)
             before = len(lines(store, job, "renewed"))
             assert isinstance(clock.until_ended(run), Ended)
             assert len(lines(store, job, "renewed")) > before
@@ -188,7 +188,7 @@ class TestOrders:
         with watch(registry, job) as clock, guardian.start(shell(SLEEP), log) as run:
             revoke(registry, job)
             ended(clock, run)
-        assert clock.ended_because == watching.REVOKED
+        assert clock.ended_because == supervision.REVOKED
 
     def test_news_are_faster(self, registry: Registry, guardian: Guardian, log: str) -> None:
         job = held_job(registry)
@@ -196,7 +196,7 @@ class TestOrders:
             clock.attach(run)
             clock.news(registry.cancel(job.job_id))
             clock.until_ended(run)
-        assert clock.ended_because == watching.REVOKED
+        assert clock.ended_because == supervision.REVOKED
 
     def test_news_of_another_claim_of_the_same_attempt_are_such_news(self, registry: Registry) -> None:
         job = held_job(registry)
@@ -204,27 +204,27 @@ class TestOrders:
             clock.news(job)
             assert clock.ended_because is None
             clock.news(job.replace(claim_id="another"))
-            assert clock.ended_because == watching.REVOKED
+            assert clock.ended_because == supervision.REVOKED
 
     def test_an_order_before_there_is_a_run_reaches_it(self, registry: Registry, guardian: Guardian, log: str) -> None:
         with watch(registry, held_job(registry)) as clock:
-            clock.stop(watching.STOPPING)
+            clock.stop(supervision.STOPPING)
             with guardian.start(shell(SLEEP), log) as run:
-                assert ended(clock, run).tree_ended_because == watching.STOPPING
+                assert ended(clock, run).tree_ended_because == supervision.STOPPING
 
     def test_the_first_reason_counts(self, registry: Registry) -> None:
         with watch(registry, held_job(registry)) as clock:
-            clock.stop(watching.STOPPING)
+            clock.stop(supervision.STOPPING)
             clock.news(None)
-            assert clock.ended_because == watching.STOPPING
+            assert clock.ended_because == supervision.STOPPING
 
 
 class TestLimits:
     def test_too_long(self, registry: Registry, guardian: Guardian, log: str) -> None:
         job = held_job(registry, timeout_sec=1)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell(SLEEP), log) as run:
-            assert ended(clock, run).tree_ended_because == watching.TIMED_OUT
-        assert clock.ended_because == watching.TIMED_OUT
+            assert ended(clock, run).tree_ended_because == supervision.TIMED_OUT
+        assert clock.ended_because == supervision.TIMED_OUT
 
     def test_a_limit_of_zero_is_none(self, registry: Registry, guardian: Guardian, log: str) -> None:
         job = held_job(registry, timeout_sec=0, idle_timeout_sec=0)
@@ -246,21 +246,21 @@ class TestLimits:
             clock.sign()
             await_that(lambda: told() == 2, "its second silence was not told")
             assert clock.ended_because is None
-            clock.stop(watching.STOPPING)
+            clock.stop(supervision.STOPPING)
             clock.until_ended(run)
 
     def test_silence_ends_it_only_when_asked_to(self, registry: Registry, guardian: Guardian, log: str) -> None:
         job = held_job(registry, idle_timeout_sec=1, on_idle="stop")
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("exec sleep 1000"), log) as run:
-            assert ended(clock, run).tree_ended_because == watching.SILENT
-        assert clock.ended_because == watching.SILENT
+            assert ended(clock, run).tree_ended_because == supervision.SILENT
+        assert clock.ended_because == supervision.SILENT
 
     def test_waiting_for_its_children_is_no_silence(self, registry: Registry, guardian: Guardian, log: str) -> None:
         job = held_job(registry, idle_timeout_sec=1, on_idle="stop")
         asked: list[str] = []
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("exec sleep 1000"), log) as run:
             clock.is_waiting = lambda: len(asked) < 3 and not asked.append("?")  # type: ignore[func-returns-value]
-            assert ended(clock, run).tree_ended_because == watching.SILENT
+            assert ended(clock, run).tree_ended_because == supervision.SILENT
         assert len(asked) == 3, "its silence counts only from when it waits no more"
 
     def test_output_is_no_silence(self, registry: Registry, guardian: Guardian, log: str) -> None:
@@ -280,14 +280,14 @@ class TestLimits:
     def test_one_that_said_it_is_done_must_go(
         self, registry: Registry, guardian: Guardian, log: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(watching, "LINGER_SECONDS", 0.2)
+        monkeypatch.setattr(supervision, "LINGER_SECONDS", 0.2)
         job = held_job(registry, idle_timeout_sec=0)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell(SLEEP), log) as run:
             clock.attach(run)
             clock.news(registry.complete(job.job_id, attempt=1, result="42"))
             last = clock.until_ended(run)
             assert isinstance(last, Ended)
-            assert last.tree_ended_because == watching.LINGERED
+            assert last.tree_ended_because == supervision.LINGERED
             assert (clock.ended_because, clock.lingered) == (None, True), "its work is looked at all the same"
             with guardian.start(shell("exit 0"), f"{log}-check") as script:
                 assert ended(clock, script).exit_code == 0, "the check is not ended for the agent's lingering"
@@ -305,4 +305,4 @@ class TestByHand:
         job = held_job(registry, timeout_sec=1)
         with watch(registry, job) as clock:
             clock.until_said()
-            assert clock.ended_because == watching.TIMED_OUT
+            assert clock.ended_because == supervision.TIMED_OUT

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.config import Config
+from mam.config.settings import Config
 from mam.testing.conformance.base import terminal_events
 from mam.work.validator import trusted_validation
 from tests.work.repositories import make_repository

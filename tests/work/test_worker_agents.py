@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from mam.config import Config
+from mam.config.settings import Config
 from tests.work.shop import Shop
 from tests.work.support import await_that
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.config import Config
+from mam.config.settings import Config
+from mam.location.stores import locate, make_store, open_store
 from mam.registry import Registry
 from mam.testing.conformance.base import check_journal, terminal_events
-from mam.workspace import locate, make_store, open_store
 from tests.faults.killing import count_kill
 from tests.work.support import PATIENCE
 

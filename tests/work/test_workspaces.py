@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mam.jobs.record import parse_job
-from mam.work.directory import work_directory
-from mam.work.places import Place, prepare
+from mam.work.state_dirs import work_directory
+from mam.work.workdir import Place, prepare
 from tests.cli.command import Mam
 from tests.work.commands import mam
 from tests.work.repositories import Repository, make_repository

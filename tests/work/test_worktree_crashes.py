@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mam.work.places import Place, prepare
-from mam.work.removing import remove
+from mam.work.cleanup import remove
+from mam.work.workdir import Place, prepare
 from tests.work.place_fixtures import KILLED_AT, filter_that_waits, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in
 from tests.work.support import PATIENCE
@@ -60,7 +60,7 @@ def test_a_git_that_outlives_its_worker_keeps_others_out(repository: Repository,
 
 
 def test_two_workers_that_prepare_the_same_place_get_the_same(repository: Repository, work: str) -> None:
-    script = "import sys; from mam.work.places import prepare; from tests.work.repositories import job_in\n"
+    script = "import sys; from mam.work.workdir import prepare; from tests.work.repositories import job_in\n"
     script += "print(prepare(job_in(sys.argv[1]), sys.argv[2], {}).path)"
     argv = [sys.executable, "-c", script, str(repository.path), work]
     workers = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(6)]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from mam.errors import MachineUnfit, PlaceBroken, PlaceKept, PlaceMissing
-from mam.work.home import PAGE
-from mam.work.places import prepare
-from mam.work.removing import places, remove
-from mam.work.worktrees import slug
+from mam.work.cleanup import places, remove
+from mam.work.git.worktrees import slug
+from mam.work.job_dir import PAGE
+from mam.work.workdir import prepare
 from tests.disks import fill
 from tests.needs import need
 from tests.work.place_fixtures import only, repository_fixture, work_fixture, world_fixture

@@ -10,9 +10,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from mam.inbox.keeping import Inbox
+from mam.inbox.ingest import BATCH
+from mam.inbox.loop import Inbox
 from mam.inbox.settings import SETTLE_SECONDS, Settings
-from mam.inbox.taking import BATCH
 from mam.jobs.draft import draft_job
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store

@@ -9,11 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from mam.cli.watch_model import Model
-from mam.config import Config
+from mam.cli.watch.model import Model
+from mam.config.settings import Config
+from mam.location.stores import named, open_store
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from mam.workspace import named, open_store
 from tools.bench.common import Row, Rows
 from tools.bench.filling import fill
 from tools.bench.postgres import filled_postgres

@@ -13,15 +13,15 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from mam.audit.mirror import AuditLog
-from mam.config import Config
+from mam.audit.sync import AuditLog
+from mam.config.settings import Config
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Request
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from mam.work.crew import Crew
-from mam.work.door import Doors
-from mam.work.opening import LaterShadow
+from mam.work.context import Crew
+from mam.work.door.server import Doors
+from mam.work.factory import LaterShadow
 from mam.work.worker import Orders, Worker
 from tools.bench.common import LABEL, OWNER, Measured, Row, Rows
 from tools.bench.starts import STARTS, installed, isolated

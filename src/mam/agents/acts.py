@@ -6,9 +6,9 @@ any number of generations exactly one wins.
 
 from __future__ import annotations
 
-from mam.agents.answer import NEWER
 from mam.agents.errors import GenerationConflict, LeaseInThePast, NewerRecord, NotPublished
 from mam.agents.lease import DEFAULT_SECONDS, is_fresh, is_removable, length_seconds, stamped
+from mam.agents.lookup import NEWER
 from mam.agents.record import RETIRED, STOPPED
 from mam.errors import GenerationLost
 
@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.agents.answer import Look
+    from mam.agents.lookup import Look
     from mam.agents.record import AgentRecord
-    from mam.clock import Moment
+    from mam.util.clock import Moment
 
     Act = Callable[[Look, Moment], AgentRecord | None]
     """What shall stand there; None for nothing. Returning the record that stands there changes nothing."""

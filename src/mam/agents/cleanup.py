@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from mam.agents.acts import removal_reason, take_away
-from mam.agents.answer import LIVE, NEWER, judged
 from mam.agents.lease import GRACE_SECONDS
+from mam.agents.lookup import LIVE, NEWER, judged
 from mam.errors import MamError
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.agents.answer import Look
+    from mam.agents.lookup import Look
     from mam.agents.port import Directory
     from mam.agents.record import AgentRecord, Json
-    from mam.clock import Moment
+    from mam.util.clock import Moment
 
 
 class Item(Frozen):

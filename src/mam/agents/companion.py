@@ -17,9 +17,9 @@ import sys
 import time
 
 from mam.agents import acts
-from mam.agents.answer import FOUND
 from mam.agents.errors import NewerRecord, NoServer, NotPublished
 from mam.agents.lease import length_seconds
+from mam.agents.lookup import FOUND
 from mam.agents.tmux import Tmux
 from mam.errors import GenerationLost, MamError
 from mam.machine.processes import ProcessId, identify, is_alive

@@ -12,8 +12,8 @@ from mam.agents import errors
 from mam.agents.manifest import read_manifest
 from mam.agents.names import bare_name, is_name
 from mam.agents.tmux import Tmux
-from mam.frozen import Frozen
 from mam.machine.processes import ProcessId, identify
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ import json
 import os
 from contextlib import contextmanager
 
-from mam.agents import tree
-from mam.agents.answer import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
+from mam.agents import directory_files as tree
 from mam.agents.errors import BadName
+from mam.agents.lookup import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
 from mam.agents.names import is_agent_id
-from mam.agents.reading import Invalid, Malformed, Newer, parse_record
-from mam.clock import SystemClock
+from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record
 from mam.errors import BadInput, StoreUnavailable
-from mam.state import make_private, state_directory
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
+from mam.util.clock import SystemClock
+from mam.util.state_dir import make_private, state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mam.agents.acts import Act
     from mam.agents.record import AgentRecord
-    from mam.clock import Clock
+    from mam.util.clock import Clock
 
 
 def agents_directory() -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import psycopg
 
-from mam.agents.answer import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
 from mam.agents.errors import BadName
+from mam.agents.lookup import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
 from mam.agents.names import bare_name, is_agent_id
-from mam.agents.reading import Invalid, Malformed, Newer, parse_record
-from mam.clock import Moment, SystemClock, parse_time
+from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record
 from mam.stores.postgres.connection import Server
 from mam.stores.postgres.schema import check_not_newer
-from mam.writing import to_bytes
+from mam.util.clock import Moment, SystemClock, parse_time
+from mam.util.encoding import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from mam.agents.acts import Act
     from mam.agents.record import AgentRecord
-    from mam.clock import Clock
     from mam.stores.postgres.connection import Connection
+    from mam.util.clock import Clock
 
 ASIDE = "put_aside:"
 """Before the id of a row that was no record; no id has a colon."""

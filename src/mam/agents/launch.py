@@ -13,24 +13,24 @@ from mam.agents import acts
 from mam.agents.companion import start_companion
 from mam.agents.errors import EndedAtOnce, NoServer, SessionGone, SessionOccupied, TmuxFailed
 from mam.agents.hook_log import SESSION_DIR, forget_others
-from mam.agents.hooking import BRIEFS, HOOKED, with_hooks
+from mam.agents.hook_setup import BRIEFS, HOOKED, with_hooks
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.manifest import Manifest, session_root, write_manifest
 from mam.agents.names import bare_name
 from mam.agents.record import ACTIVE, RELAUNCHING, AgentRecord, Identity, Lifecycle, Place, Runtime, Terminal
 from mam.agents.tmux import Tmux
 from mam.errors import AgentNotFound, BadInput
-from mam.frozen import Frozen
 from mam.machine.environment import find_program
 from mam.machine.processes import identify
-from mam.state import make_private
+from mam.util.frozen import Frozen
+from mam.util.state_dir import make_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.agents.answer import Look
+    from mam.agents.lookup import Look
     from mam.agents.port import Directory
     from mam.agents.tmux import Pane
-    from mam.clock import Moment
+    from mam.util.clock import Moment
 
 RESERVED_SECONDS = 60.0
 

@@ -7,12 +7,12 @@ revives a session or takes one away; else it is `lease_expires_at`, which everyb
 from __future__ import annotations
 
 from mam.agents.record import Liveness
-from mam.clock import iso_milli, parse_time
+from mam.util.clock import iso_milli, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.agents.record import AgentRecord
-    from mam.clock import Moment
+    from mam.util.clock import Moment
 
 DEFAULT_SECONDS = 24 * 3600.0
 GRACE_SECONDS = 300.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
+from mam.agents.directory_files import foreign
 from mam.agents.errors import ManifestMissing, ManifestNotAbsolute, ManifestUnreadable
-from mam.agents.tree import foreign
-from mam.frozen import Frozen
-from mam.state import make_private
-from mam.stores.beside import replace_whole
-from mam.strict_json import safe_json
+from mam.stores.private_files import replace_whole
+from mam.util.frozen import Frozen
+from mam.util.state_dir import make_private
+from mam.util.strict_json import safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from mam.agents.errors import BadName
-from mam.jobs.rules import SESSION_ID_LIMIT, is_session_id
+from mam.jobs.input_rules import SESSION_ID_LIMIT, is_session_id
 
 PREFIXES = ("MAM", "HOUMAO")
 LENGTH_LIMIT = SESSION_ID_LIMIT

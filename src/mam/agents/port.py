@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from mam.agents.acts import Act
-    from mam.agents.answer import Look
+    from mam.agents.lookup import Look
     from mam.agents.record import AgentRecord
-    from mam.clock import Clock
+    from mam.util.clock import Clock
 
     class Directory(Protocol):
         address: str

@@ -6,7 +6,7 @@ that mam has no use for (`gateway`, `mailbox`) are carried along untouched.
 
 from __future__ import annotations
 
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

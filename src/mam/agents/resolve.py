@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.agents.answer import AMBIGUOUS, LIVE, MISNAMED, MISSING, Answer, judged
 from mam.agents.errors import AmbiguousName, NoLiveRecord
+from mam.agents.lookup import AMBIGUOUS, LIVE, MISNAMED, MISSING, Answer, judged
 from mam.agents.names import bare_name, default_agent_id, is_agent_id, is_name
 
 TYPE_CHECKING = False

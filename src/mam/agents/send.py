@@ -12,11 +12,11 @@ import os
 import time
 
 from mam.agents import errors
-from mam.agents.questions import question_on
+from mam.agents.screen_prompts import question_on
 from mam.agents.tmux import is_generation
 from mam.errors import BadInput, StoreUnavailable
-from mam.state import make_private
-from mam.stores.beside import read_whole, replace_whole
+from mam.stores.private_files import read_whole, replace_whole
+from mam.util.state_dir import make_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import socket
 
-from mam.agents.answer import LIVE, judged
+from mam.agents.activity import session_state
 from mam.agents.control import checked
 from mam.agents.errors import NoServer, OnAnotherHost, ServerUnknown
+from mam.agents.lookup import LIVE, judged
 from mam.agents.names import bare_name
-from mam.agents.observing import session_state
 from mam.agents.tmux import Tmux
-from mam.clock import boot_id
 from mam.errors import MamError
-from mam.frozen import Frozen
 from mam.machine.processes import ProcessId, is_alive
+from mam.util.clock import boot_id
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.agents.answer import Look
+    from mam.agents.lookup import Look
     from mam.agents.record import AgentRecord, Json
-    from mam.clock import Moment
+    from mam.jobs.activity import State
     from mam.jobs.record import Job
-    from mam.jobs.state import State
+    from mam.util.clock import Moment
 
 THERE, GONE, UNKNOWN, NONE = "there", "gone", "unknown", "-"
 
@@ -43,7 +43,7 @@ class Status(Frozen):
     drift: tuple[str, ...]
     generation_id: str | None = None
     state: State | None = None
-    """What it is doing, who says so, since when (mam.jobs.state)."""
+    """What it is doing, who says so, since when (mam.jobs.activity)."""
     jobs: tuple[Json, ...] | None = None
     """Jobs that run for it; None when the store could not be asked."""
 

@@ -10,8 +10,8 @@ import os
 import subprocess
 
 from mam.agents.errors import NoAnswer, NoServer, TmuxFailed, TmuxMissing
-from mam.frozen import Frozen
 from mam.machine.environment import find_program, without_secrets
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

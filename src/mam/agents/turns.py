@@ -7,8 +7,8 @@ mam's is known by the mark in its prompt.
 
 from __future__ import annotations
 
-from mam.frozen import Frozen
-from mam.jobs.state import DONE, HOOK, NEEDS_PERMISSION, PROTOCOL, UNKNOWN, WORKING, State
+from mam.jobs.activity import DONE, HOOK, NEEDS_PERMISSION, PROTOCOL, UNKNOWN, WORKING, State
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import time
 from zlib import crc32
 
 from mam.audit.log import parse_line
-from mam.clock import boot_id
 from mam.errors import MamError
-from mam.jobs.rules import check_job_id
+from mam.jobs.input_rules import check_job_id
 from mam.stores.consumer import Position
-from mam.writing import to_bytes, write_all
+from mam.util.clock import boot_id
+from mam.util.encoding import to_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.audit.log import parse_line
-from mam.writing import to_log_bytes, write_all
+from mam.util.encoding import to_log_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@
     <logs_dir>/<job_id>/status.json      the status it has now
 
 Readers need no lock and no registry. Writers hold the log's lock (`mam.audit.lock`) and go through the functions of
-`mam.audit.writing`.
+`mam.audit.files`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 import errno
 import os
 
-from mam.jobs.rules import check_job_id, is_job_id
-from mam.strict_json import safe_json
-from mam.telling import tell
+from mam.jobs.input_rules import check_job_id, is_job_id
+from mam.util.notices import tell
+from mam.util.strict_json import safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

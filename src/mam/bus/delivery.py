@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.bus.settings import Broker
-    from mam.config import Config
+    from mam.config.settings import Config
     from mam.jobs.record import Job
     from mam.stores.port import Store
 
@@ -32,7 +32,7 @@ def broker_for(store: Store, job: Job, config: Config, *, insecure: bool = False
 
 def deliver(store: Store, broker: Broker, say: Callable[[str], None], seconds: float = SECONDS) -> None:
     """A relay that stays is woken by the journal itself; without one this is a relay for a moment."""
-    from mam.bus.sender import sender_of
+    from mam.bus.sender_lock import sender_of
     from mam.errors import BrokerUnavailable, MamError
 
     broker.check_safe()
@@ -55,6 +55,6 @@ def need_client() -> None:
     try:
         import mam.bus.client  # noqa: F401 - only whether it is installed
     except ImportError:
-        from mam.extras import command_for
+        from mam.util.extras import command_for
 
         raise BadInput(why=f"MQTT needs the extra `mqtt`: {command_for('mqtt')}") from None

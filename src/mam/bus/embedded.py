@@ -8,8 +8,8 @@ import os
 import signal
 
 from mam.errors import BadInput, BrokerUnavailable
-from mam.extras import command_for
 from mam.machine.signals import heeded
+from mam.util.extras import command_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

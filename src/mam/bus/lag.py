@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.bus.sender import consumer_of, sender_of
-from mam.frozen import Frozen
+from mam.bus.sender_lock import consumer_of, sender_of
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.errors import MamError
 from mam.events.subscriber import TERMINAL
 from mam.events.wire import to_wire
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections import deque
 
 from mam.bus.connection import Connection
 from mam.bus.messages import Post
-from mam.bus.sender import consumer_of, sender_of
+from mam.bus.sender_lock import consumer_of, sender_of
 from mam.errors import BrokerUnavailable, MamError
 
 TYPE_CHECKING = False

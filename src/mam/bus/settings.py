@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from mam.config_tables import BROKER
+from mam.config.tables import BROKER
 from mam.errors import BadConfig, BadInput, InsecureBroker
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 
-from mam.clock import SystemClock
-from mam.config import load_config
+from mam.config.project import NAME, find_project_file
+from mam.config.settings import load_config
+from mam.config.trust import STORES, revoke_store, trust_store, trusted
 from mam.errors import Refused, StoreUnavailable
-from mam.ownership import Tracked, look, problem_of
-from mam.project import NAME, find_project_file
-from mam.trust import STORES, revoke_store, trust_store, trusted
-from mam.workspace import POSTGRES, SQLITE, STORE_NAMES, locate
+from mam.location.ownership import Tracked, look, problem_of
+from mam.location.stores import POSTGRES, SQLITE, STORE_NAMES, locate
+from mam.util.clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.cli.parser import Options
+    from mam.cli.args.parser import Options
 
 
 def store_meant(options: Options) -> str | None:

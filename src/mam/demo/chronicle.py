@@ -10,9 +10,9 @@ import time
 from threading import Condition, Thread
 
 from mam.errors import MamError
-from mam.frozen import Frozen
 from mam.jobs.status import ENDED, RUNNING, Status
 from mam.machine.processes import ProcessId
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.frozen import Frozen
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, Status
+from mam.util.frozen import Frozen
 
 LABEL = "demo"
 DOOMED, HELPERS = "carl", ("anna", "ben")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mam.demo.parts import BOOK, CHAPTERS, CRAWL, DOOMED, REINDEX, REPORT, UPLOAD, parts
 from mam.errors import ClaimLost
-from mam.frozen import Frozen
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

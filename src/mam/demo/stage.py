@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 
-from mam.config import Config
+from mam.config.settings import Config
 from mam.demo.parts import LABEL, VALIDATION, VALIDATOR
+from mam.location.stores import locate, make_store, open_located
 from mam.machine.processes import ProcessId, is_alive
-from mam.workspace import locate, make_store, open_located
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 
 from mam.audit.failures import FILE, read_failures
-from mam.audit.fetching import fetch
-from mam.audit.mirror import AuditLog
+from mam.audit.fetch import fetch
+from mam.audit.sync import AuditLog
 from mam.doctor.finding import count, fine, note, wrong
 from mam.errors import MamError, Refused
 
@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
     from mam.stores.port import Store
 
 PATIENCE_SECONDS = 0.5

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from mam.clock import SystemClock, boot_id, parse_time
 from mam.doctor.finding import fine, note, wrong
-from mam.times import age
-from mam.workspace import POSTGRES
+from mam.location.stores import POSTGRES
+from mam.util.clock import SystemClock, boot_id, parse_time
+from mam.util.human_time import age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 TOLERATED_MS = 5_000
 BEFORE_MAM = parse_time("2025-01-01T00:00:00Z")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from mam.doctor.finding import fine, wrong
-from mam.stores.sqlite.place import network_file_system
+from mam.stores.sqlite.file_system import network_file_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 LEAST_BYTES = 256 * 1024 * 1024
 LEAST_FILES = 10_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from mam.doctor.finding import count, fine, wrong
-from mam.work.git import GitFailed, discover
+from mam.work.git.command import GitFailed, discover
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 
 def look(patient: Patient) -> Iterator[Finding]:

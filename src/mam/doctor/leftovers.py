@@ -7,17 +7,17 @@ import re
 import stat
 import time
 
-from mam.config import config_file
+from mam.config.settings import config_file
 from mam.doctor.finding import count, fine, note, some
-from mam.state import state_directory
-from mam.workspace import FILES
+from mam.location.stores import FILES
+from mam.util.state_dir import state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 OLD_SECONDS = 3600
 RECORD_SECONDS = 60

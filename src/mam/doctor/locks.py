@@ -10,15 +10,15 @@ import time
 
 from mam.doctor.finding import fine, wrong
 from mam.errors import StoreUnavailable
+from mam.location.stores import FILES
 from mam.stores.files.lock import LOCK_FILE, holder
-from mam.workspace import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 PATIENCE_SECONDS = 3.0
 _LOOK_SECONDS = 0.05

@@ -7,17 +7,17 @@ import os
 from mam.doctor.finding import count, fine, some, wrong
 from mam.errors import BadRecord, UnknownJob
 from mam.inbox.mirror import Mirror, state_of
-from mam.inbox.repairing import repair
+from mam.inbox.repair import repair
 from mam.inbox.settings import mirror_of
-from mam.jobs.rules import is_job_id
+from mam.jobs.input_rules import is_job_id
 from mam.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
     from mam.stores.port import Store
 
 

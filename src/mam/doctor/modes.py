@@ -7,17 +7,17 @@ import stat
 
 from mam.audit.log import EVENTS, META, STATUS
 from mam.doctor.finding import count, fine, some, wrong
-from mam.jobs.rules import is_job_id
-from mam.state import state_directory
+from mam.jobs.input_rules import is_job_id
+from mam.location.stores import FILES
 from mam.stores.files.lock import LOCK_FILE
-from mam.workspace import FILES
+from mam.util.state_dir import state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 NOT_OTHERS = 0o077
 NOT_WRITTEN = 0o022

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import stat
 
-from mam.config import config_file
+from mam.config.project import find_project_file
+from mam.config.settings import config_file
+from mam.config.trust import is_trusted
 from mam.doctor.finding import fine, note, wrong
-from mam.project import find_project_file
-from mam.trust import is_trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 
 def look(patient: Patient) -> Iterator[Finding]:

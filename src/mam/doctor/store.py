@@ -6,14 +6,14 @@ import os
 
 from mam.doctor.finding import count, fine, note, wrong
 from mam.errors import MamError, StoreMissing, StoreUnavailable, StoreUntrusted
-from mam.workspace import FILES, SQLITE_KIND
+from mam.location.stores import FILES, SQLITE_KIND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 
 def look(patient: Patient) -> Iterator[Finding]:

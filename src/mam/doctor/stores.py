@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from mam.doctor.finding import count, fine, note, some
-from mam.state import forget_store, known_stores
+from mam.util.state_dir import forget_store, known_stores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 
 def look(_patient: Patient) -> Iterator[Finding]:

@@ -6,15 +6,15 @@ import sys
 
 from mam import __version__
 from mam.doctor.finding import fine, wrong
-from mam.extras import APSW, command_to_install
-from mam.workspace import POSTGRES
+from mam.location.stores import POSTGRES
+from mam.util.extras import APSW, command_to_install
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.doctor.context import Patient
     from mam.doctor.finding import Finding
-    from mam.doctor.patient import Patient
 
 BROKEN_FROM, MENDED_IN = (3, 7, 0), (3, 51, 3)
 """SQLite's WAL-reset bug: two connections that write or checkpoint at the same moment may lose pages of the log."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.errors import BadInput
 from mam.events.event import check_data
-from mam.strict_json import Doubtful, is_deeper, safe_json
+from mam.util.strict_json import Doubtful, is_deeper, safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

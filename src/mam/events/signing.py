@@ -5,7 +5,7 @@ The signature is inside of what it signs, so while it is made and checked its 64
 
 from __future__ import annotations
 
-from mam.writing import to_bytes
+from mam.util.encoding import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mam.events.event import COMPLETED, ERROR, PERMISSION_REQUIRED
 from mam.events.wire import TRUNCATED, Unusable, parse_wire
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from mam.events.data import DEPTH_LIMIT
 from mam.events.event import EVENTS, SCHEMA_VERSION
 from mam.events.signing import SIGNATURE, is_signed, signed
-from mam.strict_json import Doubtful, strict_json
-from mam.writing import to_bytes
+from mam.util.encoding import to_bytes
+from mam.util.strict_json import Doubtful, strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ names key and line, so that a typo never runs with the wrong rights.
 
 from __future__ import annotations
 
-from mam.clock import SystemClock
 from mam.errors import BadInput
-from mam.frozen import Frozen
 from mam.inbox.shallow_yaml import SIZE_LIMIT, entries
 from mam.jobs.record import CHOICES
-from mam.times import when, whole_seconds
+from mam.util.clock import SystemClock
+from mam.util.frozen import Frozen
+from mam.util.human_time import when, whole_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

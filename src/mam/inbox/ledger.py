@@ -15,8 +15,8 @@ import os
 import apsw
 
 from mam.errors import InboxTaken, StoreUnavailable
-from mam.frozen import Frozen
 from mam.inbox.names import Target
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import os
 
-from mam.clock import parse_time
-from mam.frozen import Frozen
 from mam.inbox.names import INBOX, RUNNING, beside
 from mam.inbox.tree import replace, write_new
 from mam.jobs.status import Status
-from mam.stores.beside import make_directories
-from mam.strict_json import safe_json
-from mam.work.home import remove_tree
-from mam.writing import to_bytes
+from mam.stores.private_files import make_directories
+from mam.util.clock import parse_time
+from mam.util.encoding import to_bytes
+from mam.util.frozen import Frozen
+from mam.util.strict_json import safe_json
+from mam.work.job_dir import remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

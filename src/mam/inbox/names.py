@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from mam.config_inbox import is_repository_word
+from mam.config.inbox import is_repository_word
 from mam.errors import BadInput
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 PROMPT, RUNNING, DONE, ERROR = "prompt", "running", "done", "error"
 PROMPT_SUFFIX = ".prompt.md"

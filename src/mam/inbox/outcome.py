@@ -3,7 +3,7 @@ writes the same."""
 
 from __future__ import annotations
 
-from mam.inbox.drafting import NO_REPOSITORY
+from mam.inbox.draft import NO_REPOSITORY
 from mam.jobs.status import Status
 
 TYPE_CHECKING = False

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 
 from mam.errors import BadInput
-from mam.frozen import Frozen
 from mam.inbox.names import FLAT, HERE, INBOX, MULTI, SINGLE, Target
 from mam.inbox.tree import QUEUE
-from mam.jobs.rules import check_name
-from mam.ownership import check
+from mam.jobs.input_rules import check_name
+from mam.location.ownership import check
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.config import Config
+    from mam.config.settings import Config
 
 LABEL = "inbox"
 SETTLE_SECONDS, LINGER_SECONDS = 1.0, 5.0
@@ -125,7 +125,7 @@ def _uid(name: str) -> int:
 
 def _repository() -> str:
     """The top of the repository that the command was typed in."""
-    from mam.work.git import GitFailed, discover
+    from mam.work.git.command import GitFailed, discover
 
     try:
         return discover(os.getcwd()).path("rev-parse", "--show-toplevel")
@@ -134,7 +134,7 @@ def _repository() -> str:
 
 
 def _here(path: str) -> Target:
-    from mam.work.git import GitFailed, discover
+    from mam.work.git.command import GitFailed, discover
 
     try:
         branch = discover(path).path("symbolic-ref", "--quiet", "--short", "HEAD")

@@ -8,7 +8,7 @@ is the one in Python: a text that breaks it raises an exception, which becomes B
 from __future__ import annotations
 
 from mam.errors import BadInput
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

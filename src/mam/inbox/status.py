@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from mam.errors import BadInput, BadRecord, UnknownJob
-from mam.frozen import Frozen
 from mam.inbox.ledger import SHOWN, Ledger
 from mam.inbox.names import beside
 from mam.inbox.tree import QUEUE, Tree
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import os
 import stat
 
 from mam.errors import BadInput
-from mam.frozen import Frozen
 from mam.inbox.names import INBOX, is_prompt, is_running
-from mam.stores.beside import make_directories
-from mam.writing import write_all
+from mam.stores.private_files import make_directories
+from mam.util.encoding import write_all
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

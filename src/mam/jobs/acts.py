@@ -7,13 +7,13 @@ cannot be separated.
 
 from __future__ import annotations
 
-from mam.clock import Moment, iso_milli, parse_time
 from mam.errors import ClaimLost, IllegalMove, Refused
 from mam.events.event import check_data, check_event
 from mam.jobs.change import Change, Telling, line, marked, moved, published, touched, unchanged
 from mam.jobs.lease import lease_of, pick_seconds
 from mam.jobs.record import Job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING, Status
+from mam.util.clock import Moment, iso_milli, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ back, and a status that may not follow is refused while everything else of the w
 
 from __future__ import annotations
 
-from mam.clock import Moment, iso_second, parse_time
 from mam.errors import MamError, Refused
-from mam.frozen import Frozen
 from mam.jobs import acts
 from mam.jobs.change import Change, line, marked, touched
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.jobs.sweep import with_lease
+from mam.util.clock import Moment, iso_second, parse_time
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

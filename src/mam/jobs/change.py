@@ -6,11 +6,11 @@ A line is what the audit log holds: `registered`, `status_changed`, `published` 
 
 from __future__ import annotations
 
-from mam.clock import Moment
 from mam.events.event import event_payload
-from mam.frozen import Frozen, hold, new
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, RUNNING, Status, check_move
+from mam.util.clock import Moment
+from mam.util.frozen import Frozen, hold, new
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

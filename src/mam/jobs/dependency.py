@@ -6,11 +6,11 @@ of a chain of retries; stores look that one up, and the rules here see only how 
 
 from __future__ import annotations
 
-from mam.clock import Moment, parse_time
 from mam.errors import BadInput, Refused
 from mam.jobs.change import Change, line, moved, touched, unchanged
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import CANCELLED, COMPLETED, PENDING, WAITING, in_words
+from mam.util.clock import Moment, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

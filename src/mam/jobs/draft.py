@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mam.clock import iso_milli
-from mam.jobs import rules
+from mam.jobs import input_rules
 from mam.jobs.dependency import check_after
 from mam.jobs.record import CHOICES, NO_BROKER, Job
 from mam.jobs.status import PENDING
+from mam.util.clock import iso_milli
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,33 +46,35 @@ def draft_job(
     """Refuses what no store should hold; the store adds number and times."""
     label = agent if label is None else label
     return Job(
-        job_id=rules.check_job_id(job_id),
+        job_id=input_rules.check_job_id(job_id),
         status=PENDING,
         created_at="",
         updated_at="",
-        prompt=rules.check_prompt(prompt),
-        agent=rules.check_name("agent", agent),
-        agent_session=rules.check_name("label", label),
+        prompt=input_rules.check_prompt(prompt),
+        agent=input_rules.check_name("agent", agent),
+        agent_session=input_rules.check_name("label", label),
         broker=NO_BROKER,
         topic_prefix=f"python/mqtt/jobs/{job_id}",
-        timeout_sec=rules.check_count("timeout", timeout_sec),
-        idle_timeout_sec=rules.check_count("idle timeout", idle_timeout_sec),
-        expected_artifacts=[rules.check_artifact(path) for path in artifacts],
-        priority=rules.check_count("priority", priority, least=-1000, most=1000),
-        due_at=None if due_ms is None else iso_milli(rules.check_moment("start time", due_ms)),
-        max_retries=rules.check_count("number of retries", max_retries, most=1000),
-        key=None if key is None else rules.check_name("key", key),
+        timeout_sec=input_rules.check_count("timeout", timeout_sec),
+        idle_timeout_sec=input_rules.check_count("idle timeout", idle_timeout_sec),
+        expected_artifacts=[input_rules.check_artifact(path) for path in artifacts],
+        priority=input_rules.check_count("priority", priority, least=-1000, most=1000),
+        due_at=None if due_ms is None else iso_milli(input_rules.check_moment("start time", due_ms)),
+        max_retries=input_rules.check_count("number of retries", max_retries, most=1000),
+        key=None if key is None else input_rules.check_name("key", key),
         retry_of=retry_of,
-        workdir=None if workdir is None else rules.check_text("working directory", workdir, rules.PATH_LIMIT),
+        workdir=None
+        if workdir is None
+        else input_rules.check_text("working directory", workdir, input_rules.PATH_LIMIT),
         origin_host=origin_host,
         after=check_after(job_id, after),
-        on_dependency_failure=rules.check_choice("on_dependency_failure", on_dependency_failure, CHOICES),
-        exclusive=None if exclusive is None else rules.check_name("exclusive key", exclusive),
+        on_dependency_failure=input_rules.check_choice("on_dependency_failure", on_dependency_failure, CHOICES),
+        exclusive=None if exclusive is None else input_rules.check_name("exclusive key", exclusive),
         parent_id=parent_id,
-        depth=rules.check_count("depth", depth),
-        workspace=rules.check_choice("workspace", workspace, CHOICES),
-        permissions=rules.check_choice("permissions", permissions, CHOICES),
-        on_idle=rules.check_choice("on_idle", on_idle, CHOICES),
+        depth=input_rules.check_count("depth", depth),
+        workspace=input_rules.check_choice("workspace", workspace, CHOICES),
+        permissions=input_rules.check_choice("permissions", permissions, CHOICES),
+        on_idle=input_rules.check_choice("on_idle", on_idle, CHOICES),
         validation=validation,
         repository=repository,
         inbox=inbox,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from mam.clock import Moment
-from mam.frozen import Frozen
-from mam.jobs import acts, supervised
+from mam.jobs import acts, worker_acts
 from mam.jobs.change import Change
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, ERROR, Status
+from mam.util.clock import Moment
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Json
-    from mam.jobs.supervised import Ending
+    from mam.jobs.worker_acts import Ending
 
 
 class End(Frozen):
@@ -31,7 +31,7 @@ class End(Frozen):
     """Whether the worker that supervises the job ends it, with the `run` and the `checks` that it recorded. An agent's
     own report does not end a supervised job; mam stores it."""
     unsaid: bool = False
-    """Whether the worker ends it only if the agent has reported nothing (supervised.Spoken)."""
+    """Whether the worker ends it only if the agent has reported nothing (worker_acts.Spoken)."""
     run: Json | None = None
     checks: Json | None = None
 
@@ -48,8 +48,8 @@ def supervised_end(attempt: int, claim_id: str | None, ending: Ending, *, unsaid
 def end(job: Job, moment: Moment, ended: End) -> Change:
     """The rule that every store follows, in one statement or not."""
     if ended.supervised:
-        ending = supervised.Ending(run=ended.run or {}, checks=ended.checks, result=ended.result, reason=ended.reason)
-        return supervised.finish(
+        ending = worker_acts.Ending(run=ended.run or {}, checks=ended.checks, result=ended.result, reason=ended.reason)
+        return worker_acts.finish(
             job, moment, attempt=ended.attempt, claim_id=ended.claim_id, ending=ending, delay_seconds=0,
             unsaid=ended.unsaid,
         )  # fmt: skip

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mam.clock import Moment
-from mam.frozen import Frozen
+from mam.jobs.activity import job_state
 from mam.jobs.dependency import called_off_by, open_ones
 from mam.jobs.pause import Pause
 from mam.jobs.record import DEPENDENCY, Job
-from mam.jobs.state import job_state
 from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING, in_words
 from mam.jobs.sweep import is_due, left_ms, stalled
+from mam.util.clock import Moment
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

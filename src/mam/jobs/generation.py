@@ -7,12 +7,12 @@ their attempts, as every late write is.
 
 from __future__ import annotations
 
-from mam.clock import Moment
 from mam.errors import GenerationLost
-from mam.frozen import Frozen
 from mam.jobs.change import Change, moved, unchanged
 from mam.jobs.record import Job
 from mam.jobs.status import PENDING, RUNNING
+from mam.util.clock import Moment
+from mam.util.frozen import Frozen
 
 REMEMBERED = 10_000
 """How many replaced generations of one session are remembered; more lives than any of them has."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.clock import Moment, iso_milli, parse_time
-from mam.frozen import Frozen, hold, new
+from mam.util.clock import Moment, iso_milli, parse_time
+from mam.util.frozen import Frozen, hold, new
 
 UNLIMITED_SECONDS = 24 * 3600
 """The lease of a pick whose job has no time limit: nobody renews a one-shot command's claim."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mam.clock import Moment, iso_milli, parse_time
 from mam.errors import BadInput
-from mam.frozen import Frozen
+from mam.util.clock import Moment, iso_milli, parse_time
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ lose theirs. Secrets (`auth_token`, the broker's password) never enter a `Job`: 
 
 from __future__ import annotations
 
-from mam.clock import parse_time
 from mam.errors import BadRecord
-from mam.frozen import Frozen
+from mam.jobs.input_rules import is_claim_id, is_job_id, is_session_id
 from mam.jobs.lease import Lease
-from mam.jobs.rules import is_claim_id, is_job_id, is_session_id
 from mam.jobs.status import Status
+from mam.util.clock import parse_time
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

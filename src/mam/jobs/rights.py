@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from mam.errors import BadInput, Refused
-from mam.frozen import Frozen
 from mam.jobs.draft import draft_job
 from mam.jobs.record import CHOICES, Job
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

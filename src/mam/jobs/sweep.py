@@ -5,11 +5,11 @@ No daemon does this. Every claim first settles a bounded number of due jobs, lon
 
 from __future__ import annotations
 
-from mam.clock import Moment, parse_time
 from mam.jobs.change import Change, moved, unchanged
 from mam.jobs.lease import Lease, lease_of, pick_seconds
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import ERROR, PENDING, RUNNING, WAITING
+from mam.util.clock import Moment, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

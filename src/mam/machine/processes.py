@@ -10,8 +10,8 @@ import os
 import signal
 import sys
 
-from mam.clock import boot_id
-from mam.frozen import Frozen
+from mam.util.clock import boot_id
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

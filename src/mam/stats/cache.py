@@ -13,7 +13,7 @@ from itertools import islice
 
 import apsw
 
-from mam.config_file import cache_directory
+from mam.config.file import cache_directory
 from mam.stats.figures import jobs
 from mam.stats.fold import told_by
 from mam.stats.tally import DAY, KINDS, Tally

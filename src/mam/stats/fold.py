@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mam.clock import parse_time
-from mam.frozen import Frozen
 from mam.jobs.status import ENDED, RUNNING, WAITING
+from mam.util.clock import parse_time
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from mam.writing import as_text
+from mam.util.encoding import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.clock import Moment
     from mam.jobs.change import Change, Line
     from mam.jobs.dependency import Needed
     from mam.jobs.record import Job, Json
     from mam.stores.port import Kept, Query, Request
+    from mam.util.clock import Moment
 
 
 def changed_fields(before: Job | None, change: Change) -> Json:

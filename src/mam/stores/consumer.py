@@ -11,9 +11,9 @@ from __future__ import annotations
 import time
 from zlib import crc32
 
-from mam.frozen import Frozen
-from mam.strict_json import safe_json
-from mam.writing import as_text, to_log_bytes
+from mam.util.encoding import as_text, to_log_bytes
+from mam.util.frozen import Frozen
+from mam.util.strict_json import safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

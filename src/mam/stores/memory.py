@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from threading import Condition
 
-from mam.clock import SystemClock
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import Change
@@ -31,17 +30,18 @@ from mam.stores.common import (
     soonest,
 )
 from mam.stores.port import Entry, Kept, Query, Queued, Registration, Request
+from mam.util.clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mam.clock import Clock, Moment
     from mam.jobs.change import Line
     from mam.jobs.ending import End
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Problem
+    from mam.util.clock import Clock, Moment
 
 
 class MemoryStore:

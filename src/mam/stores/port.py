@@ -6,21 +6,21 @@ makes the change that comes back one atomic entry of its journal. `mam.testing.c
 
 from __future__ import annotations
 
-from mam.frozen import Frozen
 from mam.jobs.change import Change
 from mam.jobs.record import Job
 from mam.jobs.status import Status
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
-    from mam.clock import Clock, Moment
     from mam.jobs.change import Line
     from mam.jobs.ending import End
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
+    from mam.util.clock import Clock, Moment
 
     Act = Callable[[Job, Moment], Change]
 

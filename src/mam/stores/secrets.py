@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from mam.stores.beside import replace_bytes, sync_directory
-from mam.strict_json import safe_json
-from mam.writing import to_bytes, write_all
+from mam.stores.private_files import replace_bytes, sync_directory
+from mam.util.encoding import to_bytes, write_all
+from mam.util.strict_json import safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from mam.clock import Moment
+from mam.util.clock import Moment
 
 START_MS = 1_767_225_600_000
 """2026-01-01T00:00:00Z."""

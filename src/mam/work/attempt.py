@@ -10,25 +10,25 @@ import os
 import time
 
 from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, PlaceMissing
-from mam.jobs.supervised import Ending, Spoken
-from mam.state import make_private
-from mam.work import watching
+from mam.jobs.worker_acts import Ending, Spoken
+from mam.util.state_dir import make_private
+from mam.work import supervision
 from mam.work.adapters.port import EXIT, SAID
-from mam.work.beginning import MOMENT_SECONDS, Beginning
+from mam.work.agent_turn import Turn
 from mam.work.brief import brief
-from mam.work.directory import output_of, private_names
-from mam.work.fitness import in_words, is_the_machines
-from mam.work.holding import AWAY, Holding
-from mam.work.messages import Failed
+from mam.work.claim import AWAY, Holding
+from mam.work.host_checks import in_words, is_the_machines
 from mam.work.outcome import failure, result_of, run_facts, was_cut
-from mam.work.places import prepare
-from mam.work.runner import Plan
-from mam.work.strays import Earlier
+from mam.work.process.messages import Failed
+from mam.work.process.orphans import Earlier
+from mam.work.process.pidfiles import earlier_traces
+from mam.work.process.runner import Plan
+from mam.work.start_reporter import MOMENT_SECONDS, Beginning
+from mam.work.state_dirs import output_of, private_names
+from mam.work.supervision import Watching
 from mam.work.takeover import end_earlier, end_strays
-from mam.work.traces import earlier_traces
-from mam.work.turn import Turn
 from mam.work.validator import check
-from mam.work.watching import Watching
+from mam.work.workdir import prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job, Json
     from mam.work.adapters.port import Launch
-    from mam.work.crew import Crew
-    from mam.work.door import Door
-    from mam.work.messages import LastMessage
-    from mam.work.places import Place
-    from mam.work.wire import Wire
+    from mam.work.context import Crew
+    from mam.work.door.server import Door
+    from mam.work.process.channel import Wire
+    from mam.work.process.messages import LastMessage
+    from mam.work.workdir import Place
 
     T = TypeVar("T")
 
@@ -178,7 +178,7 @@ class Attempt:
         self, last: LastMessage | None, success: str, retry_codes: tuple[int, ...], place: Place
     ) -> Callable[[], None]:
         facts = run_facts(self._begun, last)
-        if self.watching.ended_because == watching.REVOKED:
+        if self.watching.ended_because == supervision.REVOKED:
             return self._give_up
         if was_cut(last, self.watching.ended_because):
             return lambda: self._hand_back(facts)
@@ -212,7 +212,7 @@ class Attempt:
 
     def _delivered(self, ending: Ending, facts: Json) -> Ending:
         """The lease is renewed meanwhile, as during the checks."""
-        from mam.work.delivering import COMMAND, deliver
+        from mam.work.git.delivery import COMMAND, deliver
 
         command = self._crew.request_command or COMMAND
         delivery = deliver(self.job, self._crew.work_directory, self._crew.repos, command, self._private)
@@ -221,9 +221,9 @@ class Attempt:
         return ending.replace(reason=delivery.reason)
 
     def _stopped(self) -> Ending | None:
-        if self.watching.ended_because == watching.TIMED_OUT:
+        if self.watching.ended_because == supervision.TIMED_OUT:
             return Ending(run={}, reason=f"timed out after {self.job.timeout_sec} s")
-        if self.watching.ended_because == watching.SILENT:
+        if self.watching.ended_because == supervision.SILENT:
             return Ending(run={}, reason=f"silent for {self.job.idle_timeout_sec} s")
         return None
 
@@ -277,7 +277,7 @@ class Attempt:
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             self._crew.say(job, f"{job.status}{why}")
             if self._clears:
-                from mam.work.delivering import clear_away
+                from mam.work.git.delivery import clear_away
 
                 clear_away(self._crew.work_directory, job.job_id)
 

@@ -7,18 +7,18 @@ process that was stopped did not fail by itself.
 from __future__ import annotations
 
 from mam.jobs.status import ERROR
-from mam.jobs.supervised import Ending
+from mam.jobs.worker_acts import Ending
 from mam.work.adapters.port import EXIT, REPORT, SAID
 from mam.work.brief import CANNOT
-from mam.work.messages import LEFT_BEHIND, Ended, Failed, Lost
-from mam.work.watching import CUT_OFF, HOPELESS, LINGERED, SILENT, STOPPING, TIMED_OUT
+from mam.work.process.messages import LEFT_BEHIND, Ended, Failed, Lost
+from mam.work.supervision import CUT_OFF, HOPELESS, LINGERED, SILENT, STOPPING, TIMED_OUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from mam.jobs.record import Json
-    from mam.work.messages import LastMessage
+    from mam.work.process.messages import LastMessage
     from mam.work.reports.report import Report
 
 RESULT_LIMIT = 64 * 1024

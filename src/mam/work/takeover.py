@@ -11,9 +11,9 @@ import select
 import signal
 import time
 
-from mam.clock import boot_id
 from mam.machine.processes import Entry, ProcessId, is_alive, look, named, pid_namespace, send, table
-from mam.work.trees import walk
+from mam.util.clock import boot_id
+from mam.work.process.tree import walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

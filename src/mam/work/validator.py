@@ -15,19 +15,19 @@ import time
 from mam.artifacts import Unfit, digest_of
 from mam.errors import BadInput
 from mam.machine.environment import script_environment
-from mam.reading import read_regular
-from mam.work.home import remove_tree, write_private
-from mam.work.messages import Ended, Failed
-from mam.work.output import MORE, length, read
-from mam.work.runner import Plan
+from mam.util.safe_read import read_regular
+from mam.work.job_dir import remove_tree, write_private
+from mam.work.output_log import MORE, length, read
+from mam.work.process.messages import Ended, Failed
+from mam.work.process.runner import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mam.jobs.record import Job, Json
-    from mam.work.messages import LastMessage
-    from mam.work.runner import Guardian, Run
+    from mam.work.process.messages import LastMessage
+    from mam.work.process.runner import Guardian, Run
 
 DEFAULT_SECONDS = 300
 SCRIPT_LIMIT = 8 << 20

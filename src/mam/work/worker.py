@@ -11,20 +11,20 @@ from queue import Empty, SimpleQueue
 from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
-from mam.frozen import Frozen
 from mam.jobs.status import Status
 from mam.stores.port import Request
-from mam.work.holding import AWAY
-from mam.work.news import News
-from mam.work.watching import REVOKED, STOPPING
+from mam.util.frozen import Frozen
+from mam.work.claim import AWAY
+from mam.work.journal_follower import News
+from mam.work.supervision import REVOKED, STOPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.bus.resident import Resident
+    from mam.bus.background_relay import Resident
     from mam.jobs.record import Job, Json
     from mam.registry import Shadow
     from mam.work.attempt import Attempt
-    from mam.work.crew import Crew
+    from mam.work.context import Crew
 
 _AWAY_SECONDS = 1.0
 SHUT_SECONDS = 1.0

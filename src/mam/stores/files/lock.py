@@ -13,7 +13,7 @@ import time
 from _thread import get_ident
 
 from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
-from mam.writing import close_quietly
+from mam.util.encoding import close_quietly
 
 LOCK_FILE = ".lock"
 WAIT_SECONDS = 10.0

@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 
 from mam.errors import AlreadyRegistered, BadRecord, StoreUnavailable
-from mam.frozen import Frozen
 from mam.stores.common import event_of
 from mam.stores.files.records import Records, Stamp, events_name, record_name, record_text, stamp_of
-from mam.strict_json import strict_json
+from mam.util.frozen import Frozen
+from mam.util.strict_json import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

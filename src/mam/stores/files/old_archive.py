@@ -8,7 +8,7 @@ import apsw
 
 from mam.jobs.record import parse_job
 from mam.stores.port import Kept
-from mam.strict_json import strict_json
+from mam.util.strict_json import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ except ImportError:
     from hashlib import blake2b
 
 from mam.errors import BadInput, BadRecord
-from mam.frozen import Frozen
 from mam.jobs.record import parse_job, split_secrets
-from mam.stores.beside import sync_directory
-from mam.strict_json import strict_json
-from mam.writing import as_text, field_by_line, to_bytes, write_all
+from mam.stores.private_files import sync_directory
+from mam.util.encoding import as_text, field_by_line, to_bytes, write_all
+from mam.util.frozen import Frozen
+from mam.util.strict_json import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Records:
 
     def ids(self, limit: int | None = None) -> list[str]:
         """Of the jobs that have a record file, in no order."""
-        from mam.jobs.rules import is_job_id
+        from mam.jobs.input_rules import is_job_id
 
         found = []
         with os.scandir(self._descriptor) as entries:

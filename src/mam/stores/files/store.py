@@ -11,30 +11,30 @@ import os
 
 import apsw
 
-from mam.clock import iso_second, parse_time
 from mam.errors import BadRecord
-from mam.jobs.rules import is_job_id
-from mam.stores.beside import make_directories
+from mam.jobs.input_rules import is_job_id
+from mam.stores.files.connection import check_directory, damaged, opened, unavailable, with_advice
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
 from mam.stores.files.mirror import Mirror, Shown, events_in
-from mam.stores.files.opening import check_directory, damaged, opened, unavailable, with_advice
 from mam.stores.files.records import Stamp
+from mam.stores.private_files import make_directories
 from mam.stores.secrets import Secrets
 from mam.stores.sql.rows import row_of
-from mam.stores.sqlite.place import network_file_system
+from mam.stores.sqlite.file_system import network_file_system
 from mam.stores.sqlite.store import SqliteStore
+from mam.util.clock import iso_second, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
-    from mam.clock import Clock, Moment
     from mam.errors import StoreUnavailable
     from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
     from mam.stores.port import Problem
     from mam.stores.sql.rows import Row
+    from mam.util.clock import Clock, Moment
 
     T = TypeVar("T")
 
@@ -224,14 +224,14 @@ class FilesStore(SqliteStore):
             raise self._files().is_ahead(job_id)
 
     def problems(self) -> list[Problem]:
-        from mam.stores.files.adopting import differences
+        from mam.stores.files.adopt import differences
 
         return super().problems() + differences(self)
 
     def file_problem(self, job_id: str) -> Problem | None:
         """What is odd about the record file of one job."""
-        from mam.jobs.rules import is_job_id
-        from mam.stores.files.adopting import difference
+        from mam.jobs.input_rules import is_job_id
+        from mam.stores.files.adopt import difference
 
         return difference(self, job_id) if is_job_id(job_id) else None
 
@@ -265,14 +265,14 @@ class FilesStore(SqliteStore):
         return self._cursor is not None and bool(self._cursor.connection.open_flags & apsw.SQLITE_OPEN_READONLY)
 
     def _make(self) -> None:
-        from mam.stores.files.making import make_missing
+        from mam.stores.files.create import make_missing
 
         with self._lock():
             if os.path.exists(self._path):
                 return
             made = make_missing(self._directory, self._path, self.clock, self._wait_seconds)
         if made.jobs:
-            from mam.telling import tell
+            from mam.util.notices import tell
 
             left = f"; left alone: {made.left_alone}" if made.unreadable else ""
             tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}{left}")

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from mam.stores.postgres.address import read_address, shown_address
-from mam.stores.postgres.whose import SCHEMA
+from mam.stores.postgres.ownership import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Server:
         return connection
 
     def unavailable(self, error: psycopg.Error) -> StoreUnavailable | StoreMissing:
-        from mam.stores.postgres.refusals import refusal
+        from mam.stores.postgres.error_messages import refusal
 
         return refusal(self, error)
 

@@ -9,7 +9,7 @@ import psycopg
 from mam import __version__
 from mam.errors import StoreUnavailable
 from mam.stores.postgres.connection import Server, text
-from mam.stores.postgres.whose import ANOTHERS, CLOSED, NOBODYS, SCHEMA, closed, foreign, whose_schema
+from mam.stores.postgres.ownership import ANOTHERS, CLOSED, NOBODYS, SCHEMA, closed, foreign, whose_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

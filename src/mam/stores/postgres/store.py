@@ -12,7 +12,6 @@ from _thread import get_ident
 
 import psycopg
 
-from mam.clock import Moment, SystemClock
 from mam.errors import AlreadyRegistered, BadRecord, MamError, UnknownJob
 from mam.jobs import acts
 from mam.jobs.ending import end
@@ -21,20 +20,20 @@ from mam.stores.common import changed_fields, new_claim_id
 from mam.stores.port import Entry, Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
-from mam.stores.postgres.listening import Listener
-from mam.stores.postgres.one_statement import claim_values, end_values
+from mam.stores.postgres.listener import Listener
 from mam.stores.postgres.schema import check_version, create_schema
+from mam.stores.postgres.statement_values import claim_values, end_values
 from mam.stores.sql.rows import row_of, values_of
 from mam.stores.sql.sessions import Sessions
 from mam.stores.sql.store import SqlStore
-from mam.writing import to_bytes
+from mam.util.clock import Moment, SystemClock
+from mam.util.encoding import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.clock import Clock
     from mam.jobs.change import Line
     from mam.jobs.dependency import Needed
     from mam.jobs.ending import End
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from mam.stores.port import Act, Request
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
+    from mam.util.clock import Clock
 
     T = TypeVar("T")
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 
-from mam.clock import Moment
 from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.record import parse_job
 from mam.stores.postgres.client import QUERIES
 from mam.stores.postgres.connection import text
 from mam.stores.sql.queries import load_queries
 from mam.stores.sql.rows import values_of
-from mam.writing import to_bytes
+from mam.util.clock import Moment
+from mam.util.encoding import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

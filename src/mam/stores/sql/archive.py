@@ -10,16 +10,16 @@ from mam.jobs.change import Change
 from mam.jobs.record import parse_job
 from mam.stores.common import archived_line, lines_of
 from mam.stores.port import Kept
-from mam.writing import as_text
+from mam.util.encoding import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.clock import Moment
     from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
+    from mam.util.clock import Moment
 
     T = TypeVar("T")
 

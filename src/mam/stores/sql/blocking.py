@@ -7,9 +7,9 @@ nothing. The end of a job only notes that those that come after it are to be loo
 
 from __future__ import annotations
 
-from mam.frozen import Frozen
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, RUNNING
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

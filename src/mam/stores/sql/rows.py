@@ -6,20 +6,20 @@ from __future__ import annotations
 import json
 
 from mam.errors import BadRecord
-from mam.frozen import Frozen
 from mam.jobs.lease import Lease
 from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import PENDING, Status
 from mam.jobs.sweep import end_of_wait
-from mam.writing import as_text
+from mam.util.encoding import as_text
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from mam.clock import Moment
     from mam.jobs.record import Json
+    from mam.util.clock import Moment
 
 FREE, BLOCKED, UNREADABLE = 0, 1, 2
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.clock import Clock, Moment
     from mam.jobs.change import Change, Line
     from mam.jobs.dependency import Needed
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
     from mam.stores.port import Act, Query, Request
     from mam.stores.sql.sessions import Sessions
+    from mam.util.clock import Clock, Moment
 
     T = TypeVar("T")
 

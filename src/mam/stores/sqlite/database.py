@@ -11,9 +11,9 @@ import apsw
 
 from mam import __version__
 from mam.errors import StoreMissing, StoreUnavailable
-from mam.ownership import owned_by_others_is_fine
-from mam.stores.beside import make_directories
-from mam.stores.sqlite.place import network_file_system
+from mam.location.ownership import owned_by_others_is_fine
+from mam.stores.private_files import make_directories
+from mam.stores.sqlite.file_system import network_file_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,26 +9,26 @@ from weakref import WeakSet
 
 import apsw
 
-from mam.clock import SystemClock
 from mam.errors import StoreUnavailable
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
 from mam.stores.sql.queries import load_queries
 from mam.stores.sql.rows import COLUMNS, row_of
 from mam.stores.sql.store import SqlStore
-from mam.stores.sqlite.bell import Bell
 from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
-from mam.writing import as_text
+from mam.stores.sqlite.wake_file import Bell
+from mam.util.clock import SystemClock
+from mam.util.encoding import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
-    from mam.clock import Clock, Moment
     from mam.jobs.change import Line
     from mam.jobs.record import Job, Json
-    from mam.stores.watch import Watch
+    from mam.stores.file_watch import Watch
+    from mam.util.clock import Clock, Moment
 
     T = TypeVar("T")
 
@@ -172,7 +172,7 @@ class SqliteStore(SqlStore):
     def wait(self, cursor: str, timeout: float) -> bool:
         watch = self._watches.get(get_ident())
         if watch is None:
-            from mam.stores.watch import Watch, rung
+            from mam.stores.file_watch import Watch, rung
 
             self._watches[get_ident()] = Watch(os.path.dirname(self._path), rung(self._bell.name))
             return True  # something may have happened before the watch began: look once more

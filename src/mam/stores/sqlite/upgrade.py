@@ -6,11 +6,11 @@ import json
 
 import apsw
 
-from mam.clock import SystemClock
 from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.record import parse_job
 from mam.stores.sql.rows import values_of
-from mam.writing import as_text
+from mam.util.clock import SystemClock
+from mam.util.encoding import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

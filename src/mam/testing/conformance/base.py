@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, ClassVar
 
-    from mam.clock import Clock
     from mam.jobs.record import Job
     from mam.stores.port import Entry, Store
+    from mam.util.clock import Clock
 
 
 class StoreCase:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.clock import parse_time
 from mam.jobs.status import Status
 from mam.stores.port import Query, Request
 from mam.testing.conformance.base import (
@@ -19,6 +18,7 @@ from mam.testing.conformance.base import (
     registered,
 )
 from mam.testing.tasks import LABEL
+from mam.util.clock import parse_time
 
 if TYPE_CHECKING:
     from mam.registry import Registry

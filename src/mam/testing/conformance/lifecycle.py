@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.clock import parse_time
 from mam.errors import IllegalMove, MamError, Refused
 from mam.events.event import EVENTS
 from mam.jobs.change import line, unchanged
@@ -21,16 +20,17 @@ from mam.testing.conformance.base import (
     moves_of,
     terminal_events,
 )
+from mam.util.clock import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.clock import Moment
     from mam.jobs.change import Change
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
+    from mam.util.clock import Moment
 
 BY_HAND = {
     "pending": {"running", "completed", "error", "cancelled"},

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.jobs.limit import PROBE_SECONDS, end_of_limit, limit_pause, limited
 from mam.jobs.pause import Pause, draft_pause
+from mam.jobs.usage_limit import PROBE_SECONDS, end_of_limit, limit_pause, limited
 from mam.stores.port import Request
 from mam.testing.conformance.base import StoreCase, everything, picked, registered
 from mam.testing.tasks import LABEL

@@ -22,12 +22,12 @@ from mam.testing.conformance.base import (
 from mam.testing.tasks import LABEL
 
 if TYPE_CHECKING:
-    from mam.clock import Moment
     from mam.jobs.change import Change
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
+    from mam.util.clock import Moment
 
 
 class Registrations(StoreCase):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import ClaimLost
-from mam.jobs import limit, supervised
+from mam.jobs import usage_limit, worker_acts
 from mam.jobs.ending import supervised_end
-from mam.jobs.supervised import Ending, Spoken
+from mam.jobs.worker_acts import Ending, Spoken
 from mam.stores.port import Request
 from mam.testing.conformance.base import StoreCase, everything, registered
 from mam.testing.tasks import LABEL
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.stores.port import Act, Store
-    from mam.work.holding import Held
+    from mam.work.claim import Held
 
 OTHER = "another-claim_0"
 
@@ -66,13 +66,13 @@ class Supervising(StoreCase):
         job = _supervised(registry)
         before = everything(store)
         acts_of_worker: list[Act] = [
-            lambda found, now: limit.limited(
+            lambda found, now: usage_limit.limited(
                 found, now, attempt=1, claim_id=OTHER, until_ms=now.wall_ms, reason="limit", run={}
             ),
-            lambda found, now: supervised.started(found, now, attempt=1, claim_id=OTHER, run={}),
-            lambda found, now: supervised.quiet(found, now, attempt=1, claim_id=OTHER, seconds=9),
-            lambda found, now: supervised.postpone(found, now, attempt=1, claim_id=OTHER, reason="no", seconds=9),
-            lambda found, now: supervised.hand_back(found, now, attempt=1, claim_id=OTHER, run=None),
+            lambda found, now: worker_acts.started(found, now, attempt=1, claim_id=OTHER, run={}),
+            lambda found, now: worker_acts.quiet(found, now, attempt=1, claim_id=OTHER, seconds=9),
+            lambda found, now: worker_acts.postpone(found, now, attempt=1, claim_id=OTHER, reason="no", seconds=9),
+            lambda found, now: worker_acts.hand_back(found, now, attempt=1, claim_id=OTHER, run=None),
         ]
 
         for act in acts_of_worker:

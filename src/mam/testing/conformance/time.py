@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.clock import parse_time
 from mam.jobs.sweep import SWEEP_LIMIT
 from mam.stores.port import Query, Request
 from mam.testing.conformance.base import (
@@ -20,6 +19,7 @@ from mam.testing.conformance.base import (
     terminal_events,
 )
 from mam.testing.tasks import LABEL
+from mam.util.clock import parse_time
 
 if TYPE_CHECKING:
     from mam.registry import Registry

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.config import Config
+    from mam.config.settings import Config
     from mam.work.adapters.port import Adapter
 
 CODING_AGENTS = {
@@ -27,7 +27,7 @@ def adapter_of(name: str, config: Config) -> Adapter:
 
         return CommandAdapter(name, config.commands[name])
     if name not in _MODULES:
-        from mam.config import config_file
+        from mam.config.settings import config_file
 
         raise UnknownAgent(agent=name, known=", ".join(known_agents(config)), file=config_file())
     from importlib import import_module

@@ -8,8 +8,8 @@ import re
 import subprocess
 from importlib import import_module
 
-from mam.frozen import Frozen
 from mam.machine.environment import find_program, without_secrets
+from mam.util.frozen import Frozen
 from mam.work.adapters import CODING_AGENTS
 from mam.work.reports.report import words
 

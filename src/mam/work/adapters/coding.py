@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mam.jobs.record import Job, Json
-    from mam.work.places import Place
     from mam.work.reports.report import Reader, Report
+    from mam.work.workdir import Place
 
 DOOR_VERBS = ("publish", "heartbeat", "complete", "fail")
 """What an agent may always run, to report. `register` is none of them: a job for `shell` is a command, and who may run

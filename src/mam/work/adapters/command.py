@@ -8,14 +8,14 @@ import re
 from mam.errors import AgentNotFound
 from mam.machine.environment import find_program
 from mam.work.adapters.port import Launch
-from mam.work.home import write_private
+from mam.work.job_dir import write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from mam.jobs.record import Job
-    from mam.work.places import Place
+    from mam.work.workdir import Place
 
 _PLACE = re.compile(r"\{(prompt|brief|job_id|workdir)\}")
 _WORD_LIMIT = 128 * 1024 - 1

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.work.adapters.port import Adapter
-    from mam.work.places import Place
+    from mam.work.workdir import Place
 
 
 class HumanAdapter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.frozen import Frozen
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from mam.jobs.record import Job, Json
-    from mam.work.places import Place
     from mam.work.reports.report import Reader, Report
+    from mam.work.workdir import Place
 
     class Adapter(Protocol):
         """Knows one agent. `launch` may write files of the attempt's own, and starts nothing."""

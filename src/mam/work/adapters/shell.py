@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from mam.errors import AgentNotFound
 from mam.work.adapters.port import Launch
-from mam.work.home import write_private
+from mam.work.job_dir import write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.work.adapters.port import Adapter
-    from mam.work.places import Place
+    from mam.work.workdir import Place
 
 
 class ShellAdapter:

@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import time
 
-from mam.agents.hook_words import event_for
-from mam.agents.hooking import CLAUDE, HOOKED, OPENCODE
+from mam.agents.hook_events import event_for
+from mam.agents.hook_setup import CLAUDE, HOOKED, OPENCODE
 from mam.agents.send import press
 from mam.errors import MamError
-from mam.jobs.state import NEEDS_PERMISSION, SCREEN
-from mam.jobs.supervised import Ending
-from mam.work import watching
+from mam.jobs.activity import NEEDS_PERMISSION, SCREEN
+from mam.jobs.worker_acts import Ending
+from mam.work import supervision
 from mam.work.adapters.port import EXIT
 from mam.work.attempt import Attempt
 from mam.work.brief import CANNOT, brief
-from mam.work.holding import AWAY
-from mam.work.limits import Limits
-from mam.work.live.handing import Handing
-from mam.work.live.page import ENDED, INTERRUPTED
+from mam.work.claim import AWAY
 from mam.work.live.session import RESTART_SECONDS, SESSION
+from mam.work.live.session_state import ENDED, INTERRUPTED
+from mam.work.live.submit import Handing
 from mam.work.outcome import REASON_LIMIT, failure, result_of, was_cut
-from mam.work.places import prepare
 from mam.work.reports.troubles import reset_in
+from mam.work.usage_limits import Limits
+from mam.work.workdir import prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from mam.agents.turns import Turn
     from mam.jobs.record import Job, Json
-    from mam.work.crew import Crew
+    from mam.work.context import Crew
     from mam.work.live.session import LiveSession
-    from mam.work.places import Place
+    from mam.work.workdir import Place
 
 LOOK_SECONDS = 0.2
 SCREEN_SECONDS = 2.0
@@ -89,7 +89,7 @@ class LiveAttempt(Attempt):
     def _refused(self, why: str) -> Callable[[], None]:
         """Nothing was submitted, so the job is as it was."""
         because = self.watching.ended_because
-        if because == watching.REVOKED:
+        if because == supervision.REVOKED:
             return self._give_up
         if because is not None:
             return lambda: self._hand_back(self._begun)
@@ -202,7 +202,7 @@ class LiveAttempt(Attempt):
         turn, because = self._own_turn, self.watching.ended_because
         took = {"wall_seconds": round(time.monotonic() - self._since, 3)}
         facts = {**self._begun, **took, "turn": self._ended_by(turn, is_gone=is_gone)}
-        if because == watching.REVOKED:
+        if because == supervision.REVOKED:
             return self._revoked
         if was_cut(None, because):
             return lambda: self._hand_back(facts)

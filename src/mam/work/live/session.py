@@ -10,23 +10,23 @@ import fcntl
 import os
 import time
 
-from mam.agents.claiming import note_store
+from mam.agents.activity import parsed, process_state, root_of, state_on
 from mam.agents.control import checked
 from mam.agents.errors import SessionServed
+from mam.agents.generations import note_store
 from mam.agents.hook_log import HookReader, append
 from mam.agents.names import bare_name
-from mam.agents.observing import parsed, process_state, root_of, state_on
 from mam.agents.resolve import by_any, needed
 from mam.agents.send import check_quiet
 from mam.agents.turns import Turns
 from mam.errors import MamError, UnknownJob
-from mam.jobs.state import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, believed
+from mam.jobs.activity import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, believed
 from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.stores.port import Query
-from mam.work.holding import AWAY
-from mam.work.live.page import ENDED, INTERRUPTED, Page, read_page, write_page
+from mam.util.encoding import to_bytes
+from mam.work.claim import AWAY
+from mam.work.live.session_state import ENDED, INTERRUPTED, Page, read_page, write_page
 from mam.work.live.transcripts import end_in_transcript
-from mam.writing import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from mam.agents.port import Directory
     from mam.agents.record import AgentRecord
     from mam.agents.turns import Turn
+    from mam.jobs.activity import State
     from mam.jobs.record import Job, Json
-    from mam.jobs.state import State
     from mam.registry import Registry
     from mam.stores.port import Request
 

@@ -13,10 +13,10 @@ import time
 from glob import iglob
 from itertools import islice
 
-from mam.agents.hook_words import TEXT_LIMIT
-from mam.agents.hooking import CLAUDE, CODEX
-from mam.jobs.state import PROTOCOL
-from mam.strict_json import safe_json
+from mam.agents.hook_events import TEXT_LIMIT
+from mam.agents.hook_setup import CLAUDE, CODEX
+from mam.jobs.activity import PROTOCOL
+from mam.util.strict_json import safe_json
 from mam.work.reports.report import BILLING, LIMIT, LOGIN, OVERLOAD, part, words
 from mam.work.reports.troubles import kind_of
 

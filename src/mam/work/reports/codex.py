@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-from mam.strict_json import safe_json
+from mam.util.strict_json import safe_json
 from mam.work.reports.report import DECLINED, Reader, Trouble, part, parts, step, words
 from mam.work.reports.troubles import trouble_of
 

@@ -11,9 +11,9 @@ import re
 from abc import ABC, abstractmethod
 
 from mam.events.event import generalised
-from mam.frozen import Frozen
-from mam.strict_json import safe_json
-from mam.telling import clean
+from mam.util.frozen import Frozen
+from mam.util.notices import clean
+from mam.util.strict_json import safe_json
 from mam.work.reports.lines import Lines
 from mam.work.reports.prices import FROM_PRICES, cost_of
 

@@ -1,0 +1,95 @@
+"""What a session is doing now: its hooks, its process and its screen side by side, and which of them counts."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from mam.agents.hook_log import HookReader
+from mam.agents.screen_prompts import question_on
+from mam.agents.tmux import Tmux
+from mam.agents.turns import Turns
+from mam.errors import MamError
+from mam.jobs.activity import GONE, NEEDS_PERMISSION, PROCESS, SCREEN, UNKNOWN, State, believed
+from mam.machine.processes import ProcessId, is_alive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.agents.record import AgentRecord
+
+_LATEST_MS = 2**53
+_MARKS = ("inside", "background")
+"""Fields of a line that are there or not."""
+
+
+def session_state(record: AgentRecord, now_ms: int, *, look: bool = False) -> State:
+    """`look` has the screen looked at as well, which costs a question to tmux."""
+    told = turns_of(record).state()
+    seen = screen_state(record, now_ms) if look and told is None else None
+    return believed([process_state(record, now_ms), told, seen], now_ms)
+
+
+def turns_of(record: AgentRecord) -> Turns:
+    turns = Turns()
+    reader = HookReader(root_of(record), record.generation_id)
+    try:
+        for line in reader.lines():
+            if (fields := parsed(line)) is not None:
+                turns.take(fields)
+    except OSError:
+        pass  # what cannot be read tells nothing
+    finally:
+        reader.close()
+    return turns
+
+
+def process_state(record: AgentRecord, now_ms: int) -> State | None:
+    """Only of this host's: what runs elsewhere cannot be seen from here, and is not dead for that."""
+    process = ProcessId.from_json(record.place.process)
+    if process is None or record.place.host != socket.gethostname():
+        return None
+    if is_alive(process):
+        return State(state=UNKNOWN, source=PROCESS, at_ms=now_ms, why="it runs, and nothing tells more")
+    return State(state=GONE, source=PROCESS, at_ms=now_ms, why="its program has ended")
+
+
+def screen_state(record: AgentRecord, now_ms: int) -> State | None:
+    try:
+        screen = Tmux(record.place.socket).ask("capture-pane", "-p", "-t", record.place.pane)
+    except MamError:
+        return None
+    return state_on(screen, now_ms)
+
+
+def state_on(screen: str, at_ms: int) -> State | None:
+    """A screen can only show that it asks; that it shows nothing of the kind is no news."""
+    question = question_on(screen)
+    if question is None:
+        return None
+    return State(state=NEEDS_PERMISSION, source=SCREEN, at_ms=at_ms, why=question[:120])
+
+
+def root_of(record: AgentRecord) -> str:
+    return record.runtime.session_root or os.path.dirname(record.runtime.manifest_path)
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """A line of the file; None for what is none of ours. The agent can write there too, so each field has its kind."""
+    from mam.util.notices import clean
+    from mam.util.strict_json import safe_json
+
+    try:
+        found = safe_json(line)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not all(_is_kind(name, value) for name, value in found.items()):
+        return None
+    return {name: clean(value) if isinstance(value, str) else value for name, value in found.items()}
+
+
+def _is_kind(name: str, value: object) -> bool:
+    if name == "at_ms":
+        return type(value) is int and 0 <= value <= _LATEST_MS
+    return name in _MARKS or value is None or isinstance(value, str)

@@ -1,0 +1,184 @@
+"""The files of the directory, by descriptors: nothing here follows a link or leaves the root.
+
+<root>/.lock                                   one lock for all acts
+<root>/live_agents/<agent_id>/record.json      the records
+<root>/put_aside/                              what stood in a record's way and was no record
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from mam.errors import StoreUnavailable
+from mam.util.encoding import write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIVE_AGENTS, RECORD, PUT_ASIDE = "live_agents", "record.json", "put_aside"
+SIZE_LIMIT = 1024 * 1024
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A FIFO would hold whoever opens it until somebody writes.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class NotARecord(Exception):
+    """Something is there, and it is not a file that mam would read; the text says what."""
+
+
+class opened:  # noqa: N801 - used as a function
+    """`with opened(name, parent) as descriptor:` a directory, never through a link."""
+
+    def __init__(self, name: str, parent: int | None = None) -> None:
+        self._name, self._parent = name, parent
+
+    def __enter__(self) -> int:
+        self._descriptor = os.open(self._name, _DIRECTORY, dir_fd=self._parent)
+        return self._descriptor
+
+    def __exit__(self, *_exception: object) -> None:
+        os.close(self._descriptor)
+
+
+def open_root(path: str) -> int | None:
+    """None when there is none. Another user's is refused: what stands there is that user's word."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreUnavailable(store=path, problem=error.strerror) from None
+    problem = foreign(os.fstat(descriptor))
+    if problem is not None:
+        os.close(descriptor)
+        raise StoreUnavailable(store=path, problem=problem)
+    return descriptor
+
+
+def foreign(found: os.stat_result) -> str | None:
+    """Why somebody else may have had a say in it."""
+    if found.st_uid != os.geteuid():
+        return f"it belongs to another user (uid {found.st_uid})"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "it can be written by others"
+    return None
+
+
+def read_record(entry: int) -> bytes:
+    """FileNotFoundError when there is none."""
+    while True:
+        try:
+            descriptor = os.open(RECORD, _READ, dir_fd=entry)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise NotARecord(_cannot_open(RECORD, error)) from None
+        try:
+            data = _content(descriptor)
+        except OSError as error:
+            raise NotARecord(f"{RECORD} cannot be read: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
+        if data is not None:
+            return data
+
+
+def _content(descriptor: int) -> bytes | None:
+    """None when it has been replaced since it was opened: who looks again finds the new one, or none."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise NotARecord(f"{RECORD} is not a file")
+    if found.st_nlink > 1:
+        raise NotARecord(f"{RECORD} has a second name elsewhere")
+    if found.st_nlink == 0:
+        return None
+    problem = foreign(found)
+    if problem is not None:
+        raise NotARecord(f"{RECORD}: {problem}")
+    if found.st_size > SIZE_LIMIT:
+        raise NotARecord(f"{RECORD} has {found.st_size:,} bytes")
+    data = b""
+    while piece := os.read(descriptor, SIZE_LIMIT + 1 - len(data)):
+        data += piece
+        if len(data) > SIZE_LIMIT:
+            raise NotARecord(f"{RECORD} has more than {SIZE_LIMIT:,} bytes")
+    return data
+
+
+def _cannot_open(name: str, error: OSError) -> str:
+    if error.errno == errno.ELOOP:
+        return f"{name} is a link"
+    if error.errno == errno.ENXIO:
+        return f"{name} is not a file"
+    return f"{name} cannot be opened: {error.strerror}"
+
+
+def write_record(entry: int, data: bytes) -> None:
+    """Whole or not at all, and durable when it returns."""
+    temporary = f"{RECORD}.{os.urandom(8).hex()}.tmp"
+    descriptor = os.open(temporary, _NEW, 0o600, dir_fd=entry)
+    try:
+        write_all(descriptor, data)
+        os.fsync(descriptor)
+        os.rename(temporary, RECORD, src_dir_fd=entry, dst_dir_fd=entry)
+    except BaseException:
+        os.unlink(temporary, dir_fd=entry)
+        raise
+    finally:
+        os.close(descriptor)
+    os.fsync(entry)
+
+
+def sweep_temporary(entry: int) -> None:
+    """What a writer that was killed has left. Only under the lock, when no other writer is at work."""
+    for name in os.listdir(entry):
+        if name.startswith(f"{RECORD}.") and name.endswith(".tmp"):
+            os.unlink(name, dir_fd=entry)
+
+
+def make_entry(parent: int, name: str) -> None:
+    """The directory, private, if there is none; durable, so that a record in it is not lost with it."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+        os.fsync(parent)
+    except FileExistsError:
+        pass
+
+
+def is_directory(parent: int, name: str) -> bool:
+    """Of this user, and not a link to one."""
+    try:
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and foreign(found) is None
+
+
+def put_aside(root: int, parent: int, name: str, label: str) -> str:
+    """Moves whatever stands there out of the way, as it is: a link stays a link, and its target is not touched."""
+    make_entry(root, PUT_ASIDE)
+    with opened(PUT_ASIDE, root) as aside:
+        new = f"{label}.{os.urandom(6).hex()}"
+        os.rename(name, new, src_dir_fd=parent, dst_dir_fd=aside)
+        os.fsync(aside)
+    os.fsync(parent)
+    return new
+
+
+def delete(parent: int, name: str) -> None:
+    """All of it. Links are removed and not followed, at any depth, whoever changes the tree meanwhile."""
+    import shutil
+
+    if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+        shutil.rmtree(name, dir_fd=parent)
+    else:
+        os.unlink(name, dir_fd=parent)
+
+
+def names(descriptor: int) -> Iterator[str]:
+    yield from sorted(os.listdir(descriptor))

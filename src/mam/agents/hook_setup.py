@@ -1,0 +1,173 @@
+"""How an agent is told, for one session alone, to call `mam hook`. No file of the user's changes.
+
+Claude Code takes settings for one session from a file (`--settings`). Codex takes single settings (`-c`), and runs a
+hook only if it is trusted: that these very hooks are is said in the same way, by their hash, so that no other hook
+comes to be trusted with them. OpenCode has plugins instead, and takes one more from its environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import sys
+
+from mam.errors import BadInput
+from mam.stores.private_files import replace_bytes, replace_whole
+from mam.util.strict_json import safe_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+CLAUDE, CODEX, OPENCODE = "claude-code", "codex", "opencode"
+PROGRAMS = {"claude": CLAUDE, "codex": CODEX}
+"""Which agent a program is, when nobody says."""
+HOOKED = (CLAUDE, CODEX, OPENCODE)
+
+BRIEFS = "briefs"
+"""Below a session's root: what its agent may read without asking."""
+
+_CLAUDE_EVENTS = (
+    "SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse",
+    "PostToolUseFailure", "Notification", "Elicitation", "SubagentStop", "Stop", "StopFailure",
+)  # fmt: skip
+_CODEX_EVENTS = (
+    "SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "SubagentStop",
+    "Stop",
+)  # fmt: skip
+SECONDS, AT_THE_END_SECONDS = 10, 3
+"""An agent waits that long for a hook at most, which itself gives up sooner; on a busy machine a start takes seconds.
+At the end of a session Codex allows no more."""
+
+_REPORTS = ("publish", "heartbeat", "complete", "fail")
+"""What an agent may do with mam without asking: tell about its own job."""
+_SETTINGS_LIMIT = 1 << 20
+_OPENCODE_SETTINGS = "OPENCODE_CONFIG_CONTENT"
+
+
+def with_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command that is run instead, and what its environment gets; the same for an agent whose hooks are not known.
+    Writes below the root only."""
+    if tool == CLAUDE:
+        return _claude(list(command), root, workdir), {}
+    if tool == CODEX:
+        return (command[0], *_codex(), *command[1:]), {}
+    return tuple(command), _opencode(root) if tool == OPENCODE else {}
+
+
+def mam_words() -> list[str]:
+    """This very mam: an agent's PATH may not have it, or another one."""
+    own = os.path.abspath(sys.argv[0])
+    if os.path.basename(own) == "mam" and os.access(own, os.X_OK):
+        return [own]
+    return [sys.executable, "-P", "-m", "mam"]
+
+
+def mam_command() -> str:
+    """The same for a shell."""
+    return shlex.join(mam_words())
+
+
+def _claude(command: list[str], root: str, workdir: str) -> tuple[str, ...]:
+    program, *words = command
+    own, words = _own_settings(words, workdir)
+    path = os.path.join(root, "settings.json")
+    replace_whole(path, _merged(own, _claude_settings(root)))
+    return (program, "--settings", path, *words)
+
+
+def _claude_settings(root: str) -> dict[str, Any]:
+    hook = {"type": "command", "command": f"{mam_command()} hook {CLAUDE}", "timeout": SECONDS}
+    return {
+        "hooks": {event: [{"hooks": [hook]}] for event in _CLAUDE_EVENTS},
+        "permissions": {
+            "additionalDirectories": [os.path.join(root, BRIEFS)],
+            "allow": [f"Bash(mam {verb}:*)" for verb in _REPORTS],
+        },
+    }
+
+
+def _own_settings(words: list[str], workdir: str) -> tuple[dict[str, Any], list[str]]:
+    """Settings that the user gives to this session as well, and the words without them: only one may be given."""
+    for at, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        if word == "--":
+            break
+        if option == "--settings" and (equals or at + 1 < len(words)):
+            rest = words[:at] + words[at + (1 if equals else 2) :]
+            return _read_settings(value if equals else words[at + 1], workdir), rest
+    return {}, words
+
+
+def _read_settings(given: str, workdir: str) -> dict[str, Any]:
+    text = given
+    if not given.lstrip().startswith("{"):
+        try:
+            with open(os.path.join(workdir, os.path.expanduser(given)), encoding="utf-8") as file:
+                text = file.read(_SETTINGS_LIMIT)
+        except (OSError, ValueError) as error:
+            raise BadInput(why=f"--settings {given[:200]}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        found = safe_json(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise BadInput(why=f"--settings {given[:200]} is not a JSON object, so mam's hooks cannot be added; --no-hooks")
+    return found
+
+
+def _merged(own: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """Both: tables are merged, lists are joined, and of two single values the user's own counts."""
+    merged = dict(own)
+    for name, value in added.items():
+        held = own.get(name)
+        if isinstance(held, dict) and isinstance(value, dict):
+            merged[name] = _merged(held, value)
+        elif isinstance(held, list) and isinstance(value, list):
+            merged[name] = [*held, *value]
+        elif name not in own:
+            merged[name] = value
+    return merged
+
+
+def _codex() -> list[str]:
+    command = f"{mam_command()} hook {CODEX}"
+    words, trusted = ["-c", "features.hooks=true"], []
+    for event in _CODEX_EVENTS:
+        seconds = AT_THE_END_SECONDS if event == "SessionEnd" else SECONDS
+        handler = {"async": False, "command": command, "timeout": seconds, "type": "command"}
+        label = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in event).lstrip("_")
+        words += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={_toml(command)},timeout={SECONDS}}}]}}]']
+        trusted.append(f'"/<session-flags>/config.toml:{label}:0:0"={{trusted_hash="{_codex_hash(label, handler)}"}}')
+    return [*words, "-c", f"hooks.state={{{','.join(trusted)}}}"]
+
+
+def _codex_hash(label: str, handler: dict[str, Any]) -> str:
+    """As Codex makes it of a hook that it has read: the whole of it, names in order, without blanks."""
+    identity = json.dumps(
+        {"event_name": label, "hooks": [handler]}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return f"sha256:{hashlib.sha256(identity.encode()).hexdigest()}"
+
+
+def _opencode(root: str) -> dict[str, str]:
+    """What it finds in this variable is added to the user's own settings, lists of plugins too."""
+    from urllib.parse import quote
+
+    if os.environ.get(_OPENCODE_SETTINGS):
+        raise BadInput(why=f"{_OPENCODE_SETTINGS} is set, so mam's plugin cannot be added; unset it, or --no-hooks")
+    with open(os.path.join(os.path.dirname(__file__), "opencode_plugin.js"), encoding="utf-8") as file:
+        plugin = file.read()
+    given = {"command": mam_words(), "briefs": os.path.join(root, BRIEFS), "verbs": _REPORTS}
+    head = "".join(f"const {name} = {json.dumps(value)}\n" for name, value in given.items())
+    path = os.path.join(root, "opencode.js")
+    replace_bytes(path, (head + plugin).encode())
+    return {_OPENCODE_SETTINGS: json.dumps({"plugin": [f"file://{quote(path)}"]})}
+
+
+def _toml(text: str) -> str:
+    """A basic string of TOML, which JSON's are too but for what no path has."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,40 @@
+"""Which directory counts here: the user's own files, or PostgreSQL where the jobs are there too."""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import StoreUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.port import Directory
+
+
+def open_directory(store: str | None = None, registry_dir: str | None = None) -> Directory:
+    from mam.config.settings import load_config
+    from mam.location.stores import POSTGRES, is_mine, locate
+
+    config = load_config()
+    try:
+        located = locate(store, registry_dir, config)
+    except StoreUnavailable:
+        located = None  # something odd lies where the jobs would be; sessions are not written down there anyway
+    if located is not None and located.kind == POSTGRES:
+        from mam.agents.directory_postgres import PostgresDirectory
+
+        return PostgresDirectory(located.address)
+    from mam.agents.directory import FilesDirectory, agents_directory
+    from mam.location.ownership import check
+
+    root = agents_directory()
+    if is_mine(root) or not os.path.exists(root):  # one of another user is refused in any case
+        check(root)
+    return FilesDirectory(root, lock_wait_seconds=config.lock_wait_seconds)
+
+
+def written_prefix() -> str:
+    """The mark before names in records: MAM, HOUMAO, or none."""
+    from mam.config.settings import load_config
+
+    return load_config().agent_prefix

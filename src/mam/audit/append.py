@@ -1,0 +1,126 @@
+"""From a batch of journal entries to lines in the histories; for the holder of the log's lock."""
+
+from __future__ import annotations
+
+import errno
+
+from mam.audit.cursor import Cursor, is_of_0_1_0
+from mam.audit.fetch import copied_lines
+from mam.audit.files import Folder, entry_name, fingerprint
+from mam.stores.consumer import position_behind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.audit.fetch import Batch
+    from mam.jobs.change import Line
+    from mam.stores.port import Entry
+
+BEHIND_LIMIT = 32
+"""Jobs that may be left behind; with more of them it is the log that is broken."""
+
+_OF_ONE_JOB = frozenset(
+    {errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENXIO,
+     errno.EFBIG}
+)  # fmt: skip
+"""Errors that say something about one job's directory and nothing about the disk."""
+
+
+_BEGINS = {"registered": "status", "migrated": "status"}
+"""Lines with which a job begins in a registry, and where each says its status."""
+
+
+def copy(root: int, batch: Batch, complain: Callable[[OSError], None]) -> None:
+    """Copies what no other process has copied since the batch was read."""
+    with Cursor(root, batch.epoch) as cursor:
+        if batch.replaced and cursor.at == batch.seen:
+            cursor.begin_anew()
+        elif not batch.continues(cursor.at):
+            return  # others were further, or the cursor was lost meanwhile; the next act begins where it is now
+        writer = _Writer(root, batch.epoch, cursor, complain)
+        for job_id, entries in batch.mended.items():
+            if job_id in cursor.behind:
+                gap = cursor.behind.pop(job_id)
+                for entry in entries:
+                    writer.copy_or_leave(entry, gap, again=True)
+        left = [entry for entry in batch.entries if entry.number > cursor.at.number]
+        for entry in left:
+            writer.copy_or_leave(entry, cursor.at.number, again=cursor.reads_again)
+        at = position_behind(left[-1], batch.epoch) if left else cursor.at
+        cursor.save(at, caught_up=batch.reaches_end)
+
+
+class _Writer:
+    def __init__(self, root: int, journal_id: str, cursor: Cursor, complain: Callable[[OSError], None]) -> None:
+        self._root = root
+        self._journal_id = journal_id
+        self._cursor = cursor
+        self._complain = complain
+        self._there: dict[str, tuple[set[int], list[int]]] = {}
+        """By job: lines of this journal, and lines that mam 0.1.0 copied from others, without the names of entries."""
+
+    def copy_or_leave(self, entry: Entry, gap: int, *, again: bool) -> None:
+        """One job's broken directory must not keep the others' history waiting; it lacks lines behind entry `gap`."""
+        if entry.job_id in self._cursor.behind:
+            return
+        try:
+            self._copy(entry, again=again)
+        except OSError as error:
+            if error.errno not in _OF_ONE_JOB or len(self._cursor.behind) >= BEHIND_LIMIT:
+                raise
+            self._cursor.behind[entry.job_id] = gap
+            self._complain(error)
+
+    def _copy(self, entry: Entry, *, again: bool) -> None:
+        """The entry's lines behind those that are there; record and status beside them."""
+        lines = copied_lines(entry)
+        if not lines:
+            return
+        with Folder(self._root, entry.job_id) as folder:
+            fields = entry.fields or {}
+            if "prompt" in fields and any(line["event"] in _BEGINS for _, line in lines):
+                folder.write_meta_once(fields)
+            if entry.lines[0]["event"] == "migrated" and folder.began_elsewhere(self._journal_id):
+                lines = lines[:1]  # the rest of it was told when it happened, in the registry it came from
+            last = folder.mirrored(self._journal_id)
+            appended = False
+            for index, line in lines:
+                named = {**line, "entry": entry_name(self._journal_id, entry.number, index)}
+                may_be_there = again or (entry.number, index) <= last
+                if not (may_be_there and self._is_there(folder, entry.job_id, named, again=again)):
+                    self._append(folder, entry.job_id, named)
+                    appended = True
+            # An entry that was here already may lack its status; one with newer lines behind it must not bring it back.
+            if appended or entry.number == last[0] or self._cursor.journal_was_replaced:
+                _write_status(folder, entry)
+
+    def _is_there(self, folder: Folder, job_id: str, line: Line, *, again: bool) -> bool:
+        """The name of an entry is not enough: a registry that was restored gives its numbers out a second time. A store
+        of mam 0.1.0 that was brought up to date may tell the same in a new journal, under other names."""
+        if job_id not in self._there:
+            own, others = folder.fingerprints(self._journal_id)
+            older = [one for journal, found in others.items() if is_of_0_1_0(self._root, journal) for one in found]
+            self._there[job_id] = own, older
+        own, older = self._there[job_id]
+        unnamed = fingerprint({**line, "entry": ""})
+        if fingerprint(line) in own:
+            return True
+        if not again or unnamed not in older:
+            return False
+        older.remove(unnamed)  # each of them counts for one line
+        return True
+
+    def _append(self, folder: Folder, job_id: str, line: Line) -> None:
+        folder.append(line)
+        if job_id in self._there:
+            self._there[job_id][0].add(fingerprint(line))
+
+
+def _write_status(folder: Folder, entry: Entry) -> None:
+    """As the lines tell it: the fields of an adopted record are those of a later moment."""
+    for line in reversed(entry.lines):
+        status = line.get(_BEGINS.get(line["event"], "to" if line["event"] == "status_changed" else ""))
+        if status is not None:
+            folder.write_status(entry.job_id, status, line["timestamp"])
+            return

@@ -1,0 +1,97 @@
+"""What the journal has and the audit log lacks, read before the log's lock is taken.
+
+Reading may have to wait for the store. The holder of the log's lock must not: a script that holds the registry's lock
+and writes would then wait for the log while the log waits for the registry.
+"""
+
+from __future__ import annotations
+
+from mam.audit.cursor import CursorRead
+from mam.audit.log import takes_lines
+from mam.jobs.input_rules import check_job_id
+from mam.stores.consumer import entries_behind
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.stores.consumer import Position
+    from mam.stores.port import Entry, Store
+
+ENTRIES_AT_ONCE = 1000
+TEXT_AT_ONCE = 32 * 1024 * 1024
+"""What one act copies at most, so that no act pays for a long absence of the log, in time or in memory."""
+
+FEW = 16
+"""Entries with nothing to copy that are rather read again than written down as seen."""
+
+NOT_COPIED = frozenset({"renewed"})
+"""Heartbeats would flood the history and add nothing to it."""
+
+
+class Batch(Frozen):
+    epoch: str
+    seen: Position
+    """Where the copy was when this was read."""
+    replaced: bool
+    """Whether the journal has another entry there, or none: a registry was restored from a backup. Then this is the
+    journal's beginning."""
+    entries: list[Entry]
+    reaches_end: bool
+    mended: dict[str, list[Entry]]
+    """What jobs lack whose directory could not be written for a while."""
+    before_restart: int | None
+    """The entry behind which the copy was when the machine went down: up to it nothing was left out, but lines may be
+    lost."""
+
+    @property
+    def needs_writing(self) -> bool:
+        """A heartbeat alone is not worth the lock."""
+        return (
+            self.replaced
+            or bool(self.mended)
+            or len(self.entries) > FEW
+            or any(copied_lines(one) for one in self.entries)
+        )
+
+    def continues(self, at: Position) -> bool:
+        """Whether this is what follows there, or holds it."""
+        return at == self.seen or any(at.is_behind(entry) for entry in self.entries if entry.number == at.number)
+
+
+def fetch(logs_dir: str, store: Store) -> Batch:
+    epoch = check_job_id(store.journal_id)
+    cursor = CursorRead(logs_dir, epoch)
+    following = entries_behind(store, cursor.at)
+    entries, reaches_end = _some(following if following is not None else store.entries(None))
+    return Batch(
+        epoch=epoch,
+        seen=cursor.at,
+        replaced=following is None,
+        entries=entries,
+        reaches_end=reaches_end,
+        mended={
+            job_id: [entry for entry in store.entries(str(number)) if entry.job_id == job_id]
+            for job_id, number in cursor.behind.items()
+            if takes_lines(logs_dir, job_id)
+        },
+        before_restart=cursor.before_restart,
+    )
+
+
+def copied_lines(entry: Entry) -> list[tuple[int, dict[str, object]]]:
+    """The lines of an entry that belong into the history, each with its place in the entry."""
+    return [(index, line) for index, line in enumerate(entry.lines) if line["event"] not in NOT_COPIED]
+
+
+def _some(entries: Iterator[Entry]) -> tuple[list[Entry], bool]:
+    """As many as one act may copy, and whether these are all."""
+    found: list[Entry] = []
+    weight = 0
+    for entry in entries:
+        if len(found) >= ENTRIES_AT_ONCE or weight > TEXT_AT_ONCE:
+            return found, False
+        found.append(entry)
+        weight += len((entry.fields or {}).get("prompt", ""))
+    return found, True

@@ -1,0 +1,73 @@
+"""A relay that stays inside a process that has other things to do, such as a worker."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+from mam.errors import MamError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.bus.settings import Broker
+    from mam.config.settings import Config
+    from mam.stores.port import Store
+
+LAST_SECONDS = 2.0
+
+
+class Resident:
+    """`wake()` when the journal has something new; `stop()` sends what there is and ends."""
+
+    def __init__(self, store: Store, broker: Broker, say: Callable[[str], None]) -> None:
+        from mam.bus.relay import Relay
+
+        self._relay = Relay(store, broker, say)
+        self._say = say
+        self._news, self._stopped = Event(), Event()
+        self._thread = Thread(target=self._run, name="mam-relay", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._news.set()
+
+    def stop(self, seconds: float = LAST_SECONDS) -> None:
+        self._stopped.set()
+        self._news.set()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        try:
+            self._relay.run(self._stopped.is_set, self._wait)
+        except OSError as error:
+            self._say(f"the relay ended: {error.strerror}; events wait in the journal")
+
+    def _wait(self, place: str | None, seconds: float) -> bool:
+        """Cleared before the journal is read, so that what comes meanwhile is not missed."""
+        if place is None:  # no news makes a broker come back sooner
+            return self._stopped.wait(seconds)
+        came = self._news.wait(seconds)
+        if not self._stopped.is_set():
+            self._news.clear()
+        return came
+
+
+def resident_relay(store: Store, config: Config, say: Callable[[str], None]) -> Resident | None:
+    """The relay that a worker carries along, started; None when no broker is configured or it cannot be used."""
+    from mam.bus.delivery import need_client
+    from mam.bus.settings import configured
+
+    try:
+        broker = configured(config.broker)
+        if broker is None:
+            return None
+        need_client()
+        resident = Resident(store, broker, say)
+    except (MamError, OSError) as error:
+        say(f"events are not sent from here: {error}")
+        return None
+    resident.start()
+    return resident

@@ -1,0 +1,1 @@
+"""Reading the command line: parser, options, help, completion."""

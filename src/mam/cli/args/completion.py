@@ -1,0 +1,174 @@
+"""What may stand at the end of a command line: the answer to a shell's Tab.
+
+The verbs' own declarations say what there is, so that nothing here has to be kept up to date. An answer is one
+candidate a line, with a tab and a few words about it; `:files` leaves it to the shell, which knows files best. Whatever
+goes wrong is no answer: nobody wants an error message in the middle of a line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import pairwise
+
+from mam.cli.args.parser import Parser
+from mam.errors import MamError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import ModuleType
+    from typing import Any
+
+    Candidate = tuple[str, str]
+    Settings = dict[str, Any]
+
+FILES = ":files"
+_PATHS = ("FILE", "DIR", "PATH", "ADDRESS", "FOLDER")
+_EVERY_VERB = (("--store", "where the jobs are"), ("--registry-dir", "the same, for a directory"), ("--json", "JSON"))
+
+
+class _Command:
+    """The command's own table of verbs. It lies above the verbs, so it is asked for by name, when it is needed."""
+
+    def __init__(self) -> None:
+        from importlib import import_module
+
+        main = import_module("mam.__main__")
+        self.verbs: tuple[str, ...] = main.VERBS
+        self.load: Callable[[str], ModuleType] = main.load
+
+
+def answer(words: list[str]) -> int:
+    """`words` are those behind `mam`, the last one as far as it is typed."""
+    try:
+        for name, about in candidates(words):
+            if name.isprintable() and name:
+                sys.stdout.write(f"{name}\t{about if about.isprintable() else ''}\n" if name != FILES else f"{FILES}\n")
+    except (MamError, OSError):
+        return 0
+    return 0
+
+
+def candidates(words: list[str]) -> Iterator[Candidate]:
+    command = _Command()
+    named, rest = _leading(words)
+    typed = rest[-1]
+    if len(rest) == 1:
+        yield from _beginning(typed, _verbs(command) if not typed.startswith("-") else _EVERY_VERB)
+        return
+    verb, *arguments = rest
+    if verb == "help":
+        yield from _beginning(typed, _verbs(command))
+    elif verb in command.verbs:
+        yield from _arguments(verb, command.load(verb), arguments, named)
+
+
+def _leading(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """The options that may stand before the verb, and what follows them."""
+    named: dict[str, str] = {}
+    at = 0
+    while at < len(words) - 1 and words[at].startswith("--"):
+        if words[at] in ("--store", "--registry-dir") and at + 2 < len(words):
+            named[words[at]] = words[at + 1]
+            at += 1
+        at += 1
+    return named, words[at:]
+
+
+def _verbs(command: _Command) -> Iterator[Candidate]:
+    return ((verb, _summary(verb)) for verb in command.verbs)
+
+
+def _summary(verb: str) -> str:
+    """The first line of the verb's help, read and not imported: forty modules would take longer than the answer."""
+    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "verbs", f"{verb}.py")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.readline().strip().strip('"').rstrip(".")
+    except OSError:
+        return ""
+
+
+def _arguments(verb: str, module: ModuleType, arguments: list[str], named: Mapping[str, str]) -> Iterator[Candidate]:
+    parser = Parser(verb, "")
+    module.add_arguments(parser)
+    if parser.subverbs:
+        if len(arguments) == 1:
+            yield from _beginning(arguments[0], ((name, "") for name in parser.subverbs))
+            return
+        if arguments[0] not in parser.subverbs:
+            return
+        verb = f"{verb} {arguments[0]}"
+        module = __import__(parser.subverbs[arguments[0]], fromlist=["run"])
+        parser = Parser(verb, "")
+        module.add_arguments(parser)
+        arguments = arguments[1:]
+    yield from _of_parser(verb, parser, arguments, named)
+
+
+def _of_parser(verb: str, parser: Parser, arguments: list[str], named: Mapping[str, str]) -> Iterator[Candidate]:
+    *before, typed = arguments
+    if parser.takes_command and "--" in before:
+        yield FILES, ""
+        return
+    options = {name: settings for names, settings in _declared(parser) for name in names if name.startswith("-")}
+    options |= {name: {"help": about} for name, about in _EVERY_VERB if name != "--json"}
+    options["--json"] = {"help": "print JSON", "action": "store_true"}
+    place = {**named, **_stores_named(before)}
+    previous = before[-1] if before else ""
+    if previous in options and options[previous].get("action") != "store_true":
+        yield from _values(verb, previous, options[previous], typed, place)
+    elif typed.startswith("-"):
+        shown = [*options.items(), ("--help", {"help": "explain this verb"})]
+        yield from _beginning(typed, ((name, str(settings.get("help", ""))) for name, settings in shown))
+    else:
+        for names, settings in _declared(parser):
+            if not names[0].startswith("-"):
+                yield from _values(verb, names[0], settings, typed, place)
+
+
+def _declared(parser: Parser) -> Iterator[tuple[tuple[str, ...], Settings]]:
+    for group in (parser, *parser.groups):
+        yield from group.arguments
+
+
+def _stores_named(before: list[str]) -> dict[str, str]:
+    return {
+        word: value
+        for word, value in pairwise(before)
+        if word in ("--store", "--registry-dir") and not value.startswith("-")
+    }
+
+
+def _values(verb: str, name: str, settings: Settings, typed: str, place: Mapping[str, str]) -> Iterator[Candidate]:
+    """What may stand for one argument."""
+    from mam.cli.args import completion_values as values
+
+    metavar = str(settings.get("metavar", ""))
+    choices = settings.get("choices") or values.words_of(name)
+    if choices:
+        yield from _beginning(typed, ((str(choice), "") for choice in choices))
+    elif name in ("--status", "--set"):
+        yield from values.statuses(typed, several=name == "--status")
+    elif "JOB" in metavar or "EVENT" in metavar:
+        if "EVENT" in metavar:
+            yield from _beginning(typed, values.events())
+        if "JOB" in metavar:
+            yield from values.jobs(verb, typed, place)
+    elif metavar == "LABEL":
+        yield from _beginning(typed, values.labels(place))
+    elif name == "--agent":
+        yield from _beginning(typed, values.agents())
+    elif metavar.startswith("KEY") and verb.startswith("config"):
+        yield from _beginning(typed, values.settings())
+    elif metavar == "SHELL":
+        yield from _beginning(typed, (("bash", ""), ("zsh", ""), ("fish", "")))
+    elif verb.startswith("agents ") and metavar.startswith(("NAME", "AGENT")):
+        yield from _beginning(typed, values.sessions())
+    elif any(part in metavar for part in _PATHS) or name in ("--store", "--registry-dir"):
+        yield FILES, ""
+
+
+def _beginning(typed: str, found: Iterable[Candidate]) -> Iterator[Candidate]:
+    return ((name, about) for name, about in found if name.startswith(typed))

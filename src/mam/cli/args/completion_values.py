@@ -1,0 +1,131 @@
+"""Live values for completion: a bounded number, newest first, and never a store that had to be made."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from mam.cli.render.text import first_line
+from mam.config.settings import load_config
+from mam.errors import MamError
+from mam.jobs.input_rules import ID_PREFIX_SHOWN, is_job_id
+from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING, Status
+from mam.stores.port import Query
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mam.jobs.record import Job
+    from mam.stores.port import Store
+
+MOST = 60
+"""More than anybody reads, and few enough to be read while a finger is on the key."""
+LABELS_FROM = 300
+WAIT_SECONDS = 1.0
+_OPEN = frozenset({PENDING, WAITING, RUNNING})
+_MEANT = {
+    "complete": frozenset({RUNNING}),
+    "heartbeat": frozenset({RUNNING}),
+    "release": frozenset({RUNNING}),
+    "fail": _OPEN,
+    "cancel": _OPEN,
+    "publish": frozenset({PENDING, RUNNING}),
+    "wait": _OPEN,
+    "retry": frozenset({ERROR, CANCELLED, COMPLETED}),
+    "result": frozenset({COMPLETED}),
+}
+"""Which jobs a verb can do something with; the others take any."""
+
+
+def statuses(typed: str, *, several: bool) -> Iterator[tuple[str, str]]:
+    """Also behind a comma, where a list is meant."""
+    before, comma, last = typed.rpartition(",") if several else ("", "", typed)
+    taken = before.split(",")
+    for status in Status:
+        if status.startswith(last) and status not in taken:
+            yield f"{before}{comma}{status}", ""
+
+
+def jobs(verb: str, typed: str, place: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    store = _store(place)
+    if store is None:
+        return
+    meant = _MEANT.get(verb)
+    found = [job for job in _jobs(store, typed, meant) if meant is None or job.status in meant]
+    short = [job.job_id[:ID_PREFIX_SHOWN] for job in found]
+    for job in found:
+        shown = job.job_id[:ID_PREFIX_SHOWN]
+        whole = short.count(shown) > 1 or not shown.startswith(typed)
+        yield (job.job_id if whole else shown), f"{job.status}  {first_line(job.prompt[:200])[:60]}"
+
+
+def _jobs(store: Store, typed: str, meant: frozenset[Status] | None) -> Iterator[Job]:
+    if not typed:
+        yield from islice(store.select(Query(statuses=meant)), MOST)
+        return
+    if not is_job_id(typed):
+        return
+    for job_id in store.ids_with_prefix(typed, MOST):
+        try:
+            yield store.get(job_id)
+        except MamError:
+            continue
+
+
+def labels(place: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Those of open jobs first, then of the latest that ended."""
+    store = _store(place)
+    if store is None:
+        return
+    counts: dict[str, int] = {}
+    for statuses_, most in ((_OPEN, LABELS_FROM), (frozenset(Status) - _OPEN, MOST)):
+        for job in islice(store.select(Query(statuses=statuses_)), most):
+            counts[job.agent_session] = counts.get(job.agent_session, 0) + (job.status in _OPEN)
+    for label, number in counts.items():
+        yield label, f"{number} open" if number else ""
+
+
+def words_of(option: str) -> tuple[str, ...]:
+    """Options whose values are a few words, as the record knows them."""
+    from mam.jobs.record import CHOICES
+
+    return CHOICES.get(option.lstrip("-").replace("-", "_"), ())
+
+
+def agents() -> Iterator[tuple[str, str]]:
+    from mam.work.adapters import known_agents
+
+    names = [*known_agents(load_config()), "claude-code", "codex", "opencode"]
+    return ((name, "") for name in dict.fromkeys(names))
+
+
+def events() -> Iterator[tuple[str, str]]:
+    from mam.events.event import EVENTS
+
+    return ((event, "") for event in EVENTS)
+
+
+def settings() -> Iterator[tuple[str, str]]:
+    from mam.config.keys import all_current
+
+    return ((one.key.name, one.key.setting.meaning) for one in all_current())
+
+
+def sessions() -> Iterator[tuple[str, str]]:
+    from mam.agents.open_directory import open_directory
+
+    for look in open_directory().looks():
+        if look.record is not None:
+            yield look.record.agent_name, look.agent_id
+
+
+def _store(place: Mapping[str, str]) -> Store | None:
+    """The store that the line so far means; None when there is none that can be read at once."""
+    from mam.location.stores import locate, open_store
+
+    config = load_config().replace(lock_wait_seconds=WAIT_SECONDS)
+    try:
+        located = locate(place.get("--store"), place.get("--registry-dir"), config)
+        return None if located.exists is False else open_store(located, config)
+    except MamError:
+        return None

@@ -1,0 +1,145 @@
+"""What a new job may be told, for every verb that registers one."""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.args.options import number
+from mam.cli.args.signing import add_sign
+from mam.cli.args.text_files import read_text
+from mam.errors import BadInput
+from mam.jobs.input_rules import check_text
+from mam.jobs.record import CHOICES
+from mam.util.clock import SystemClock
+from mam.util.human_time import when, whole_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_job_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--agent", metavar="A", help="the kind of worker: claude-code, codex, opencode, shell, human, …"
+    )
+    parser.add_argument("--agent-session", "-s", metavar="LABEL", help="who shall pick it; default: the agent's name")
+    parser.add_argument("--timeout", type=whole_seconds, metavar="S", default=3600,
+                        help="how long an attempt may take, 0 for ever (default 3600)")  # fmt: skip
+    parser.add_argument("--idle-timeout", type=whole_seconds, metavar="S", default=120,
+                        help="silence after which it shows as stalled, 0 for never (default 120)")  # fmt: skip
+    parser.add_argument("--artifact", action="append", default=[], metavar="PATH",
+                        help="a file that must be there for the job to be complete; repeat it for more")  # fmt: skip
+    parser.add_argument("--priority", type=number, metavar="N", default=0, help="higher is picked first")
+    parser.add_argument("--at", metavar="T", help="not before: +2h, 90s, 2026-11-15T10:00:00Z")
+    parser.add_argument("--max-retries", type=number, metavar="N", default=3,
+                        help="how often `fail --retryable` tries again (default 3)")  # fmt: skip
+    parser.add_argument("--key", metavar="K", help="the same key gives the same job back instead of a second one")
+    parser.add_argument("--workdir", metavar="DIR", help="where the work is; default: here")
+    add_sign(parser)
+    _add_order(parser)
+    _add_running(parser)
+
+
+def _add_order(parser: Parser) -> None:
+    group = parser.add_argument_group("in which order")
+    group.add_argument("--after", action="append", default=[], metavar="JOB",
+                       help="only once this job has completed; repeat it, or separate by commas")  # fmt: skip
+    group.add_argument("--on-dependency-failure", metavar="WHAT", default="hold",
+                       help="if one fails: hold (wait for its retry), run or cancel (default hold)")  # fmt: skip
+    group.add_argument("--exclusive", metavar="KEY", help="at most one job of this key runs at a time")
+
+
+def _add_running(parser: Parser) -> None:
+    group = parser.add_argument_group("how a worker runs it")
+    group.add_argument("--fresh", action="store_true", help="in an empty directory of its own")
+    group.add_argument("--worktree", action="store_true", help="in a git worktree and branch of its own")
+    group.add_argument("--validate", metavar="SCRIPT",
+                       help="a script that looks at the outcome; trusted as it is now, by its hash")  # fmt: skip
+    group.add_argument("--permissions", metavar="WORD", default="edit",
+                       help="what the agent may do unasked: ask, edit (files here) or full (default edit)")  # fmt: skip
+    group.add_argument("--on-idle", metavar="WHAT", help="after the idle timeout: show (default) or stop")
+
+
+def choices_of(options: Options) -> dict[str, Any]:
+    """The words of `draft_job` for what was said on the command line."""
+    return {
+        "label": options.agent_session,
+        "timeout_sec": options.timeout,
+        "idle_timeout_sec": options.idle_timeout,
+        "artifacts": options.artifact,
+        "priority": options.priority,
+        "due_ms": None if options.at is None else when(options.at, SystemClock().now().wall_ms),
+        "max_retries": options.max_retries,
+        "key": options.key,
+        "workdir": _workdir(options),
+        "origin_host": os.uname().nodename,
+        "after": _after(options),
+        "on_dependency_failure": _one_of("--on-dependency-failure", options.on_dependency_failure),
+        "exclusive": options.exclusive,
+        "workspace": _workspace(options),
+        "validation": _validation(options),
+        "permissions": _one_of("--permissions", options.permissions),
+        "on_idle": _on_idle(options),
+    }
+
+
+def prompt_of(options: Options) -> str:
+    given = [text for text in (options.word, options.prompt, options.prompt_file) if text is not None]
+    if len(given) != 1:
+        what = "what shall be done? Give" if not given else "only one prompt is taken: give"
+        raise BadInput(why=f"{what} PROMPT, --prompt TEXT or --prompt-file FILE")
+    text: str = given[0] if options.prompt_file is None else read_text("prompt", options.prompt_file)
+    return text
+
+
+def _after(options: Options) -> list[str]:
+    """An empty name is a script's empty variable; the job must not begin at once for want of one before it."""
+    names = [name.strip() for given in options.after for name in given.split(",")]
+    if not all(names):
+        raise BadInput(why="--after lacks the id of a job; give one, or leave --after out if it waits for none")
+    return names
+
+
+def _one_of(option: str, word: str) -> str:
+    choices = CHOICES[option.removeprefix("--").replace("-", "_")]
+    if word not in choices:
+        raise BadInput(why=f"{option} takes {', '.join(choices[:-1])} or {choices[-1]}, not {word[:40]!r}")
+    return word
+
+
+def _workspace(options: Options) -> str:
+    if options.fresh and options.worktree:
+        raise BadInput(why="--fresh and --worktree name two places; give one of them")
+    return "fresh" if options.fresh else "worktree" if options.worktree else "workdir"
+
+
+def _validation(options: Options) -> dict[str, Any] | None:
+    if options.validate is None:
+        return None
+    from mam.work.validator import trusted_validation
+
+    return trusted_validation(options.validate)
+
+
+def _on_idle(options: Options) -> str:
+    if options.on_idle is not None:
+        return _one_of("--on-idle", options.on_idle)
+    from mam.config.settings import load_config
+
+    return load_config().on_idle
+
+
+def _workdir(options: Options) -> str:
+    if options.workdir is not None and not options.workdir.strip():
+        raise BadInput(why="--workdir names no directory; leave it out for this one")
+    try:
+        whole = os.path.realpath if os.environ.get("MAM_JOB_ID") else os.path.abspath  # a child's place has no link
+        workdir = whole(options.workdir if options.workdir is not None else os.getcwd())
+    except FileNotFoundError:
+        raise BadInput(why="the working directory no longer exists; cd to one that does") from None
+    check_text("workdir", workdir, 4096)
+    if not os.path.isdir(workdir):
+        raise BadInput(why=f"--workdir {workdir} is not a directory")
+    return workdir

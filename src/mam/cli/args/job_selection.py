@@ -1,0 +1,118 @@
+"""Verbs that take several jobs, or the filters of `list`."""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.render.streams import put, put_json_array, say
+from mam.errors import BadInput, MamError
+from mam.jobs.status import parse_status
+from mam.stores.port import Query
+from mam.util.human_time import since
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mam.cli.args.parser import Options, Parser
+    from mam.jobs.record import Job
+    from mam.jobs.status import Status
+    from mam.registry import Registry
+
+
+def add_filters(parser: Parser) -> None:
+    group = parser.add_argument_group("filters")
+    group.add_argument("--status", action="append", metavar="WORD", help="only these; repeat it, or separate by commas")
+    group.add_argument("--agent-session", "-s", metavar="LABEL", help="only jobs of this label")
+    group.add_argument("--since", metavar="T", help="only jobs registered since: 2h, 3d, 2026-11-15T10:00:00Z")
+
+
+def add_jobs(parser: Parser) -> None:
+    parser.add_argument("words", nargs="*", metavar="JOB", help="ids, or unique beginnings of them")
+    parser.add_argument("--job", action="append", metavar="JOB", help="the same, one each")
+    add_filters(parser)
+
+
+def query_of(options: Options, registry: Registry) -> Query:
+    check_label(options)
+    now = registry.store.clock.now().wall_ms
+    return Query(
+        statuses=_statuses(options.status),
+        label=options.agent_session,
+        since=None if options.since is None else since(options.since, now),
+    )
+
+
+def check_label(options: Options) -> None:
+    """No job has an empty label: it is a script's empty variable, and whoever waits for its jobs waits for none."""
+    if options.agent_session is not None and not options.agent_session.strip():
+        raise BadInput(why="the label is empty; leave --agent-session out for jobs of every label")
+
+
+def check_choice(options: Options, *, own: bool = False) -> None:
+    """Jobs or filters, one of them: said before any store is looked for."""
+    check_label(options)
+    if _named(options) and _filtered(options):
+        raise BadInput(why="name jobs or give filters, not both")
+    if not _named(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
+        raise BadInput(why="which jobs? Give ids, or filters such as --status and --agent-session")
+
+
+def chosen(options: Options, registry: Registry, meant: Iterable[Status]) -> list[str]:
+    """The jobs that were named, else those that the filters find, else the one this process was started for.
+
+    Without --status the filters find only jobs that the verb can do something with, which are `meant`.
+    """
+    if _named(options):
+        return list(dict.fromkeys(_named(options)))
+    if not _filtered(options):
+        return [os.environ["MAM_JOB_ID"]]
+    query = query_of(options, registry)
+    if query.statuses is None:
+        query = query.replace(statuses=frozenset(meant))
+    return [job.job_id for job in registry.select(query)]
+
+
+def _named(options: Options) -> list[str]:
+    named: list[str] = options.words + (options.job or [])
+    return named
+
+
+def _filtered(options: Options) -> bool:
+    return bool(options.status) or options.agent_session is not None or options.since is not None
+
+
+def for_each(jobs: Iterable[str], act: Callable[[str], Job], *, as_json: bool) -> int:
+    """One after the other; a failure is told and the rest goes on. The exit code is that of the first failure."""
+    if not jobs:
+        say("no job matches")
+    code = 0
+    done: list[Job] = []
+    for job in jobs:
+        try:
+            changed = act(job)
+        except MamError as error:
+            say(str(error))
+            code = code or error.exit_code
+            continue
+        if as_json:
+            done.append(changed)
+        else:
+            put(changed.job_id)
+    if as_json:
+        put_json_array(job.to_json() for job in done)
+    return code
+
+
+def single_attempt(options: Options, jobs: list[str]) -> int | None:
+    """An attempt is one job's count, so it cannot speak for several."""
+    attempt: int | None = options.attempt
+    if attempt is not None and len(jobs) > 1:
+        raise BadInput(why="--attempt belongs to one job; name a single one")
+    return attempt
+
+
+def _statuses(words: list[str] | None) -> frozenset[Status] | None:
+    if not words:
+        return None
+    return frozenset(parse_status(word.strip()) for text in words for word in text.split(","))

@@ -1,0 +1,116 @@
+"""What `mam wait` shows while it waits: plain lines for a pipe, a bar on stderr for a person."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+
+from mam.cli.render.streams import person_reads, put
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.jobs.status import Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Self
+
+    from rich.progress import Progress
+
+    from mam.jobs.record import Job
+
+
+class Lines:
+    """One line for each job that ends."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Nothing to take down."""
+
+    def ended(self, job: Job) -> None:
+        if person_reads():
+            why = f": {job.reason}" if job.reason and job.reason != job.status else ""
+            put(f"{job.job_id[:ID_PREFIX_SHOWN]} {job.status}{why}")
+        else:
+            put(job.job_id, job.status)
+        sys.stdout.flush()
+
+    def show(self, jobs: Iterable[Job]) -> None:
+        """A pipe has no use for what has not ended."""
+
+
+class Bar(Lines):
+    """The same, above a bar that says how many have ended and what the others are doing."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._bar: Progress | None = None
+
+    def __exit__(self, *_exception: object) -> None:
+        self._pause()
+
+    def ended(self, job: Job) -> None:
+        # Both streams may be the same terminal: the bar steps aside while a line is written.
+        self._pause()
+        super().ended(job)
+
+    def show(self, jobs: Iterable[Job]) -> None:
+        counts = dict.fromkeys(Status, 0)
+        for job in jobs:
+            counts[job.status] += 1
+        still = [f"{count} {status}" for status, count in counts.items() if count and not status.ended]
+        if not still:
+            return
+        if self._bar is None:
+            self._bar = _bar()
+            self._task = self._bar.add_task("", total=self._total)
+        done = sum(count for status, count in counts.items() if status.ended)
+        self._bar.update(self._task, completed=done, description=", ".join(still))
+        self._bar.start()
+
+    def _pause(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+@contextmanager
+def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """For long work on many things: a function that is told how many more are done. A pipe sees nothing of it."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _count: None
+        return
+    bars: list[Progress] = []
+
+    def advance(count: int) -> None:
+        """What is done before there is anything to count shows nothing."""
+        if not bars:
+            bars.append(_counting_bar(what, total))
+            bars[0].start()
+        bars[0].advance(bars[0].task_ids[0], count)
+
+    try:
+        yield advance
+    finally:
+        for bar in bars:
+            bar.stop()
+
+
+def _counting_bar(what: str, total: int | None) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task("", total=total)
+    return bar
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        SpinnerColumn(), BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("ended, {task.description}"),
+        TimeElapsedColumn(), console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False,
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""Tables and progress for a person at a terminal. Only imported when there is one: rich costs several bare starts."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mam.cli.render.text import first_line, one_line
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.jobs.pause import holding
+from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
+from mam.jobs.sweep import stalled
+from mam.util.clock import parse_time
+from mam.util.human_time import age
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mam.jobs.pause import Pause
+    from mam.jobs.record import Job
+    from mam.util.clock import Moment
+
+SHORT = ("JOB", "STATUS", "AGENT", "LABEL", "AGE")
+DISPENSABLE = ("AGENT", "AGE", "LABEL")
+"""What a narrow terminal does without, in this order."""
+NAME_MOST, PROMPT_LEAST = 24, 20
+
+LOOKS = {
+    PENDING: ("○", "cyan"),
+    WAITING: ("◷", "blue"),
+    RUNNING: ("▶", "yellow"),
+    COMPLETED: ("✔", "green"),
+    ERROR: ("✖", "red"),
+    CANCELLED: ("⊘", "dim"),
+}
+
+
+def put_jobs(jobs: Sequence[Job], now: Moment, pauses: Sequence[Pause] = ()) -> None:
+    """Short columns as wide as they need to be, the prompt in what is left of the line."""
+    console = Console(highlight=False)
+    rows = [_cells(job, now, pauses) for job in jobs]
+    widths = {name: max(len(name), *(row[name].cell_len for row in rows)) for name in SHORT}
+    wanted = min(PROMPT_LEAST, max(row["PROMPT"].cell_len for row in rows))
+    for name in DISPENSABLE:
+        if _left(console, widths) < wanted:
+            del widths[name]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, width in widths.items():
+        table.add_column(name, width=width, justify="right" if name == "AGE" else "left", no_wrap=True)
+    table.add_column("PROMPT", no_wrap=True)
+    for row in rows:
+        row["PROMPT"].truncate(max(1, _left(console, widths)), overflow="ellipsis")
+        table.add_row(*(row[name] for name in (*widths, "PROMPT")))
+    console.print(table)
+
+
+def _left(console: Console, widths: dict[str, int]) -> int:
+    return console.width - sum(width + 2 for width in widths.values())
+
+
+def _cells(job: Job, now: Moment, pauses: Sequence[Pause]) -> dict[str, Text]:
+    names = [Text(one_line(name)) for name in (job.agent, job.agent_session)]
+    for name in names:
+        name.truncate(NAME_MOST, overflow="ellipsis")
+    old = age(now.wall_ms - parse_time(job.created_at))
+    short = (Text(job.job_id[:ID_PREFIX_SHOWN]), status_text(job, now, pauses), *names, Text(old))
+    return {**dict(zip(SHORT, short, strict=True)), "PROMPT": Text(first_line(job.prompt))}
+
+
+def status_text(job: Job, now: Moment, pauses: Sequence[Pause] = ()) -> Text:
+    """Icon, word and colour, so that none of them is needed alone."""
+    icon, colour = LOOKS[job.status]
+    if stalled(job, now):
+        return Text("▶ running (stalled)", style="bold red")
+    if job.status is PENDING and holding(pauses, job, now) is not None:
+        return Text("○ pending (paused)", style="dim cyan")
+    unchecked = " (unchecked)" if job.status is COMPLETED and not job.checked else ""
+    return Text(f"{icon} {job.status}{unchecked}", style=colour)

@@ -1,0 +1,91 @@
+"""Take over a tmux session that was started by hand: record, lease and companion, as if mam had started it.
+
+Without --socket the session is looked for on mam's own server, then on the one this command runs in, or tmux's
+default. A session that mam knows and whose companion was lost is resumed under its generation.
+
+  mam agents adopt claude --session work --agent claude-code
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.agents.directory import agents_directory
+from mam.agents.errors import NoServer, SessionGone
+from mam.agents.launch import Plan, adopt
+from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
+from mam.agents.open_directory import written_prefix
+from mam.agents.tmux import Tmux
+from mam.cli.verbs.agents_verbs.common import directory_of, put_started
+from mam.cli.verbs.agents_verbs.start import add_place, definition_of, session_name
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.record import AgentRecord
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("word", nargs="?", metavar="NAME", help="the agent's name")
+    parser.add_argument("--agent", metavar="A", help="which agent it is (default shell)")
+    parser.add_argument("--id", metavar="ID", help="its id; default: derived from the name")
+    parser.add_argument("--socket", metavar="PATH", help="the socket of the tmux server")
+    add_place(parser)
+
+
+def run(options: Options) -> int:
+    if options.word is None:
+        raise BadInput(why="what shall it be called? `mam agents adopt NAME --session S`")
+    directory = directory_of(options)
+    name = canonical_name(options.word, written_prefix())
+    agent_id = default_agent_id(name) if options.id is None else check_agent_id(options.id)
+    session = session_name(options.session or bare_name(name))
+    tmux = _server_of(session, options.socket, bare_name(name))
+    held = directory.look(agent_id).record
+    command, workdir, hooks = _started_with(held, tmux, session)
+    plan = Plan(
+        agent_name=name,
+        agent_id=agent_id,
+        tool=options.agent or (held.identity.tool if held is not None else "shell"),
+        session=session,
+        command=command,
+        workdir=workdir,
+        agent_def_dir=definition_of(options.agent_def_dir),
+        lease_seconds=options.lease,
+        hooks=hooks,
+    )
+    return put_started(options, adopt(directory, agents_directory(), plan, tmux, held))
+
+
+def _server_of(session: str, socket: str | None, name: str) -> Tmux:
+    if socket is not None:
+        return Tmux(os.path.abspath(socket))
+    for tmux in (Tmux(), Tmux(_users_socket())):
+        try:
+            if tmux.first_pane(session) is not None:
+                return tmux
+        except NoServer:
+            continue
+    raise SessionGone(name=name, session=session)
+
+
+def _users_socket() -> str:
+    own = os.environ.get("TMUX", "").rpartition(",")[0].rpartition(",")[0]
+    base = os.environ.get("TMUX_TMPDIR") or "/tmp"  # noqa: S108 - where tmux itself puts it
+    return own or os.path.join(base, f"tmux-{os.getuid()}", "default")
+
+
+def _started_with(held: AgentRecord | None, tmux: Tmux, session: str) -> tuple[tuple[str, ...], str, bool]:
+    """What the manifest knows, when it is the same session that is resumed."""
+    from mam.agents.control import checked_manifest
+    from mam.errors import MamError
+
+    pane = tmux.first_pane(session)
+    if held is None or pane is None or pane.generation != held.generation_id:
+        return (), "/", False
+    try:
+        manifest = checked_manifest(held)
+    except MamError:
+        return (), "/", False
+    return manifest.command, manifest.workdir, bool(manifest.hooks)

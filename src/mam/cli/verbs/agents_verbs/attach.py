@@ -1,0 +1,50 @@
+"""Go to a session in tmux.
+
+From inside tmux the client is switched, or attached within when the server is another one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.agents.control import checked
+from mam.agents.resolve import needed
+from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of
+from mam.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.control import Target
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_whom(parser)
+    parser.add_argument("--read-only", action="store_true", help="look, and touch nothing")
+    parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined, if the record is wrong")
+
+
+def run(options: Options) -> int:
+    name, answer = answer_of(directory_of(options), options)
+    target = checked(needed(answer, name), options.agent_def_dir)
+    inside = _same_server(target)
+    if not inside and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused(why="attaching needs a terminal")
+    readonly = ["-r"] if options.read_only else []
+    verb = "switch-client" if inside else "attach-session"
+    argv = target.tmux.argv(verb, *readonly, "-t", target.pane.session_id)
+    env = dict(os.environ)
+    if not inside:
+        env.pop("TMUX", None)  # another server: tmux refuses to be attached within unless it does not know
+    sys.stdout.flush()
+    os.execve(argv[0], argv, env)  # noqa: S606 - argv, and no shell is wanted
+
+
+def _same_server(target: Target) -> bool:
+    """TMUX is `socket,pid,session`."""
+    socket = os.environ.get("TMUX", "").rpartition(",")[0].rpartition(",")[0]
+    try:
+        return bool(socket) and os.path.samefile(socket, target.pane.socket)
+    except OSError:
+        return False

@@ -1,0 +1,50 @@
+"""Whether the coding agents can be used here: installed, which version, and whether the options that mam uses exist.
+
+Without a name all that mam knows are looked at. Exit code 1 when a named one cannot be used, when an installed one
+cannot, or when there is none at all.
+
+  mam agents check
+  mam agents check codex --json
+"""
+
+from __future__ import annotations
+
+from mam.cli.render.streams import put, put_json_array
+from mam.cli.render.text import nearest, one_line
+from mam.errors import BadInput
+from mam.work.adapters import CODING_AGENTS
+from mam.work.adapters.checking import MISSING, check_agent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.work.adapters.checking import Check
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("agent", nargs="*", metavar="AGENT", help=f"{', '.join(CODING_AGENTS)}; all if none is named")
+
+
+def run(options: Options) -> int:
+    for name in options.agent:
+        if name not in CODING_AGENTS:
+            hint = nearest(name, CODING_AGENTS)
+            raise BadInput(why=f"{one_line(name[:80])} is not a coding agent that mam knows{hint}")
+    checks = [check_agent(name) for name in options.agent or CODING_AGENTS]
+    if options.json:
+        put_json_array(check.as_dict() for check in checks)
+    else:
+        for check in checks:
+            put(*_columns(check))
+    return 0 if _is_well(checks, named=bool(options.agent)) else 1
+
+
+def _is_well(checks: list[Check], *, named: bool) -> bool:
+    installed = [check for check in checks if check.state != MISSING]
+    wanted = checks if named else installed
+    return bool(installed) and all(check.is_usable for check in wanted)
+
+
+def _columns(check: Check) -> tuple[str, ...]:
+    known = (check.agent, check.version or "-", check.state)
+    return (*known, one_line(check.advice or check.program or ""))

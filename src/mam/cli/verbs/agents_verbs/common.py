@@ -1,0 +1,108 @@
+"""What the verbs of `mam agents` share: the directory, which agent, which generation."""
+
+from __future__ import annotations
+
+import os
+
+from mam.agents.errors import AmbiguousName
+from mam.agents.lookup import AMBIGUOUS
+from mam.agents.names import check_agent_id
+from mam.agents.open_directory import open_directory
+from mam.agents.resolve import by_any, by_id, by_name, by_session
+from mam.cli.render.streams import put, put_json, say
+from mam.errors import BadInput, MamError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.lookup import Answer
+    from mam.agents.port import Directory
+    from mam.agents.record import AgentRecord
+    from mam.cli.args.parser import Options, Parser
+
+
+def directory_of(options: Options) -> Directory:
+    return open_directory(options.store, options.registry_dir)
+
+
+def add_whom(parser: Parser) -> None:
+    parser.add_argument("word", nargs="?", metavar="AGENT", help="its name or its id; default: MAM_AGENT_ID")
+    parser.add_argument("--id", metavar="ID", help="its id, and nothing else")
+    parser.add_argument("--name", metavar="NAME", help="its name, and nothing else")
+    parser.add_argument("--session", metavar="S", help="the tmux session it runs in")
+
+
+def answer_of(directory: Directory, options: Options) -> tuple[str, Answer]:
+    """Who was named, and what the directory says about that."""
+    ways = ((options.word, by_any), (options.id, by_id), (options.name, by_name), (options.session, by_session))
+    given = [(text, way) for text, way in ways if text is not None]
+    if len(given) > 1:
+        raise BadInput(why="two agents were named; give a name, --id, --name or --session")
+    if given:
+        text, way = given[0]
+        return text, way(directory, text)
+    own = os.environ.get("MAM_AGENT_ID")
+    if not own:
+        raise BadInput(why="which agent? Give its name or its id; `mam agents list` shows them")
+    return own, by_id(directory, own)
+
+
+def known_id(directory: Directory, options: Options) -> str:
+    """The id of somebody whose record may be out of date; the name alone is enough for its default id."""
+    name, answer = answer_of(directory, options)
+    if answer.kind == AMBIGUOUS:
+        raise AmbiguousName(name=name[:80], candidates=", ".join(answer.candidates))
+    if answer.record is not None:
+        return answer.record.agent_id
+    from mam.agents.names import default_agent_id
+
+    if options.id is not None or (options.word is None and options.name is None):
+        return check_agent_id(options.id or name)
+    return default_agent_id(name)
+
+
+def add_generation(parser: Parser) -> None:
+    parser.add_argument("--generation", metavar="G", help="whose it must be (exit 4 if not); default: MAM_GENERATION")
+
+
+def own_generation(options: Options) -> str:
+    generation = options.generation if options.generation is not None else os.environ.get("MAM_GENERATION")
+    if not generation:
+        raise BadInput(why="which generation? Give --generation; `mam agents show` tells whose the record is")
+    return check_agent_id(generation, "generation")
+
+
+def put_answer(answer: Answer) -> None:
+    record = None if answer.record is None else answer.record.to_json()
+    put_json({"answer": answer.kind, "reason": answer.reason, "candidates": answer.candidates, "record": record})
+
+
+def announce(options: Options, record: AgentRecord) -> None:
+    """Tells the stores where it, or its predecessor, has claimed; those that could not be told are named."""
+    if not record.place.stores:
+        return
+    from mam.agents.generations import announce_in_stores
+    from mam.config.settings import load_config
+    from mam.location.stores import locate
+
+    config = load_config()
+    try:
+        here = locate(options.store, options.registry_dir, config)
+    except MamError:
+        here = None  # nothing is asked of the store of this place itself
+    for visit in announce_in_stores(record, config, here):
+        if visit.problem is not None:
+            say(f"not told of the new generation, which its first claim there will do: {visit.store} ({visit.problem})")
+        elif visit.moved:
+            jobs = "1 job" if len(visit.moved) == 1 else f"{len(visit.moved)} jobs"
+            say(f"{jobs} of the generation before it may be claimed again: {visit.store}")
+
+
+def put_started(options: Options, record: AgentRecord) -> int:
+    announce(options, record)
+    if record.place.companion is None:
+        say("the companion did not come up; the lease is not kept, `mam agents adopt` tries again")
+    if options.json:
+        put_json(record.to_json())
+    else:
+        put(record.agent_id, record.generation_id)
+    return 0

@@ -1,0 +1,76 @@
+"""All records, one line each: id, name, answer, tmux session, agent, until when it holds or why not, what it does."""
+
+from __future__ import annotations
+
+from mam.agents.activity import session_state
+from mam.agents.lookup import LIVE, judged
+from mam.cli.render.streams import person_reads, put, put_json_array, say
+from mam.cli.verbs.agents_verbs.common import directory_of
+from mam.util.clock import parse_time
+from mam.util.human_time import age
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.lookup import Answer, Look
+    from mam.agents.record import Json
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--live", action="store_true", help="only those whose lease holds")
+
+
+def run(options: Options) -> int:
+    directory = directory_of(options)
+    now = directory.clock.now()
+    rows = [(look, judged(look, now)) for look in directory.looks()]
+    if options.live:
+        rows = [(look, answer) for look, answer in rows if answer.kind == LIVE]
+    if options.json:
+        put_json_array(_value(look, answer, now.wall_ms) for look, answer in rows)
+        return 0
+    if not person_reads():
+        for look, answer in rows:
+            put(look.agent_id, *_columns(answer), _doing(look, now.wall_ms))
+    elif rows:
+        from mam.cli.verbs.agents_verbs.table import put_table
+
+        headings = ("NAME", "RECORD", "TMUX SESSION", "AGENT", "HOLDS", "STATE", "ID")
+        put_table(headings, [_glance(look, answer, now.wall_ms) for look, answer in rows])
+    else:
+        say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
+    return 0
+
+
+def _value(look: Look, answer: Answer, now_ms: int) -> Json:
+    record = None if look.record is None else look.record.to_json()
+    state = None if look.record is None else session_state(look.record, now_ms).to_json()
+    return {
+        "agent_id": look.agent_id, "answer": answer.kind, "reason": answer.reason, "state": state, "record": record
+    }  # fmt: skip
+
+
+def _doing(look: Look, now_ms: int) -> str:
+    """Its screen is not looked at, since there may be many; `status` does that."""
+    if look.record is None or not look.record.live:
+        return "-"
+    return session_state(look.record, now_ms).told(now_ms)
+
+
+def _glance(look: Look, answer: Answer, now_ms: int) -> tuple[str, ...]:
+    """What fits on a terminal: how long the lease holds, and the one word of what it does; `status` says the rest."""
+    *named, until = _columns(answer)
+    record = look.record
+    if record is not None and record.liveness is not None:
+        until = age(max(0, parse_time(record.liveness.lease_expires_at) - now_ms))
+    doing = "-" if record is None or not record.live else session_state(record, now_ms).state
+    return (*named, until, doing, look.agent_id[:8])
+
+
+def _columns(answer: Answer) -> tuple[str, str, str, str, str]:
+    record = answer.record
+    if record is None:
+        return "-", answer.kind, "-", "-", answer.reason
+    until = answer.reason if record.liveness is None else record.liveness.lease_expires_at
+    session = record.terminal.current_session_name or record.terminal.last_session_name
+    return record.agent_name, answer.kind, session, record.identity.tool, until

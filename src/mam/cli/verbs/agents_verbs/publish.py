@@ -1,0 +1,123 @@
+"""Write down a session, and hold its name for as long as its lease lasts.
+
+Prints the agent's id and its generation. While the record of another generation is believed, this is refused (exit 4);
+of any number of publishers one wins, and the others are told at once. Resuming a session keeps its generation,
+replacing it takes a new one, which is made when none is given. Jobs that the generation before it had claimed may be
+claimed again at once; stores that could not be told so are named.
+
+  mam agents publish gpu --session gpu --manifest /home/me/gpu/manifest.json
+  mam agents publish --record record.json
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from mam.agents.acts import publish
+from mam.agents.errors import InvalidAgentRecord
+from mam.agents.lease import DEFAULT_SECONDS
+from mam.agents.names import canonical_name, check_agent_id, default_agent_id
+from mam.agents.open_directory import written_prefix
+from mam.agents.record import ACTIVE
+from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record, record_from
+from mam.cli.render.streams import put, put_json
+from mam.cli.verbs.agents_verbs.common import announce, directory_of
+from mam.errors import BadInput
+from mam.util.clock import iso_second
+from mam.util.human_time import lease_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.agents.port import Directory
+    from mam.agents.record import AgentRecord, Json
+    from mam.cli.args.parser import Options, Parser
+
+LARGEST = 1024 * 1024
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("word", nargs="?", metavar="NAME", help="the agent's name")
+    parser.add_argument("--id", metavar="ID", help="its id; default: derived from the name")
+    parser.add_argument("--generation", metavar="G", help="this life of the session; default: a new one")
+    parser.add_argument("--session", metavar="S", help="the tmux session it runs in")
+    parser.add_argument("--socket", metavar="PATH", help="the socket of that tmux server")
+    parser.add_argument("--manifest", metavar="FILE", help="what describes the session; an absolute path")
+    parser.add_argument("--agent", metavar="A", default="shell", help="which agent it is (default shell)")
+    parser.add_argument("--backend", metavar="B", default="tmux", help="what it runs under (default tmux)")
+    parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined")
+    parser.add_argument("--lease", type=lease_seconds, metavar="T", help="until it must be refreshed (default 24h)")
+    parser.add_argument("--record", metavar="FILE", help="a whole record instead; - is stdin")
+
+
+def run(options: Options) -> int:
+    directory = directory_of(options)
+    if options.record is not None:
+        record = _given(options)
+        act = publish(record, options.lease)
+    else:
+        record = _drawn_up(directory, options)
+        act = publish(record, DEFAULT_SECONDS if options.lease is None else options.lease)
+    published = directory.change(record.agent_id, act)
+    assert published is not None
+    announce(options, published)
+    if options.json:
+        put_json(published.to_json())
+    else:
+        put(published.agent_id, published.generation_id)
+    return 0
+
+
+def _drawn_up(directory: Directory, options: Options) -> AgentRecord:
+    if options.word is None or options.session is None or options.manifest is None:
+        raise BadInput(why="a session is published with NAME, --session and --manifest, or with --record")
+    name = canonical_name(options.word, written_prefix())
+    now = directory.clock.now().wall_ms
+    value: Json = {
+        "schema_version": 3,
+        "agent_name": name,
+        "agent_id": default_agent_id(name) if options.id is None else check_agent_id(options.id),
+        "generation_id": directory.clock.new_id()
+        if options.generation is None
+        else check_agent_id(options.generation, "generation"),
+        "lifecycle": {"state": ACTIVE, "relaunchable": False, "state_updated_at": iso_second(now)},
+        "identity": {"backend": options.backend, "tool": options.agent},
+        "runtime": {"manifest_path": options.manifest, "agent_def_dir": options.agent_def_dir},
+        "terminal": {"current_session_name": options.session, "last_session_name": options.session},
+        "liveness": {"published_at": iso_second(now), "lease_expires_at": iso_second(now + 60_000)},
+        "mam": {"host": socket.gethostname(), "socket": options.socket or ""},
+    }
+    return _checked(lambda: record_from(value), name)
+
+
+def _given(options: Options) -> AgentRecord:
+    others = (options.word, options.id, options.generation, options.session, options.manifest)
+    if any(other is not None for other in others):
+        raise BadInput(why="--record is a whole record; only --lease goes with it")
+    data = _content(options.record)
+    record = _checked(lambda: parse_record(data), os.path.basename(options.record))
+    return record.replace(agent_name=canonical_name(record.agent_name, written_prefix()))
+
+
+def _checked(make: Callable[[], AgentRecord], name: str) -> AgentRecord:
+    try:
+        return make()
+    except (Invalid, Malformed, Newer) as error:
+        raise InvalidAgentRecord(agent=name, problem=error) from None
+
+
+def _content(file: str) -> bytes:
+    if file == "-":
+        data = sys.stdin.buffer.read(LARGEST + 1)
+    else:
+        try:
+            with open(file, "rb") as opened:
+                data = opened.read(LARGEST + 1)
+        except (OSError, ValueError) as error:
+            raise BadInput(why=f"--record {file[:200]!r}: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > LARGEST:
+        raise BadInput(why=f"--record: more than {LARGEST:,} bytes are no record")
+    return data

@@ -1,0 +1,31 @@
+"""Print the id of the one live session of a name, an id or a tmux session.
+
+Without one the exit code is 1, and stderr says which kind of nothing it is: missing, malformed, invalid, newer,
+expired, stopped or misnamed. When several match it is 6, with their ids. --json carries the same as `answer`.
+"""
+
+from __future__ import annotations
+
+from mam.agents.lookup import AMBIGUOUS, LIVE
+from mam.agents.resolve import needed
+from mam.cli.render.streams import put
+from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of, put_answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+_CODES = {LIVE: 0, AMBIGUOUS: 6}
+
+
+def add_arguments(parser: Parser) -> None:
+    add_whom(parser)
+
+
+def run(options: Options) -> int:
+    name, answer = answer_of(directory_of(options), options)
+    if options.json:
+        put_answer(answer)
+        return _CODES.get(answer.kind, 1)
+    put(needed(answer, name).agent_id)
+    return 0

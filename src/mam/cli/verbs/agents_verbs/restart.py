@@ -1,0 +1,54 @@
+"""End a session, if it still runs, and start it anew with the command it was started with; prints id and generation.
+
+The new one is a new generation: whoever still acts for the old one is refused, and the jobs that it had claimed may be
+claimed again. This is also the way to take over a
+name whose session died without a word while its lease still holds.
+"""
+
+from __future__ import annotations
+
+from mam.agents.control import checked_manifest
+from mam.agents.directory import agents_directory
+from mam.agents.errors import NotPublished
+from mam.agents.hook_setup import HOOKED
+from mam.agents.launch import Plan, launch
+from mam.agents.lease import DEFAULT_SECONDS, length_seconds
+from mam.agents.record import RETIRED
+from mam.agents.resolve import needed
+from mam.agents.stop import halt
+from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of, put_started
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_whom(parser)
+
+
+def run(options: Options) -> int:
+    directory = directory_of(options)
+    name, answer = answer_of(directory, options)
+    record = answer.record if answer.record is not None else needed(answer, name)
+    if record.lifecycle.state == RETIRED or not record.lifecycle.relaunchable:
+        why = (
+            "it is retired"
+            if record.lifecycle.state == RETIRED
+            else "it was not started by mam, which knows no command"
+        )
+        raise NotPublished(agent=record.agent_id, why=why)
+    manifest = checked_manifest(record)
+    plan = Plan(
+        agent_name=record.agent_name,
+        agent_id=record.agent_id,
+        tool=record.identity.tool,
+        session=manifest.tmux_session_name,
+        command=manifest.command,
+        workdir=manifest.workdir or "/",
+        agent_def_dir=record.runtime.agent_def_dir,
+        hooks=bool(manifest.hooks) or record.identity.tool not in HOOKED,
+        lease_seconds=length_seconds(record) if record.liveness else DEFAULT_SECONDS,
+    )
+    halt(directory, record, "restart")
+    return put_started(options, launch(directory, agents_directory(), plan))

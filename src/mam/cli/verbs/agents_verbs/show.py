@@ -1,0 +1,31 @@
+"""Print one record, whole.
+
+Exit 1 when it is not live; why is said on stderr, and an old record is shown all the same.
+"""
+
+from __future__ import annotations
+
+from mam.agents.lookup import LIVE
+from mam.agents.resolve import needed
+from mam.cli.render.streams import put_json, say
+from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_whom(parser)
+
+
+def run(options: Options) -> int:
+    name, answer = answer_of(directory_of(options), options)
+    if answer.record is None:
+        needed(answer, name)
+    else:
+        put_json(answer.record.to_json())
+    if answer.kind == LIVE:
+        return 0
+    say(f"{name} is not live: {answer.reason}")
+    return 1

@@ -1,0 +1,89 @@
+"""Start a session in tmux, and a companion that keeps its lease; prints the agent's id and its generation.
+
+The session is on mam's own tmux server (`tmux -L mam`), which loads your tmux.conf. The agent finds its id and its
+generation in MAM_AGENT_ID and MAM_GENERATION. Claude Code and Codex are told, for this session alone, to call `mam
+hook`, so that what they do is known and not guessed. While a record of that name is believed, this is refused (exit 4).
+
+  mam agents start claude --agent claude-code -- claude
+  mam agents attach claude
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.agents.directory import agents_directory
+from mam.agents.hook_setup import PROGRAMS
+from mam.agents.launch import Plan, launch
+from mam.agents.lease import DEFAULT_SECONDS
+from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
+from mam.agents.open_directory import written_prefix
+from mam.cli.verbs.agents_verbs.common import directory_of, put_started
+from mam.errors import BadInput
+from mam.util.human_time import lease_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.takes_command = True
+    parser.usage = "mam agents start NAME [options] -- COMMAND [ARGUMENT ...]"
+    parser.add_argument("word", nargs="?", metavar="NAME", help="the agent's name")
+    parser.add_argument("--agent", metavar="A", help="which agent it is; default: the name of the program")
+    parser.add_argument("--id", metavar="ID", help="its id; default: derived from the name")
+    add_place(parser)
+    parser.add_argument("--no-hooks", action="store_true", help="do not have it call `mam hook`")
+    parser.add_argument("--cwd", metavar="DIR", help="where it works; default: here")
+
+
+def add_place(parser: Parser) -> None:
+    parser.add_argument("--session", metavar="S", help="the name of the tmux session; default: the agent's name")
+    parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined; an absolute path")
+    parser.add_argument("--lease", type=lease_seconds, metavar="T", default=DEFAULT_SECONDS,
+                        help="how long it is believed without its companion (default 24h)")  # fmt: skip
+
+
+def run(options: Options) -> int:
+    if options.word is None:
+        raise BadInput(why="what shall it be called? `mam agents start NAME -- COMMAND`")
+    command = tuple(options.command or ())
+    name = canonical_name(options.word, written_prefix())
+    plan = Plan(
+        agent_name=name,
+        agent_id=default_agent_id(name) if options.id is None else check_agent_id(options.id),
+        tool=options.agent or _tool(command),
+        session=session_name(options.session or bare_name(name)),
+        command=command,
+        workdir=workdir_of(options.cwd),
+        agent_def_dir=definition_of(options.agent_def_dir),
+        lease_seconds=options.lease,
+        hooks=not options.no_hooks,
+    )
+    return put_started(options, launch(directory_of(options), agents_directory(), plan))
+
+
+def _tool(command: tuple[str, ...]) -> str:
+    program = os.path.basename(command[0]) if command else ""
+    return PROGRAMS.get(program, program) or "shell"
+
+
+def session_name(text: str) -> str:
+    """tmux turns dots and colons into underscores, and reads the others at the front of a target."""
+    if not text.strip() or not text.isprintable() or any(letter in ".:" for letter in text) or text[0] in "=@$%!{":
+        raise BadInput(why=f"{text[:80]!r} cannot name a tmux session: no dot, no colon, none of =@$%!{{ in front")
+    return text
+
+
+def workdir_of(text: str | None) -> str:
+    path = os.path.abspath(text or ".")
+    if not os.path.isdir(path):
+        raise BadInput(why=f"--cwd {path[:200]} is not a directory")
+    return path
+
+
+def definition_of(text: str | None) -> str | None:
+    if text is not None and not (os.path.isabs(text) and os.path.isdir(text)):
+        raise BadInput(why=f"--agent-def-dir {text[:200]!r} is not the absolute path of a directory")
+    return text

@@ -1,0 +1,91 @@
+"""Record, tmux, process, companion, state and jobs side by side: id, name, the six, and every drift between them.
+
+The state is what the agent is doing and who says so: working, needs permission, quiet, done, gone or unknown, from its
+hooks, its process or its screen. `unknown` is what could not be found out, and never taken for dead. Exit 1 when there
+is a drift.
+"""
+
+from __future__ import annotations
+
+from mam.agents.lookup import Look
+from mam.agents.resolve import needed
+from mam.agents.status import status_of, with_jobs
+from mam.cli.render.streams import person_reads, put, put_json_array, say
+from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agents.record import Json
+    from mam.agents.status import Status
+    from mam.cli.args.parser import Options, Parser
+    from mam.jobs.record import Job
+
+
+def add_arguments(parser: Parser) -> None:
+    add_whom(parser)
+
+
+def run(options: Options) -> int:
+    directory = directory_of(options)
+    now = directory.clock.now()
+    if any(given is not None for given in (options.word, options.id, options.name, options.session)):
+        name, answer = answer_of(directory, options)
+        record = answer.record if answer.record is not None else needed(answer, name)
+        looks = [Look(agent_id=record.agent_id, kind="found", record=record)]
+    else:
+        looks = list(directory.looks())
+    running = _running(options)
+    found = [with_jobs(status_of(look, now), running) for look in looks]
+    if options.json:
+        put_json_array(_value(status) for status in found)
+    elif person_reads():
+        _show(found, now.wall_ms)
+    else:
+        for status in found:
+            put(status.agent_id, *_columns(status, now.wall_ms), "; ".join(status.drift) or "-")
+    return 1 if any(status.drift for status in found) else 0
+
+
+def _running(options: Options) -> list[Job] | None:
+    """The jobs that run, where they can be asked for; sessions are shown without them too."""
+    from mam.cli.args.options import registry_of
+    from mam.errors import MamError, StoreMissing
+    from mam.jobs.status import RUNNING
+    from mam.stores.port import Query
+
+    try:
+        return list(registry_of(options).select(Query(statuses=frozenset({RUNNING}))))
+    except StoreMissing:
+        return None
+    except MamError as error:
+        say(f"jobs are unknown: {error}")
+        return None
+
+
+def _value(status: Status) -> Json:
+    state = None if status.state is None else status.state.to_json()
+    return {**status.as_dict(), "drift": list(status.drift), "state": state}
+
+
+def _columns(status: Status, now_ms: int) -> tuple[str, ...]:
+    doing = "-" if status.state is None else status.state.told(now_ms)
+    return status.agent_name, status.record, status.tmux, status.process, status.companion, doing, _jobs(status)
+
+
+def _show(found: list[Status], now_ms: int) -> None:
+    if not found:
+        say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
+        return
+    from mam.cli.verbs.agents_verbs.table import put_table
+
+    headings = ("NAME", "RECORD", "TMUX", "PROCESS", "COMPANION", "STATE", "JOBS", "ID")
+    put_table(headings, [(*_columns(status, now_ms), status.agent_id[:8]) for status in found])
+    for status in found:
+        for drift in status.drift:
+            say(f"{status.agent_name}: {drift}")
+
+
+def _jobs(status: Status) -> str:
+    if status.jobs is None:
+        return "unknown"
+    return ",".join(str(job["job_id"])[:8] for job in status.jobs) or "-"

@@ -1,0 +1,39 @@
+"""End a job as done, with its result.
+
+Refused while a file that the job promised is missing, so that it can be mended. Prints the status.
+
+  mam complete JOB --result "fixed: the clock was mocked twice"
+  make report | mam complete JOB --result-file -
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
+from mam.cli.args.text_files import read_text
+from mam.cli.render.streams import put_job
+from mam.cli.send_event import add_broker, deliver
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser, own=True)
+    add_attempt(parser)
+    add_broker(parser)
+    parser.add_argument("--result", metavar="TEXT", help="the answer, for `mam result`")
+    parser.add_argument("--result-file", metavar="FILE", help="the same from a file, or from stdin for -")
+
+
+def run(options: Options) -> int:
+    name = own_job(options)
+    if options.result is not None and options.result_file is not None:
+        raise BadInput(why="only one result is taken: give --result TEXT or --result-file FILE")
+    result = options.result if options.result_file is None else read_text("result", options.result_file)
+    registry = registry_of(options)
+    job = registry.complete(name, **own_fence(options, registry, name), result=result)
+    put_job(job, as_json=options.json, line=job.status)
+    deliver(options, registry, job)
+    return 0

@@ -1,0 +1,43 @@
+"""Print what makes a shell complete mam's words: verbs, options, jobs, labels, statuses, settings.
+
+  eval "$(mam completion bash)"                                 # in ~/.bashrc
+  eval "$(mam completion zsh)"                                  # in ~/.zshrc
+  mam completion fish > ~/.config/fish/completions/mam.fish
+
+At each Tab the shell asks `mam completion words -- WORDS…`, which answers in well under a tenth of a second and never
+makes or changes anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.cli.render.text import nearest
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.takes_command = True
+    parser.add_argument("word", nargs="?", metavar="SHELL", help=f"{', '.join(SHELLS)}; or words, for the shell itself")
+
+
+def run(options: Options) -> int:
+    if options.word == "words":
+        from mam.cli.args.completion import answer
+
+        return answer(options.command or [""])
+    if options.word not in SHELLS:
+        named = "which shell?" if options.word is None else f"{options.word[:40]!a} is not a shell that mam knows"
+        hint = "" if options.word is None else nearest(options.word, SHELLS)
+        raise BadInput(why=f"{named}{hint}; there are {', '.join(SHELLS)}")
+    path = os.path.join(os.path.dirname(__file__), "completions", f"mam.{options.word}")
+    with open(path, encoding="utf-8") as file:
+        sys.stdout.write(file.read())
+    return 0

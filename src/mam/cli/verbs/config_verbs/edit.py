@@ -1,0 +1,77 @@
+"""Open your file of settings in your editor (VISUAL, EDITOR, else vi); prints the file.
+
+You edit a copy. It takes the file's place only if it is valid; if it is not, the copy stays and is named, and the
+settings are as they were.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.render.streams import put, put_json, say
+from mam.cli.verbs.config_verbs.common import add_project, chosen_file, refuse_inside_a_job
+from mam.errors import BadConfig, BadInput, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_project(parser)
+
+
+def run(options: Options) -> int:
+    refuse_inside_a_job()
+    from mam.config.edit import read_text, replace_text
+
+    file = chosen_file(options)
+    before = read_text(file)
+    copy = _copied(file, before)
+    try:
+        _open_editor(copy)
+        after = read_text(copy)
+    except BaseException:
+        os.unlink(copy)
+        raise
+    changed = after != before
+    if changed:
+        try:
+            if read_text(file) != before:
+                raise Refused(why=f"{file} was changed meanwhile; your text is in {copy}")
+            replace_text(file, after)
+        except BadConfig as bad:
+            raise BadConfig(
+                file=file, problem=f"{bad.facts['problem']}; it is as it was, your text is in {copy}"
+            ) from None
+    os.unlink(copy)
+    if options.json:
+        put_json({"file": file, "changed": changed})
+    else:
+        put(file)
+    say("changed" if changed else "nothing was changed")
+    return 0
+
+
+def _copied(file: str, text: str) -> str:
+    """Beside the file, so that no other user can read it; with its ending, so that editors know what it is."""
+    from tempfile import mkstemp
+
+    os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+    descriptor, copy = mkstemp(prefix=".edit-", suffix=".toml", dir=os.path.dirname(file))
+    with open(descriptor, "w", encoding="utf-8", newline="") as opened:
+        opened.write(text)
+    return copy
+
+
+def _open_editor(copy: str) -> None:
+    import shlex
+    import subprocess
+
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        ended = subprocess.run([*shlex.split(named), copy], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise BadInput(why=f"the editor {named[:80]} cannot be started: {error}; set EDITOR to another") from None
+    if ended != 0:
+        raise Refused(why=f"the editor {named[:80]} ended with {ended}; nothing was changed")

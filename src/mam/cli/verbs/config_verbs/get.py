@@ -1,0 +1,30 @@
+"""Print the value of a setting; who says so goes to stderr, on a terminal."""
+
+from __future__ import annotations
+
+from mam.cli.render.streams import person_reads, put, put_json, say
+from mam.cli.verbs.config_verbs.list import as_json, shown
+from mam.config.keys import current, find_key
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("word", nargs="?", metavar="KEY", help="its name, such as on_idle or broker.host")
+
+
+def run(options: Options) -> int:
+    if options.word is None:
+        raise BadInput(why="which setting? `mam config list` shows them")
+    found = current(find_key(options.word))
+    if options.json:
+        put_json(as_json(found))
+        return 0
+    put(shown(found.value))
+    if person_reads():
+        variable = f" ({found.key.setting.variable})" if found.source == "environment" else ""
+        say(f"{found.source}{variable}{': ' + found.file if found.file else ''}")
+    return 0

@@ -1,0 +1,77 @@
+"""Show every setting: its value, who says so, its default and its variable.
+
+In a pipe: name, value, who says so, default and variable, separated by tabs; values are written as JSON.
+"""
+
+from __future__ import annotations
+
+from mam.cli.render.streams import encoded, person_reads, put, put_json_array
+from mam.config.keys import UNTRUSTED, all_current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.cli.args.parser import Options, Parser
+    from mam.config.keys import Current
+
+WIDE = 100
+"""Columns from which on there is room for the defaults."""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Nothing of its own."""
+
+
+def run(options: Options) -> int:
+    found = all_current()
+    if options.json:
+        put_json_array(as_json(one) for one in found)
+    elif person_reads():
+        _table(found)
+    else:
+        for one in found:
+            put(one.key.name, encoded(one.value), one.source, encoded(one.default), one.key.setting.variable or "")
+    return 0
+
+
+def as_json(one: Current) -> dict[str, Any]:
+    return {
+        "key": one.key.name,
+        "value": one.value,
+        "source": one.source,
+        "file": one.file,
+        "default": one.default,
+        "variable": one.key.setting.variable,
+        "meaning": one.key.setting.meaning,
+    }
+
+
+def shown(value: Any) -> str:
+    """For a person: texts without quotes, nothing for nothing."""
+    return "" if value is None else value if isinstance(value, str) else encoded(value)
+
+
+def _table(found: list[Current]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from mam.cli.render.text import one_line
+
+    console = Console(highlight=False)
+    wide = console.width >= WIDE
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("SETTING", "VALUE", "FROM", *(("DEFAULT",) if wide else ()), "VARIABLE"):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1 if name == "VALUE" else None)
+    for one in found:
+        said = one.source != "default"
+        cells = [
+            Text(one_line(one.key.name), style="bold" if said else ""),
+            Text(one_line(shown(one.value)), style="" if said else "dim"),
+            Text(one.source, style="yellow" if one.source == UNTRUSTED else "" if said else "dim"),
+            *([Text(one_line(shown(one.default)), style="dim")] if wide else []),
+            Text(one.key.setting.variable or "", style="dim"),
+        ]
+        table.add_row(*cells)
+    console.print(table)

@@ -1,0 +1,28 @@
+"""Print where your file of settings is, or with --project the project's; exit 0 also when there is none yet."""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.render.streams import put, put_json, say
+from mam.cli.verbs.config_verbs.common import add_project, chosen_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_project(parser)
+
+
+def run(options: Options) -> int:
+    file = chosen_file(options)
+    exists = os.path.exists(file)
+    if options.json:
+        put_json({"file": file, "exists": exists})
+        return 0
+    put(file)
+    if not exists:
+        say("nothing is there yet; `mam config set` and `mam config edit` make it")
+    return 0

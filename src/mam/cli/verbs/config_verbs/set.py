@@ -1,0 +1,50 @@
+"""Write a setting into your file, whose comments and order stay as they are; prints the file.
+
+  mam config set on_idle stop
+  mam config set commands.my-agent.argv '["my-agent", "--task-file", "{brief}"]'
+  mam config set prices.codex '{input = 1.25, cached = 0.125, output = 10}'
+  mam config set --project require_attempt true
+
+What would make the file invalid is refused and changes nothing. Secrets are refused: others can see the words of a
+command, and settings are no place for them.
+"""
+
+from __future__ import annotations
+
+from mam.cli.render.streams import put, put_json, say
+from mam.cli.verbs.config_verbs.common import add_project, chosen_file, parsed_value, refuse_inside_a_job
+from mam.config.keys import find_key
+from mam.config.settings import said_by_environment
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("words", nargs="*", metavar="KEY VALUE", help="its name, and what it shall be")
+    add_project(parser)
+
+
+def run(options: Options) -> int:
+    if len(options.words) != 2:
+        raise BadInput(why="`mam config set` takes two words: the setting and its value")
+    refuse_inside_a_job()
+    key = find_key(options.words[0])
+    if key.setting.kind is dict and len(key.path) == 1:
+        raise BadInput(why=f"{key.name} is a table; set what is in it, or use `mam config edit`")
+    value = parsed_value(key, options.words[1])
+    file = chosen_file(options)
+    from mam.config.edit import set_value
+
+    set_value(file, key.path, value)
+    if options.json:
+        put_json({"file": file, "key": key.name, "value": value})
+    else:
+        put(file)
+    if said_by_environment(key.setting) is not None:
+        say(f"{key.setting.variable} is set, and wins over it here")
+    if options.project:
+        say("a changed project's file has to be trusted again: `mam trust`")
+    return 0

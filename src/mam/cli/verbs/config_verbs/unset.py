@@ -1,0 +1,33 @@
+"""Take a setting out of your file; prints the file."""
+
+from __future__ import annotations
+
+from mam.cli.render.streams import put, put_json
+from mam.cli.verbs.config_verbs.common import add_project, chosen_file, refuse_inside_a_job
+from mam.config.keys import find_key
+from mam.errors import BadInput, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("word", nargs="?", metavar="KEY", help="its name")
+    add_project(parser)
+
+
+def run(options: Options) -> int:
+    if options.word is None:
+        raise BadInput(why="which setting? `mam config list` shows them")
+    refuse_inside_a_job()
+    key, file = find_key(options.word), chosen_file(options)
+    from mam.config.edit import unset_value
+
+    if not unset_value(file, key.path):
+        raise Refused(why=f"{key.name} is not set in {file}")
+    if options.json:
+        put_json({"file": file, "key": key.name, "value": None})
+    else:
+        put(file)
+    return 0

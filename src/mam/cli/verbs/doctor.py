@@ -1,0 +1,112 @@
+"""Look whether all is well: the store, the settings, and the machine under them.
+
+One line for each thing: what it is, why it matters, and the command that mends it. Exit 1 if something is wrong; what
+is only worth knowing (a note) is not. The whole journal and every record are read: ten thousand jobs take two to three
+seconds of a processor.
+
+  mam doctor
+  mam doctor --fix          # mend what says so: caches, modes, leftovers, lags; never a record or the journal
+
+In a pipe: check, state, what, why and command, separated by tabs.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+
+from mam.cli.render.streams import person_reads, put, put_json, say
+from mam.doctor.checks import Result, examine
+from mam.doctor.context import Patient
+from mam.doctor.finding import FINE, WRONG
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from mam.cli.args.parser import Options, Parser
+
+EACH, SHOWN_SECONDS = 100, 0.2
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--fix", action="store_true", help="mend what can be mended safely")
+
+
+def run(options: Options) -> int:
+    look = Looking()
+    patient = Patient(options.store, options.registry_dir, look.saw)
+    try:
+        results = look.stepping_aside(examine(patient, fix=options.fix))
+        found = list(results) if options.json else _told(results, _shower())
+    finally:
+        patient.close()
+    broken = sum(result.finding.state == WRONG for result in found)
+    if options.json:
+        put_json({"sound": not broken, "findings": [_as_json(result) for result in found]})
+    elif broken:
+        mendable = any(result.finding.fix is not None for result in found)
+        say(f"{broken} {'things are' if broken > 1 else 'thing is'} wrong{'; --fix mends some of it' * mendable}")
+    return 1 if broken else 0
+
+
+class Looking:
+    """A line on a terminal that says how far a long look has come, and is gone when there is something to say."""
+
+    def __init__(self) -> None:
+        self._shows = sys.stderr is not None and sys.stderr.isatty()
+        self._counts: dict[str, int] = {}
+        self._shown_at = monotonic()
+        self._is_shown = False
+
+    def saw(self, what: str) -> None:
+        count = self._counts[what] = self._counts.get(what, 0) + 1
+        if self._shows and count % EACH == 0 and monotonic() - self._shown_at >= SHOWN_SECONDS:
+            self._shown_at, self._is_shown = monotonic(), True
+            sys.stderr.write(f"\r\x1b[K{count:,} {what} looked at …")
+            sys.stderr.flush()
+
+    def stepping_aside(self, results: Iterable[Result]) -> Iterator[Result]:
+        for result in results:
+            self._counts.clear()
+            if self._is_shown:
+                self._is_shown = False
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+            yield result
+
+
+def _told(results: Iterable[Result], show: Callable[[Result], None]) -> list[Result]:
+    """As they come: some checks take a while."""
+    found = []
+    for result in results:
+        show(result)
+        sys.stdout.flush()
+        found.append(result)
+    return found
+
+
+def _shower() -> Callable[[Result], None]:
+    if not person_reads():
+        return _put_line
+    from mam.cli.render.doctor import Page
+
+    return Page().show
+
+
+def _put_line(result: Result) -> None:
+    finding = result.finding
+    put(result.check, finding.state, finding.what, finding.why, finding.mend or "")
+
+
+def _as_json(result: Result) -> dict[str, Any]:
+    finding = result.finding
+    return {
+        "check": result.check,
+        "state": finding.state,
+        "what": finding.what,
+        "why": finding.why or None,
+        "mend": finding.mend,
+        "fixable": finding.fix is not None and finding.state != FINE,
+    }

@@ -1,0 +1,34 @@
+"""End a job in error, or let it be tried again.
+
+With --retryable the job waits and is tried again, later each time, until its retries are used up. Prints the status.
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
+from mam.cli.render.streams import put_job, say
+from mam.cli.send_event import add_broker, deliver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser, own=True)
+    add_attempt(parser)
+    add_broker(parser)
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in a sentence")
+    parser.add_argument("--retryable", action="store_true", help="it may work later: wait, then try again")
+
+
+def run(options: Options) -> int:
+    name = own_job(options)
+    registry = registry_of(options)
+    fence = own_fence(options, registry, name)
+    job = registry.fail(name, reason=options.reason, **fence, retryable=options.retryable)
+    if job.status == "waiting":
+        say(f"retry {job.retries} of {job.max_retries} may begin at {job.due_at}")
+    put_job(job, as_json=options.json, line=job.status)
+    deliver(options, registry, job)
+    return 0

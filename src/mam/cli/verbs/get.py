@@ -1,0 +1,50 @@
+"""Print one job's record as JSON, or one field of it.
+
+mam get JOB --field prompt     # the text alone, for a script
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.options import add_job, at_door, own_job, registry_of
+from mam.cli.render.streams import put_exactly, put_json, say
+from mam.errors import BadInput, UnknownJob
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.registry import Registry
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser, own=True)
+    parser.add_argument("--field", metavar="NAME", help="print only this field; text is printed as it is")
+
+
+def run(options: Options) -> int:
+    job = own_job(options)
+    registry = registry_of(options)
+    try:
+        record = registry.get(job).to_json()
+    except UnknownJob:
+        _say_file_problem(registry, job, options)
+        raise
+    _say_file_problem(registry, record["job_id"], options)
+    if options.field is None:
+        put_json(record)
+        return 0
+    if options.field not in record:
+        raise BadInput(why=f"a job has no field {options.field[:80]!r}; `mam get {job[:80]}` shows them")
+    value = record[options.field]
+    if isinstance(value, str) and not options.json:
+        put_exactly(value)
+    else:
+        put_json(value)
+    return 0
+
+
+def _say_file_problem(registry: Registry, job_id: str, options: Options) -> None:
+    """Of a store of files: whether another program changed the job's record file. A worker's door does not know."""
+    look = None if at_door(options) else getattr(registry.store, "file_problem", None)
+    found = look(job_id) if look is not None else None
+    if found is not None:
+        say(f"{found.file}: {found.problem}")

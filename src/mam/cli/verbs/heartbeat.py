@@ -1,0 +1,29 @@
+"""Say that a job is still worked on: its lease starts anew.
+
+Prints until when the claim is now believed.
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
+from mam.cli.render.streams import put_job
+from mam.util.human_time import lease_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser, own=True)
+    add_attempt(parser)
+    parser.add_argument("--lease", type=lease_seconds, metavar="S", help="how long; default: as long as before")
+
+
+def run(options: Options) -> int:
+    name = own_job(options)
+    registry = registry_of(options)
+    fence = own_fence(options, registry, name)
+    job = registry.heartbeat(name, **fence, lease_seconds=options.lease)
+    put_job(job, as_json=options.json, line=job.lease.expires_at if job.lease else job.status)
+    return 0

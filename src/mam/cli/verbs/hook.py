@@ -1,0 +1,157 @@
+"""Tell an agent's own hooks as events of its job. For the agent's settings, not for people.
+
+Reads the JSON that a coding agent gives to a hook, prints nothing, always exits 0. In a job (MAM_JOB_ID) it is
+told as an event; in a session of `mam agents start` it is noted beside the session, where the worker that serves it
+reads it; elsewhere nothing is done. What the agent was asked, read or wrote is not passed on: only which hook it was,
+and of which tool.
+
+  "hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "mam hook claude-code"}]}]}
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.cli.args.parser import Options, Parser
+
+SECONDS = 2.0
+"""The agent waits for its hooks, and some of them have to be over in 1.5 seconds in any case."""
+
+INPUT_LIMIT = 64 * 1024 * 1024
+"""A tool's answer may be megabytes, and the hook that carries it is no less true for that."""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("word", nargs="?", metavar="AGENT", help="who it is: claude-code, codex, …")
+
+
+def run(options: Options) -> int:
+    """Never anything but 0: an agent must not stumble over what only watches it."""
+    return run_words([] if options.word is None else [options.word])
+
+
+def run_words(words: list[str]) -> int:
+    """The same before anything was parsed, since a wrong word is no reason to fail either."""
+    try:
+        _give_up_in_time()
+        _be_silent()
+        named, store, directory = _read(words)
+        from mam.agents.hook_events import name_of
+
+        _tell(name_of(named) or "agent", store, directory)
+    except BaseException:  # noqa: S110 - silence is the whole point
+        pass
+    return 0
+
+
+def _give_up_in_time() -> None:
+    import time
+    from _thread import start_new_thread
+
+    def wait() -> None:
+        time.sleep(SECONDS)
+        os._exit(0)
+
+    start_new_thread(wait, ())
+
+
+def _be_silent() -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+
+
+def _read(words: list[str]) -> tuple[str, str | None, str | None]:
+    """The agent, and the store if one was named; what else there is does not matter."""
+    named, places = "", dict[str, str]()
+    rest = iter(words)
+    for word in rest:
+        option, equals, value = word.partition("=")
+        if option in ("--store", "--registry-dir"):
+            places[option] = value if equals else next(rest, "")
+        elif not word.startswith("-"):
+            named = named or word
+    return named, places.get("--store"), places.get("--registry-dir")
+
+
+def _tell(agent: str, store: str | None, directory: str | None) -> None:
+    text = _input()
+    job, session = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_SESSION_DIR")
+    if not job and not session:
+        return
+    from mam.door_client import _decoded
+
+    given = _decoded(text.decode())
+    if not job and session:
+        _note(agent, given, session)
+        return
+    from mam.agents.hook_events import event_for
+
+    told = event_for(agent, given)
+    if told is None:
+        return
+    held = os.environ.get("MAM_ATTEMPT", "")
+    event, detail, data = told
+    said = {"event": event, "detail": detail, "data": data, "attempt": int(held) if held else None}
+    said["claim_id"] = (os.environ.get("MAM_CLAIM") or None) if held else None
+    assert job is not None
+    if os.environ.get("MAM_SOCKET") and store is None and directory is None and _told_at_door(job, said):
+        return
+    _store(job, said, store, directory)
+
+
+def _note(agent: str, given: Any, session: str) -> None:
+    """Which job it belongs to is the worker's business: the session serves many, and a hook may come late."""
+    import time
+
+    from mam.agents.hook_events import line_for
+    from mam.agents.hook_log import append
+    from mam.door_client import _encoded
+    from mam.jobs.input_rules import is_session_id
+
+    generation = os.environ.get("MAM_GENERATION", "")
+    if os.path.isabs(session) and is_session_id(generation):
+        append(session, generation, _encoded(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
+
+
+def _input() -> bytes:
+    """All of it also when it is not used: the agent may still be writing."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= INPUT_LIMIT and (part := os.read(0, 1 << 20)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _told_at_door(job: str, said: dict[str, Any]) -> bool:
+    """Whether the worker was there. If it is gone, the store may still take the event."""
+    from mam.door_client import DoorRegistry
+    from mam.errors import StoreUnavailable
+
+    try:
+        door = DoorRegistry(os.environ["MAM_SOCKET"], _nowhere)
+    except StoreUnavailable:
+        return False
+    door.publish(job, **said)
+    return True
+
+
+def _nowhere() -> Any:
+    raise LookupError
+
+
+def _store(job: str, said: dict[str, Any], store: str | None, directory: str | None) -> None:
+    from types import SimpleNamespace
+
+    from mam.cli.send_event import deliver
+    from mam.config.settings import load_config
+    from mam.location.stores import open_registry
+
+    registry = open_registry(store, directory, load_config())
+    stored = registry.publish(job, **said)
+    deliver(SimpleNamespace(store=store, registry_dir=directory, insecure_broker=False), registry, stored)

@@ -1,0 +1,157 @@
+"""What watching and taking once have in common."""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.args.options import number
+from mam.cli.render.streams import put, put_json_line, say
+from mam.config.inbox import MODES
+from mam.errors import BadInput, InboxTaken, InboxUnfinished
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.inbox.ledger import Claim
+    from mam.inbox.settings import Settings
+    from mam.jobs.record import Job
+
+CONCURRENCY_MOST = 1000
+FAILED, CANCELLED, REFUSED_CODE = 7, 8, 1
+
+
+def add_place(parser: Parser) -> None:
+    parser.add_argument(
+        "--root", metavar="DIR", help="the directory above inbox/; default: `root` of [inbox], else here"
+    )
+    parser.add_argument("--mode", metavar="MODE", help="what is below inbox/: multi-owner (owner/repo/branch), "
+                        "single-owner (repo/branch), flat (files for this repository)")  # fmt: skip
+
+
+def add_work(parser: Parser) -> None:
+    add_place(parser)
+    parser.add_argument("--agent", metavar="A", help="who does the work if the file names nobody; default: `agent` of "
+                        "[inbox], else default_agent, else the only one that is installed")  # fmt: skip
+    parser.add_argument("--concurrency", type=number, metavar="N", default=1,
+                        help="jobs at a time (default 1); 0 leaves them to other workers")  # fmt: skip
+
+
+def mode_of(options: Options) -> str | None:
+    if options.mode is not None and options.mode not in MODES:
+        raise BadInput(why=f"--mode takes {', '.join(MODES[:-1])} or {MODES[-1]}, not {options.mode[:40]!r}")
+    mode: str | None = options.mode
+    return mode
+
+
+class Telling:
+    """Says what happens to files; knows at the end how it all went."""
+
+    def __init__(self, options: Options, settings: Settings, *, once: bool) -> None:
+        self._json = options.json
+        self._once = once
+        self._root = settings.root
+        self._ended: dict[str, str] = {}
+        self.codes: set[int] = set()
+
+    def told(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+        if job is not None and what == "ended":
+            self._ended[claim.job_id] = job.status
+            self.codes |= {"error": {FAILED}, "cancelled": {CANCELLED}}.get(str(job.status), set())
+        if what in ("refused", "left"):
+            self.codes.add(REFUSED_CODE)
+        if self._json:
+            self._put_json(what, claim, job, words)
+        else:
+            self._say(what, claim, job, words)
+
+    def code(self) -> int:
+        """7 wins over 8, and both over what never became a job."""
+        return next((code for code in (FAILED, CANCELLED, REFUSED_CODE) if code in self.codes), 0)
+
+    def _put_json(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+        line = {"event": what, "job_id": _job_id(claim), "file": claim.rel, "status": job and str(job.status)}
+        if what == "finished":
+            line["outcome"] = words or None
+        elif claim.outcome:
+            line["outcome"] = f"inbox/{claim.outcome}"
+        if what in ("refused", "left"):
+            line["why"] = words
+        put_json_line(line)
+
+    def _say(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+        short = claim.job_id[:8]
+        if what == "taken" and job is not None:
+            wait = f", waits for {job.waiting_for}" if job.waiting_for else ""
+            say(f"{short} {claim.rel}: taken for {job.agent}{wait}")
+        elif what == "ended" and job is not None:
+            why = f": {job.reason}" if job.reason and job.status != "completed" else ""
+            say(f"{short} {claim.rel}: {job.status}{why}")
+            if not self._once:
+                put(claim.job_id, job.status, f"inbox/{claim.outcome}")
+        elif what in ("refused", "left"):
+            say(f"{claim.rel}: {words}")
+        elif what == "finished" and self._once:
+            status = "refused" if claim.refused else self._ended.get(claim.job_id, "ended")
+            put(_job_id(claim) or "-", status, words or "-")
+
+
+def _job_id(claim: Claim) -> str | None:
+    """What was refused has no job that anybody could ask for."""
+    return None if claim.refused else claim.job_id or None
+
+
+def work(options: Options, *, once: bool) -> int:
+    from mam.cli.verbs.worker import obey_signals, process_owner, show_brief
+    from mam.config.settings import load_config
+    from mam.inbox.ledger import DATABASE, Ledger
+    from mam.inbox.loop import Inbox
+    from mam.inbox.service import Watching
+    from mam.inbox.settings import settings_of
+    from mam.inbox.tree import QUEUE
+    from mam.inbox.watcher import eyesight
+    from mam.location.stores import locate, make_store
+    from mam.work.factory import open_worker
+    from mam.work.worker import Orders
+
+    if not 0 <= options.concurrency <= CONCURRENCY_MOST:
+        raise BadInput(why=f"--concurrency takes a number between 0 and {CONCURRENCY_MOST}")
+    eyesight()
+    config = load_config()
+    settings = settings_of(config, root=options.root, mode=mode_of(options), agent=options.agent)
+    located = locate(options.store, options.registry_dir, config)
+    belongs = Ledger.store_of(os.path.join(settings.root, QUEUE))
+    if belongs is not None and located.exists is False:  # nothing is made for what will be refused
+        page = os.path.join(settings.root, QUEUE, DATABASE)
+        raise InboxTaken(root=settings.root, store=belongs, other=located.shown, page=page)
+    if make_store(located, config):
+        say(f"made a store at {located.shown}")
+    telling = Telling(options, settings, once=once)
+    orders = Orders(labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency))
+    # What the inbox says of a job is enough for a person; the worker's own lines are for when it runs alone.
+    worker, crew = open_worker(located, config, orders, say=_only_troubles, show=show_brief)
+    try:
+        inbox = Inbox(
+            settings.replace(linger_seconds=0.0) if once else settings, crew.registry, telling.told, crew.complain
+        )
+        watching = Watching(
+            inbox, crew.registry.store, worker if options.concurrency else None, crew.complain, once=once
+        )
+        obey_signals(worker if options.concurrency else watching)
+        if not once:
+            where = f"{inbox.tree.inbox} ({settings.mode})"
+            say(f"watching {where}, jobs in {located.shown}, {options.concurrency} at a time")
+        watching.run()
+    finally:
+        crew.close()
+    if watching.failure is not None:
+        raise watching.failure
+    if once and inbox.troubles:
+        raise (
+            BadInput(why=f"not everything could be taken: {inbox.troubles[0]}") if not inbox.open else InboxUnfinished()
+        )
+    return telling.code() if once else 0
+
+
+def _only_troubles(words: str) -> None:
+    if " attempt " not in words.partition(":")[0]:
+        say(words)

@@ -1,0 +1,111 @@
+"""Show what happened to a job, from the audit log.
+
+The log is a copy that outlives the registry, so this also works for jobs and stores that are gone.
+"""
+
+from __future__ import annotations
+
+from mam.audit.log import iter_lines, list_jobs, read_meta, read_status
+from mam.cli.args.options import add_job, at_door, door_of, number, one_job
+from mam.cli.render.streams import put, put_json_array, put_json_line, say
+from mam.cli.render.text import first_line
+from mam.cli.render.timeline import told
+from mam.errors import BadInput, MamError, StoreMissing, StoreUnavailable, UnknownJob
+from mam.location.stores import catch_up_log, check_whose, locate, open_located
+from mam.registry import only_match
+from mam.stores.common import told_of
+from mam.stores.port import Kept
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Config
+    from mam.location.stores import Located
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser)
+    parser.add_argument("--tail", type=number, metavar="N", help="only the last N lines")
+    parser.add_argument("--list", action="store_true", help="every logged job: id, status, agent, label, prompt")
+
+
+def run(options: Options) -> int:
+    if options.tail is not None and options.tail < 0:
+        raise BadInput(why="--tail takes the number of lines to show")
+    lines = None if options.list else _lines_at_door(options)
+    if lines is None:
+        from mam.config.settings import load_config
+
+        config = load_config()
+        found = locate(options.store, options.registry_dir, config)
+        check_whose(found)
+        _catch_up(found, config)
+        if options.list:
+            return _list(found.logs_dir, as_json=options.json)
+        lines = _logged(found, config, one_job(options))
+    for line in lines if options.tail is None else lines[max(0, len(lines) - options.tail) :]:
+        if options.json:
+            put_json_line(line)
+        else:
+            put(told(line))
+    return 0
+
+
+def _lines_at_door(options: Options) -> list[dict[str, Any]] | None:
+    """The lines from the worker that runs this process, if it knows the job; None to look for the log here."""
+    if not at_door(options):
+        return None
+    from mam.door_client import NotHere
+
+    try:
+        return list(door_of(options).logs(one_job(options)))
+    except (NotHere, StoreUnavailable):
+        return None
+
+
+def _logged(found: Located, config: Config, job: str) -> list[dict[str, Any]]:
+    """From the log; a job that came with another registry's archive has its events there and no line here."""
+    try:
+        return list(iter_lines(found.logs_dir, _resolved(found.logs_dir, job)))
+    except UnknownJob:
+        try:
+            registry = open_located(found, config)
+            known = registry.get(job)
+        except MamError:
+            known = None
+        if known is None:
+            raise
+        return list(told_of(Kept(job=known, events=registry.events(known.job_id))))
+
+
+def _catch_up(found: Located, config: Config) -> None:
+    """Best effort: the log is readable either way, and the store may be gone."""
+    try:
+        catch_up_log(found, config)
+    except (MamError, OSError) as error:
+        # Of a server nobody knows before it is asked; only one that answers can say that nothing is there.
+        if found.exists or (found.exists is None and not isinstance(error, StoreMissing)):
+            say(f"the log may lack the latest lines: {error}")
+
+
+def _resolved(logs_dir: str, text: str) -> str:
+    known = list_jobs(logs_dir)
+    return only_match(text[:80], [job_id for job_id in known if text and job_id.startswith(text)], logs_dir)
+
+
+def _list(logs_dir: str, *, as_json: bool) -> int:
+    rows = (_row(logs_dir, job_id) for job_id in list_jobs(logs_dir))
+    if as_json:
+        put_json_array(rows)
+        return 0
+    for row in rows:
+        put(*(str(row[name]) for name in ("job_id", "status", "agent", "agent_session")), first_line(row["prompt"]))
+    return 0
+
+
+def _row(logs_dir: str, job_id: str) -> dict[str, Any]:
+    meta = read_meta(logs_dir, job_id) or {}
+    told = {name: meta.get(name) or "" for name in ("agent", "agent_session", "created_at", "prompt")}
+    return {"job_id": job_id, "status": read_status(logs_dir, job_id) or "unknown", **told}

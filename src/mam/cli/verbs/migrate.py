@@ -1,0 +1,108 @@
+"""Copy a whole registry into another store, of any kind; the source stays as it is.
+
+FROM and TO are stores as `--store` takes them; TO must be new or empty. FROM may also be a tree that other programs
+left: `.hermes/jobs`, a queue of `job.json` and `state` files, or `live_agents`. Nobody can open TO before everything is
+in it and has been compared. Cut off, the same command goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.render.streams import put, put_json, say
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.location.stores import Located
+    from mam.maintenance.migration import Moved
+    from mam.maintenance.source import Source
+
+
+def add_arguments(parser: Parser) -> None:
+    places = "a store or a tree that other programs left, and a store that is new or empty"
+    parser.add_argument("words", nargs="*", metavar="FROM TO", help=places)
+    parser.add_argument("--dry-run", "-n", action="store_true", help="only read FROM, and say what would be copied")
+
+
+def run(options: Options) -> int:
+    from mam.maintenance.old_agents import is_agents
+
+    if options.store is not None or options.registry_dir is not None:
+        raise BadInput(why="both stores are named by FROM and TO; --store has no place here")
+    if len(options.words) != 2:
+        raise BadInput(why="which? `mam migrate FROM TO`, such as `mam migrate .mam/jobs sqlite:///home/me/jobs.db`")
+    origin, target = map(_located, options.words)
+    if origin.address == target.address:
+        raise BadInput(why="FROM and TO are the same")
+    if is_agents(origin.path):
+        return _told(_agents(options, origin, target), options, "sessions")
+    return _told(_jobs(options, origin, target), options, "jobs")
+
+
+def _jobs(options: Options, origin: Located, target: Located) -> Moved:
+    from mam.cli.render.progress import counting
+    from mam.config.settings import load_config
+    from mam.location.stores import catch_up_log, keep_out_of_git, open_store
+    from mam.maintenance.destination import begin_filling
+    from mam.maintenance.migration import copy
+    from mam.maintenance.source import open_source
+
+    config = load_config()
+    source = open_source(origin, lambda located: open_store(located, config))
+    if options.dry_run:
+        return _planned(source)
+    destination = begin_filling(target)
+    with counting("copied", len(source.ids())) as advance:
+        moved = copy(source, destination.store, advance)
+    destination.finish()
+    keep_out_of_git(target)
+    with counting("told to the audit log", moved.jobs) as advance:
+        catch_up_log(target, config, advance)  # else the first act there would seem to be behind
+    return moved
+
+
+def _planned(source: Source) -> Moved:
+    from mam.maintenance.migration import Moved
+
+    ids = [job_id for job_id in source.ids() if source.read(job_id) is not None]
+    archived = sum(1 for _kept in source.archive())
+    return Moved(jobs=len(ids), archived=archived, left_behind=source.problems())
+
+
+def _agents(options: Options, origin: Located, target: Located) -> Moved:
+    from mam.location.ownership import check
+    from mam.location.stores import FILES, check_whose
+    from mam.maintenance.destination import FILLING
+    from mam.maintenance.old_agents import copy_agents, plan_agents, root_of
+
+    for place in (origin, target):
+        check_whose(place)
+    check(os.path.realpath(root_of(target.path)) + FILLING)
+    if target.kind != FILES:
+        raise BadInput(why="sessions are copied into a directory; on a server each publishes itself")
+    return plan_agents(origin.path) if options.dry_run else copy_agents(origin.path, target.path)
+
+
+def _told(moved: Moved, options: Options, what: str) -> int:
+    """Exit 1 when something stayed behind: the rest is in place, and each of them is named."""
+    if options.json:
+        left_behind = [found.as_dict() for found in moved.left_behind]
+        put_json({"dry_run": options.dry_run, what: moved.jobs, "archived": moved.archived, "left_behind": left_behind})
+    else:
+        verb = "would be copied" if options.dry_run else "copied and compared"
+        archived = f", {moved.archived:,} of them archived" if moved.archived else ""
+        count = moved.jobs + moved.archived
+        put(f"{count:,} {what if count != 1 else what[:-1]} {verb}{archived}")
+    for found in moved.left_behind:
+        say(f"left behind: {found.file}: {found.problem}")
+    if moved.left_behind and not options.dry_run:
+        say("whoever mends what was left behind migrates into another new store; this one is in use from now on")
+    return 1 if moved.left_behind else 0
+
+
+def _located(text: str) -> Located:
+    from mam.location.stores import named
+
+    return named(text, "migrate")

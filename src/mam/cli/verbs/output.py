@@ -1,0 +1,106 @@
+"""Show what a job's agent printed, while it runs or afterwards; `mam logs` is the timeline.
+
+On a terminal only colours are left of its escape sequences; in a pipe it is byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.cli.args.options import add_job, number, one_job, registry_of
+from mam.cli.render.streams import put_json, say
+from mam.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.cli.args.parser import Options, Parser
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser)
+    parser.add_argument("--follow", "-f", action="store_true", help="go on until the job has ended")
+    parser.add_argument("--attempt", type=number, metavar="N", help="of this attempt; default: the latest")
+
+
+def run(options: Options) -> int:
+    registry = registry_of(options)
+    job = registry.get(one_job(options))
+    attempt = job.attempt if options.attempt is None else options.attempt
+    log = output_log(registry, job, attempt)
+    if not os.path.exists(log) and not (options.follow and not job.status.ended):
+        raise Refused(why=f"Job {job.job_id} has no output here{_where(job, attempt)}.")
+    if options.json:
+        return _as_json(job, attempt, log)
+    chunks = _followed(registry, job, attempt) if options.follow else _read(log)
+    put_output(chunks)
+    return 0
+
+
+def output_log(registry: Registry, job: Job, attempt: int) -> str:
+    from mam.work.state_dirs import output_to_read, work_directory
+
+    return output_to_read(work_directory(registry.store.address), job.job_id, attempt)
+
+
+def put_output(chunks: Iterator[bytes]) -> None:
+    """To a person, only what cannot change the terminal; to a program, everything."""
+    from mam.cli.render.escapes import Tamer
+
+    tamer = Tamer() if sys.stdout.isatty() else None
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk if tamer is None else tamer.tame(chunk))
+        sys.stdout.buffer.flush()
+
+
+def _read(log: str) -> Iterator[bytes]:
+    from mam.work.output_log import read
+
+    return read(log)
+
+
+def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
+    """What comes, until this attempt holds the job no more."""
+    from mam.work.output_log import follow
+
+    job = _begun(registry, job, attempt)
+    attempt = max(attempt, job.attempt) if attempt == 0 else attempt
+
+    def ended() -> bool:
+        now = registry.store.get(job.job_id)
+        return now.status != "running" or now.attempt != attempt
+
+    log = output_log(registry, job, attempt)
+    if os.path.exists(log) or not ended():
+        yield from follow(log, ended)
+
+
+def _begun(registry: Registry, job: Job, attempt: int) -> Job:
+    """A job that nobody has begun yet is waited for."""
+    if job.status.ended or (job.status == "running" and job.attempt >= attempt > 0):
+        return job
+    if job.status != "running":
+        say(f"job {job.job_id[:8]} is {job.status}; its output is shown when it runs")
+        for seen in registry.follow([job.job_id]):
+            if seen.status == "running" or seen.status.ended:
+                return seen
+    return job
+
+
+def _as_json(job: Job, attempt: int, log: str) -> int:
+    text = b"".join(_read(log)).decode(errors="replace")
+    put_json({"job_id": job.job_id, "attempt": attempt, "output": text})
+    return 0
+
+
+def _where(job: Job, attempt: int) -> str:
+    host = (job.run or {}).get("host")
+    if not job.attempt:
+        return ": nobody has begun it"
+    if isinstance(host, str) and host != os.uname().nodename:
+        return f": it ran on {host}"
+    return f": attempt {attempt} was not run by a worker of this user on this host"

@@ -1,0 +1,90 @@
+"""Move ended jobs into the archive, so that lists stay short and the registry small.
+
+`get`, `result`, `logs`, `retry` and `list --archived` still find them, and a broker forgets the last event of each that
+it kept. Nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.options import registry_of
+from mam.cli.render.streams import put, put_json, say
+from mam.cli.send_event import add_broker, deliver
+from mam.errors import BadInput
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.util.clock import iso_second
+from mam.util.human_time import duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.jobs.record import Job
+    from mam.jobs.status import Status
+    from mam.maintenance.retention import Retention
+    from mam.registry import Registry
+
+OLD = "30d"
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "--older-than", metavar="TIME", default=OLD, help=f"only jobs that ended so long ago (default: {OLD}): 12h, 7d"
+    )
+    parser.add_argument("--status", action="append", metavar="WORD", help="only those that ended so; repeat it")
+    parser.add_argument("--dry-run", "-n", action="store_true", help="only say how many it would be")
+    add_broker(parser)
+
+
+def run(options: Options) -> int:
+    seconds = duration(options.older_than)
+    statuses = _statuses(options.status)
+    registry = registry_of(options)
+    from mam.maintenance.retention import Retention, newest_too_old
+
+    now = registry.store.clock.now().wall_ms
+    # Ends are known to the second: with 0 the jobs that ended in this very second are meant too.
+    retention = Retention(before=iso_second(now - round(seconds * 1000) + 1000), statuses=statuses)
+    counts = _counted(registry, retention) if options.dry_run else _pruned(options, registry, retention)
+    _tell(counts, newest_too_old(registry, retention), options)
+    return 0
+
+
+def _pruned(options: Options, registry: Registry, retention: Retention) -> dict[Status, int]:
+    from mam.cli.render.progress import counting
+    from mam.maintenance.retention import prune
+
+    with counting("moved into the archive") as moved:
+        pruned = prune(registry, retention, moved)
+    if pruned.last is not None:
+        deliver(options, registry, pruned.last)  # with it go all that left before it
+    return pruned.counts
+
+
+def _counted(registry: Registry, retention: Retention) -> dict[Status, int]:
+    from mam.maintenance.retention import counted
+
+    return counted(registry, retention)
+
+
+def _tell(counts: dict[Status, int], newest: Job | None, options: Options) -> None:
+    what = "would be moved" if options.dry_run else "moved"
+    if options.json:
+        put_json({"dry_run": options.dry_run, "moved": {status.value: count for status, count in counts.items()}})
+    elif not counts:
+        say(f"nothing{'' if newest is None else ' else'} ended more than {options.older_than} ago")
+    else:
+        for status, count in sorted(counts.items()):
+            put(f"{count:,} {status} {what}")
+    if newest is not None:
+        say(f"job {newest.job_id[:ID_PREFIX_SHOWN]} stays: it is the newest, and no number shall be given twice")
+
+
+def _statuses(words: list[str] | None) -> frozenset[Status]:
+    from mam.jobs.status import parse_status
+    from mam.maintenance.retention import ENDED
+
+    if not words:
+        return ENDED
+    chosen = frozenset(parse_status(word.strip()) for given in words for word in given.split(","))
+    if not chosen <= ENDED:
+        raise BadInput(why=f"only ended jobs are archived: --status takes {', '.join(sorted(ENDED))}")
+    return chosen

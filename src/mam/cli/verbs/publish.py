@@ -1,0 +1,71 @@
+"""Tell an event of a job; prints its number.
+
+Events: started, permission_required, progress, completed, error.
+
+  mam publish JOB progress --detail "half of the tests pass"
+
+The event is stored with the job. started, completed and error also move it; any event renews its lease. If a broker is
+configured it is then sent there, by the worker or relay that runs, else by this command; while the broker is away it
+waits in the journal.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.cli.args.options import add_attempt, own_fence, registry_of
+from mam.cli.render.streams import put_job
+from mam.cli.send_event import add_broker, deliver
+from mam.errors import BadInput
+from mam.jobs.input_rules import REASON_LIMIT, check_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.usage = "mam publish [JOB] EVENT [--detail TEXT] [--data JSON] [--attempt N]"
+    parser.add_argument("words", nargs="*", metavar="[JOB] EVENT", help="the job (default: MAM_JOB_ID) and the event")
+    parser.add_argument("--job", metavar="JOB", help="the job")
+    parser.add_argument("--event", metavar="EVENT", help="the event")
+    parser.add_argument("--detail", default="", metavar="TEXT", help="one line for people")
+    parser.add_argument("--data", metavar="JSON", help="a JSON object for programs, 64 levels deep at most")
+    add_attempt(parser)
+    add_broker(parser)
+
+
+def run(options: Options) -> int:
+    name, event = _job_and_event(options)
+    detail, data = check_text("detail", options.detail, REASON_LIMIT), _data(options.data)
+    registry = registry_of(options)
+    fence = own_fence(options, registry, name)
+    job = registry.publish(name, event=event, detail=detail, data=data, **fence)
+    put_job(job, as_json=options.json, line=str(job.last_seq))
+    deliver(options, registry, job)
+    return 0
+
+
+def _job_and_event(options: Options) -> tuple[str, str]:
+    words: list[str] = options.words if options.event is None else [*options.words, options.event]
+    if options.job is not None:
+        words = [options.job, *words]
+    elif len(words) == 1 and os.environ.get("MAM_JOB_ID"):
+        words = [os.environ["MAM_JOB_ID"], *words]
+    if len(words) != 2:
+        raise BadInput(why="give a job and an event: `mam publish JOB progress --detail TEXT`")
+    if not os.environ.get("MAM_SOCKET"):  # a worker looks at it itself, and need not make us import what that takes
+        from mam.events.event import check_event
+
+        check_event(words[1])
+    return words[0], words[1]
+
+
+def _data(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    from mam.events.data import parse_data
+
+    return parse_data(check_text("data", text, REASON_LIMIT))

@@ -1,0 +1,59 @@
+"""Hand out a job; prints its id.
+
+The first job also makes the store, unless there is one already (`mam where`).
+
+  mam register "fix the flaky login test" --agent claude-code
+  mam register --prompt-file task.md --agent codex -s tmux:codex --artifact report.md
+  mam register "write the release notes" --agent codex --after 3fa2b1c9 --exclusive changelog
+  git diff | mam register --prompt-file - --agent claude-code --key "review-$(git rev-parse HEAD)"
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.job_options import add_job_options, choices_of, prompt_of
+from mam.cli.args.options import descent, registry_of
+from mam.cli.args.signing import is_signed
+from mam.cli.render.streams import put_job, say
+from mam.errors import BadInput
+from mam.jobs.draft import draft_job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.stores.port import Registration
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("word", nargs="?", metavar="PROMPT", help="what to do")
+    parser.add_argument("--prompt", metavar="TEXT", help="the same")
+    parser.add_argument("--prompt-file", metavar="FILE", help="read it from a file, or from stdin for -")
+    add_job_options(parser)
+
+
+def run(options: Options) -> int:
+    prompt, agent, choices = prompt_of(options), _agent(options), choices_of(options)
+    # Said before a store is made for a job that no store would take.
+    draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
+    registry = registry_of(options, create=True)
+    registration = registry.register(
+        prompt=prompt, agent=agent, **choices, **descent(registry), sign=is_signed(options)
+    )
+    if not registration.created:
+        _say_known(registration, prompt)
+    put_job(registration.job, as_json=options.json, line=registration.job.job_id)
+    return 0
+
+
+def _agent(options: Options) -> str:
+    from mam.config.settings import load_config
+
+    agent: str | None = options.agent if options.agent is not None else load_config().default_agent
+    if agent is None:
+        raise BadInput(why="who shall do it? Add --agent claude-code (or codex, shell, human, …)")
+    return agent
+
+
+def _say_known(registration: Registration, prompt: str) -> None:
+    job = registration.job
+    differs = "" if job.prompt == prompt else "; it has another prompt, and this one was not stored"
+    say(f"the key {job.key} was used before: this is that job, {job.status}{differs}")

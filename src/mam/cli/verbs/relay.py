@@ -1,0 +1,182 @@
+"""Send the events of the journal to the broker, as they come, until it is stopped.
+
+Every worker has one of these inside; this is for stores without a worker. Several are safe: one sends, the others take
+over when it ends. Killed anywhere it loses nothing: what the broker has not taken is sent again.
+
+  mam relay
+  mam relay --once          send what there is, and end
+  mam relay --status        how far behind it is
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from mam.cli.args.options import registry_of
+from mam.cli.render.streams import put, put_json, say
+from mam.cli.send_event import add_broker
+from mam.errors import BadInput
+from mam.machine.signals import heeded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from mam.bus.background_relay import Resident
+    from mam.bus.settings import Broker
+    from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Config
+    from mam.registry import Registry
+    from mam.stores.port import Store
+
+ONCE_SECONDS = 600.0
+STOP_SECONDS = 5.0
+"""How long a broker that does not answer may keep a relay that was told to stop."""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--once", action="store_true", help="send what there is, and end")
+    parser.add_argument("--status", action="store_true", help="show how many events wait, and who sends them")
+    parser.add_argument(
+        "--from-now", action="store_true", help="leave out what is in the journal already, for a broker that is new"
+    )
+    add_broker(parser)
+
+
+def run(options: Options) -> int:
+    from mam.config.settings import load_config
+
+    registry = registry_of(options)
+    config = load_config()
+    brokers = _brokers(registry, config, options)
+    if options.status:
+        return _show(registry, brokers, as_json=options.json)
+    if not brokers:
+        raise BadInput(why="no broker is configured: set MQTT_BROKER, or [broker] in config.toml")
+    _prepare(brokers)
+    if options.from_now:
+        _leave_out(registry, brokers)
+    if options.once:
+        return _once(registry, brokers)
+    return _stay(registry, brokers)
+
+
+def _brokers(registry: Registry, config: Config, options: Options) -> list[Broker]:
+    """The user's, for all jobs; without one, those that old records name themselves."""
+    from mam.bus.settings import configured, of_record
+    from mam.stores.port import Query
+
+    own = configured(config.broker, insecure=options.insecure_broker)
+    if own is not None:
+        return [own]
+    found: dict[str, Broker] = {}
+    for job in registry.select(Query()):
+        if job.broker.get("host"):
+            named = of_record(job, registry.store.secrets(job.job_id), insecure=options.insecure_broker)
+            if named is not None:
+                found.setdefault(named.address, named)
+    return list(found.values())
+
+
+def _prepare(brokers: list[Broker]) -> None:
+    from mam.bus.delivery import need_client
+
+    need_client()
+    for broker in brokers:
+        broker.check_safe()
+        if broker.insecure and not broker.tls and not broker.is_here:
+            say(f"everybody on the way to {broker.address} can read and forge these events")
+
+
+def _leave_out(registry: Registry, brokers: list[Broker]) -> None:
+    from mam.bus.sender_lock import consumer_of
+
+    for broker in brokers:
+        consumer_of(registry.store, broker).skip_to_end()
+
+
+def _once(registry: Registry, brokers: list[Broker]) -> int:
+    from mam.bus.relay import Relay
+
+    for broker in brokers:
+        Relay(registry.store, broker, say).deliver(ONCE_SECONDS)
+    return 0
+
+
+def _stay(registry: Registry, brokers: list[Broker]) -> int:
+    from mam.bus.background_relay import Resident
+    from mam.bus.relay import Relay
+
+    sleeper = _Sleeper(registry.store)
+    others = [Resident(registry.store, broker, say) for broker in brokers[1:]]
+    for other in others:
+        other.start()
+    say(f"sending the events of {registry.store.address} to {', '.join(broker.address for broker in brokers)}")
+    relay = Relay(registry.store, brokers[0], say)
+    try:
+        try:
+            relay.run(sleeper.is_stopped, lambda *sleep: sleeper.wait(others, *sleep))
+        finally:
+            for other in others:
+                other.stop()
+    except _Woken:
+        say("stopped before the broker had answered; what it has not taken waits in the journal")
+    return 0
+
+
+class _Sleeper:
+    """Sleeps until the journal has news or a signal says to stop. A signal that comes at work waits for its end, but
+    not for long, and the second one does not wait: whatever is cut off is sent again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._stopped = self._asleep = False
+        for number in (signal.SIGINT, signal.SIGALRM, *heeded(signal.SIGTERM, signal.SIGHUP)):
+            signal.signal(number, self._stop)
+
+    def is_stopped(self) -> bool:
+        return self._stopped
+
+    def wait(self, others: list[Resident], place: str | None, seconds: float) -> bool:
+        self._asleep = True
+        came = True
+        try:
+            if self._stopped:
+                return came
+            if place is None:
+                time.sleep(seconds)
+            else:
+                came = self._store.wait(place, seconds)
+        except _Woken:
+            pass
+        finally:
+            self._asleep = False
+        for other in others:
+            other.wake()
+        return came
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        at_once = self._asleep or self._stopped
+        self._stopped, self._asleep = True, False
+        signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS)
+        if at_once:
+            raise _Woken
+
+
+class _Woken(Exception):
+    """A signal came while it slept, or the second one while it worked."""
+
+
+def _show(registry: Registry, brokers: list[Broker], *, as_json: bool) -> int:
+    from mam.bus.lag import lag_of
+
+    lags = [lag_of(registry.store, broker) for broker in brokers]
+    if as_json:
+        put_json([lag.as_dict() for lag in lags])
+        return 0
+    if not lags:
+        say("no broker is configured; the store alone carries the news")
+    for lag in lags:
+        put(lag.broker, f"{lag.waiting} waiting", f"{lag.sent} sent", "a relay runs" if lag.served else "no relay runs")
+    return 0

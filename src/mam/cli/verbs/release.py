@@ -1,0 +1,31 @@
+"""Hand running jobs back unfinished; prints each id.
+
+That costs neither a loss nor a retry. Filters find running jobs only.
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.job_selection import add_jobs, check_choice, chosen, for_each, single_attempt
+from mam.cli.args.options import add_attempt, own_fence, registry_of
+from mam.jobs.status import RUNNING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_jobs(parser)
+    add_attempt(parser)
+
+
+def run(options: Options) -> int:
+    check_choice(options, own=True)
+    registry = registry_of(options)
+    jobs = chosen(options, registry, {RUNNING})
+    single_attempt(options, jobs)
+    return for_each(
+        jobs,
+        lambda job: registry.release(job, **own_fence(options, registry, job)),
+        as_json=options.json,
+    )

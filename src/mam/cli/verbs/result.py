@@ -1,0 +1,40 @@
+"""Print what a completed job answered.
+
+In a pipe it comes byte for byte; --json wraps it.
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.options import add_job, one_job, registry_of
+from mam.cli.render.streams import put_exactly, put_json
+from mam.errors import Refused
+from mam.jobs.status import COMPLETED, in_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.jobs.record import Job
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser)
+
+
+def run(options: Options) -> int:
+    name = one_job(options)
+    job = registry_of(options).get(name)
+    if job.result is None:
+        raise Refused(why=_why_none(job))
+    if options.json:
+        put_json({"job_id": job.job_id, "status": job.status, "checked": job.checked, "result": job.result})
+    else:
+        put_exactly(job.result)
+    return 0
+
+
+def _why_none(job: Job) -> str:
+    if job.status is COMPLETED:
+        return f"Job {job.job_id} completed without a result; `mam complete --result` would have stored one."
+    if job.status.ended:
+        return f"Job {job.job_id} has no result: it {in_words(job.status)} ({job.reason or 'no reason given'})."
+    return f"Job {job.job_id} is {job.status} and has no result yet; `mam wait {job.job_id[:8]}` waits for its end."

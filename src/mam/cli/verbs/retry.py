@@ -1,0 +1,35 @@
+"""Register ended jobs anew; prints the id of each new job.
+
+The new job names the old one in retry_of. Asked twice, it gives the same new job back. Filters find jobs in error
+that have not been retried, unless --status says otherwise.
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.job_selection import add_jobs, check_choice, chosen, for_each
+from mam.cli.args.options import registry_of
+from mam.jobs.status import ERROR
+from mam.stores.port import Query
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.registry import Registry
+
+
+def add_arguments(parser: Parser) -> None:
+    add_jobs(parser)
+
+
+def run(options: Options) -> int:
+    check_choice(options)
+    registry = registry_of(options)
+    jobs = chosen(options, registry, {ERROR})
+    if not options.words and not options.job:
+        jobs = _not_retried(registry, jobs)
+    return for_each(jobs, lambda job: registry.retry(job).job, as_json=options.json)
+
+
+def _not_retried(registry: Registry, jobs: list[str]) -> list[str]:
+    retried = {job.retry_of for job in registry.select(Query())}
+    return [job for job in jobs if job not in retried]

@@ -1,0 +1,71 @@
+"""Print a systemd user unit that keeps the inbox watched, or a worker at work.
+
+WHAT is inbox or worker; what stands behind -- goes to the command as it is. The store, the directory and PATH are those
+of here and now. A store that needs a password takes it from PGPASSFILE or ~/.pgpass: a unit is no place for one.
+
+  mam service inbox -- --root ~/prompts --agent claude-code > ~/.config/systemd/user/mam-inbox.service
+  mam service worker -- -s shell --concurrency 4
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.cli.render.streams import put_exactly, put_json
+from mam.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+KINDS = {"inbox": ("inbox", "watch"), "worker": ("worker",)}
+DESCRIPTIONS = {"inbox": "mam: takes dropped prompt files and runs them", "worker": "mam: takes jobs and runs them"}
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("word", nargs="?", metavar="WHAT", help="inbox or worker")
+    parser.takes_command = True
+
+
+def run(options: Options) -> int:
+    if options.word not in KINDS:
+        raise BadInput(
+            why="which service? `mam service inbox` or `mam service worker`; its own options stand behind --"
+        )
+    from mam.config.settings import load_config
+    from mam.inbox.systemd_unit import unit
+    from mam.location.stores import locate
+    from mam.machine.environment import absolute_path
+
+    located = locate(options.store, options.registry_dir, load_config())
+    argv = [*_mam(), *KINDS[options.word], "--store", located.shown, *_checked(options)]
+    text = unit(options.word, DESCRIPTIONS[options.word], argv, os.getcwd(), absolute_path(os.environ))
+    if options.json:
+        put_json({"name": f"mam-{options.word}.service", "unit": text})
+    else:
+        put_exactly(text)
+    return 0
+
+
+def _checked(options: Options) -> list[str]:
+    """Read once as the command would read it, so that a typo shows now and not at the next boot."""
+    words: list[str] = [_expanded(word) for word in options.command or []]
+    from mam.cli.args.options import read_options
+    from mam.cli.verbs import inbox, worker
+
+    module = {"inbox": inbox, "worker": worker}[options.word]
+    read_options(options.word, module, [*KINDS[options.word][1:], *words])
+    return words
+
+
+def _expanded(word: str) -> str:
+    """systemd knows no tilde, and starts elsewhere."""
+    name, equals, value = word.partition("=")
+    if equals and name.startswith("--") and value.startswith("~"):
+        return f"{name}={os.path.expanduser(value)}"
+    return os.path.expanduser(word)
+
+
+def _mam() -> list[str]:
+    return [sys.executable, "-P", "-m", "mam"]

@@ -1,0 +1,43 @@
+"""Print a job's status, or set it by hand.
+
+`--set` does what the word means: running claims the job, completed ends it, pending hands it back. `waiting` is never
+set by hand. Prefer `complete`, `fail`, `release` and `cancel`, which can say more.
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.options import add_attempt, add_job, fence_of, one_job, registry_of
+from mam.cli.render.streams import put, put_json
+from mam.cli.send_event import add_broker, deliver
+from mam.errors import BadInput
+from mam.jobs.status import parse_status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    add_job(parser)
+    parser.add_argument("--set", metavar="WORD", help="pending, running, completed, error or cancelled")
+    add_attempt(parser)
+    add_broker(parser)
+
+
+def run(options: Options) -> int:
+    name = one_job(options)
+    if options.attempt is not None and options.set is None:
+        raise BadInput(why="--attempt goes with --set; without it nothing is written")
+    word = None if options.set is None else parse_status(options.set)
+    registry = registry_of(options)
+    if word is None:
+        job = registry.get(name)
+    else:
+        job = registry.set_status(name, word, **fence_of(options.attempt, registry, name))
+    if options.json:
+        put_json({"job_id": job.job_id, "status": job.status})
+    else:
+        put(job.status)
+    if word is not None:
+        deliver(options, registry, job)
+    return 0

@@ -1,0 +1,199 @@
+"""Tell the events of jobs as they come, until the jobs have ended; the exit code tells how.
+
+Exits 0 if all completed, 7 if one ended in error, 8 if one was cancelled, 5 when it takes longer than --timeout or says
+nothing for longer than --idle-timeout. Both are the job's own if they are not given.
+
+  mam subscribe JOB...
+  mam subscribe --all --json
+
+With a broker (MQTT_BROKER, or [broker] in config.toml) the news comes from there, else from the store. What an earlier
+`mam subscribe` has told already is not told again without --replay. --all begins now when it is run for the first time,
+and then goes on where the last one ended.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from mam.cli.render.streams import person_reads, put, put_json_line, say
+from mam.cli.send_event import add_broker
+from mam.errors import BadInput, TimedOut, UnknownJob
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.jobs.status import PENDING, WAITING
+from mam.util.human_time import duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.audit.sync import AuditLog
+    from mam.bus.settings import Broker
+    from mam.bus.subscriber import Everything, Listener
+    from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Config
+    from mam.events.subscriber import Subscription
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+    from mam.stores.consumer import Consumer
+    from mam.stores.port import Entry
+
+ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("words", nargs="*", metavar="JOB", help="ids, or unique beginnings of them")
+    parser.add_argument("--job", action="append", default=[], metavar="JOB", help="the same, one each")
+    parser.add_argument(
+        "--all", action="store_true", help="every job of the store, until it is stopped; from where the last one ended"
+    )
+    parser.add_argument("--from-now", action="store_true", help="with --all: leave out what came while nobody listened")
+    parser.add_argument("--timeout", type=duration, metavar="S", help="give up after this long (exit 5), 0 for never")
+    parser.add_argument("--idle-timeout", type=duration, metavar="S", help="give up after this much silence (exit 5)")
+    parser.add_argument("--replay", action="store_true", help="from the first event on, also what was told before")
+    add_broker(parser)
+
+
+def run(options: Options) -> int:
+    from mam.audit.sync import AuditLog
+    from mam.bus.saved_position import bookmark_of
+    from mam.bus.subscriber import Listener
+    from mam.config.settings import load_config
+    from mam.location.stores import locate, open_located
+
+    named = list(dict.fromkeys(options.words + options.job))
+    if bool(named) == options.all:
+        raise BadInput(why="which jobs? Give ids, or --all")
+    config = load_config()
+    located = locate(options.store, options.registry_dir, config)
+    registry = open_located(located, config)
+    log = AuditLog(located.logs_dir)
+    bookmark = bookmark_of(registry.store, located.logs_dir)
+    everything = _everything(bookmark, log, options) if options.all else None
+    listener = Listener(registry, _Telling(registry, log, as_json=options.json), say, everything=everything)
+    jobs = [registry.get(name) for name in named]
+    for job in jobs:
+        _subscribe(listener, registry, job, options, log)
+    listener.ends = time.monotonic() + options.timeout if options.all and options.timeout else None
+    broker = _broker(registry, jobs, config, options)
+    try:
+        if broker is None:
+            listener.run_with_store()
+        else:
+            listener.run_with_broker(broker)
+    finally:
+        bookmark.save()
+    return _outcome(listener, options)
+
+
+def _everything(bookmark: Consumer, log: AuditLog, options: Options) -> Everything:
+    from mam.bus.subscriber import Everything
+
+    bookmark.load()
+    if bookmark.is_new or options.from_now:
+        bookmark.skip_to_end()
+    elif bookmark.starts_over:
+        say("the journal is not the one that was read before; it is read from its beginning")
+
+    def moved(entry: Entry) -> None:
+        bookmark.done(entry)
+        bookmark.save_if_due()
+
+    return Everything(
+        begin=None if options.replay else bookmark.cursor,
+        moved=moved,
+        received=lambda job_id: 0 if options.replay else _received(log, job_id),
+    )
+
+
+def _subscribe(listener: Listener, registry: Registry, job: Job, options: Options, log: AuditLog) -> None:
+    from mam.bus.messages import default_prefix, events_topic
+
+    topic = events_topic(job.topic_prefix) or f"{default_prefix(job.job_id)}/events"
+    listener.add(_subscription(registry, job, options, log), topic)
+
+
+def _subscription(registry: Registry, job: Job, options: Options, log: AuditLog) -> Subscription:
+    from mam.events.subscriber import Subscription
+
+    seen = 0 if options.replay else min(_received(log, job.job_id), job.last_seq)
+    if seen and not options.json:
+        say(f"{job.job_id[:ID_PREFIX_SHOWN]}: events up to {seen} were told before; --replay tells them again")
+    idle = options.idle_timeout
+    return Subscription(
+        job.job_id,
+        now=time.monotonic(),
+        token=registry.store.secrets(job.job_id).get("auth_token"),
+        seen=seen,
+        timeout=job.timeout_sec if options.timeout is None else options.timeout,
+        idle_timeout=job.idle_timeout_sec if idle is None else idle,
+        # A job that still waits for its turn has nothing to say, unless somebody asked for exactly that.
+        idle_begins=idle is not None or job.status not in (PENDING, WAITING),
+    )
+
+
+def _received(log: AuditLog, job_id: str) -> int:
+    """The subscriber's counter is its own history, so it survives a restart."""
+    from mam.audit.log import iter_lines
+
+    numbers = [
+        line["payload"]["seq"]
+        for line in iter_lines(log.logs_dir, job_id)
+        if line.get("event") == "received" and isinstance(line.get("payload"), dict)
+        and isinstance(line["payload"].get("seq"), int)
+    ]  # fmt: skip
+    return max(numbers, default=0)
+
+
+def _broker(registry: Registry, jobs: list[Job], config: Config, options: Options) -> Broker | None:
+    from mam.bus.delivery import broker_for, need_client
+    from mam.bus.settings import configured
+
+    if jobs:
+        found = [broker_for(registry.store, job, config, insecure=options.insecure_broker) for job in jobs]
+        if len({None if broker is None else broker.address for broker in found}) > 1:
+            say("these jobs have different brokers; following the store instead")
+            return None
+        broker = found[0]
+    else:
+        broker = configured(config.broker, insecure=options.insecure_broker)
+    if broker is None:
+        return None
+    broker.check_safe()
+    need_client()
+    if broker.insecure and not broker.tls and not broker.is_here:
+        say(f"everybody on the way from {broker.address} can read along; what is told is still the registry's word")
+    return broker
+
+
+class _Telling:
+    """Each event once: a line of data, and a line in the audit log."""
+
+    def __init__(self, registry: Registry, log: AuditLog, *, as_json: bool) -> None:
+        self._clock = registry.store.clock
+        self._log = log
+        self._as_json = as_json
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if self._as_json:
+            put_json_line(event)
+        else:
+            job_id, detail = event["job_id"], event["detail"]
+            put(job_id[:ID_PREFIX_SHOWN] if person_reads() else job_id, str(event["seq"]), event["event"], detail)
+        sys.stdout.flush()
+        now = self._clock.now().second
+        line = {"timestamp": now, "event": "received", "job_id": event["job_id"], "payload": event}
+        self._log.append_local(event["job_id"], line)
+
+
+def _outcome(listener: Listener, options: Options) -> int:
+    for job_id, ran_out in listener.expired.items():
+        if ran_out != "gone":
+            say(f"{job_id[:ID_PREFIX_SHOWN]} {ran_out} within the time it had")
+    if any(ran_out == "gone" for ran_out in listener.expired.values()):
+        return UnknownJob.exit_code
+    if listener.expired or options.all:
+        return TimedOut.exit_code
+    if "error" in listener.statuses.values():
+        return ENDED_IN_ERROR
+    return WAS_CANCELLED if "cancelled" in listener.statuses.values() else 0

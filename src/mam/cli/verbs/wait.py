@@ -1,0 +1,106 @@
+"""Wait until jobs have ended; the exit code tells how.
+
+Exits 7 if one ended in error, 8 if one was cancelled, 5 when it takes longer than --timeout.
+
+  mam wait JOB... [--timeout 30m]
+  mam wait --agent-session tmux:claude --since 1h
+
+Filters choose what `mam list` shows with them. In a pipe one line is printed for each job that ends: id, tab, status.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.cli.args.job_selection import add_jobs, check_choice, chosen
+from mam.cli.args.options import registry_of
+from mam.cli.render.progress import Bar, Lines
+from mam.cli.render.streams import put_json_array, say
+from mam.errors import MamError
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.jobs.status import CANCELLED, ERROR, PENDING, WAITING, Status
+from mam.util.human_time import duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+
+ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
+
+
+def add_arguments(parser: Parser) -> None:
+    add_jobs(parser)
+    parser.add_argument("--timeout", type=duration, metavar="S", help="give up after this long (exit 5)")
+
+
+def run(options: Options) -> int:
+    check_choice(options)
+    registry = registry_of(options)
+    jobs = chosen(options, registry, Status)
+    if not jobs:
+        say("no job matches")
+    ids, missed = _resolved(registry, jobs)
+    _warn_of_standstill(registry, ids)
+    latest: dict[str, Job] = {}
+    try:
+        _follow(registry, ids, options, latest)
+    finally:
+        if options.json:
+            put_json_array(latest[job_id].to_json() for job_id in ids if job_id in latest)
+    statuses = {job.status for job in latest.values()}
+    if ERROR in statuses:
+        return ENDED_IN_ERROR
+    return WAS_CANCELLED if CANCELLED in statuses else missed
+
+
+def _follow(registry: Registry, ids: list[str], options: Options, latest: dict[str, Job]) -> None:
+    with _progress(len(ids)) as progress:
+        for job in registry.follow(ids, options.timeout):
+            latest[job.job_id] = job
+            if job.status.ended and not options.json:
+                progress.ended(job)
+            progress.show(latest.values())
+
+
+def _resolved(registry: Registry, jobs: list[str]) -> tuple[list[str], int]:
+    """Whole ids, and the exit code of the first name that stood for none; the others are waited for all the same."""
+    ids: dict[str, None] = {}
+    missed = 0
+    for job in jobs:
+        try:
+            ids[registry.resolve(job)] = None
+        except MamError as error:
+            say(str(error))
+            missed = missed or error.exit_code
+    return list(ids), missed
+
+
+def _warn_of_standstill(registry: Registry, ids: list[str]) -> None:
+    """A job that waits for a job of its own label holds the worker that would have to do that one."""
+    own = os.environ.get("MAM_JOB_ID")
+    if not own:
+        return
+    try:
+        label = registry.get(own).agent_session
+        stuck = [job_id for job_id in ids if _needs_worker(registry.get(job_id), label)]
+    except MamError:
+        return  # advice only; what is wrong with a job is said by those who wait for it
+    if stuck:
+        whom = (
+            f"{stuck[0][:ID_PREFIX_SHOWN]} and {len(stuck) - 1} more are"
+            if stuck[1:]
+            else f"{stuck[0][:ID_PREFIX_SHOWN]} is"
+        )
+        say(f"{whom} for {label}, as this job is: if no other worker serves that label, this waits for ever")
+
+
+def _needs_worker(job: Job, label: str) -> bool:
+    return job.agent_session == label and job.status in (PENDING, WAITING)
+
+
+def _progress(total: int) -> Lines:
+    watched = total and sys.stderr is not None and sys.stderr.isatty()
+    return Bar(total) if watched else Lines()

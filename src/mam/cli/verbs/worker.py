@@ -1,0 +1,170 @@
+"""Take jobs and run them: claim, run, watch, check, finish, take the next.
+
+SIGTERM ends what runs and hands it back. Ctrl-C lets what runs finish and takes nothing new; a second one hands it
+back. Killed with -9 it loses nothing: its agents end, and its jobs come back when their leases run out.
+
+With --in the jobs of label tmux:NAME are handed to the live session NAME (`mam agents start`), one at a time, each in
+one typed line. The session outlives the worker: what it is at is watched by the next one, and is not typed again.
+
+  mam worker -s shell --concurrency 4
+  mam worker -s gpu -s nightly --drain
+  mam worker --in claude --between /clear
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from mam.cli.args.options import number, registry_of
+from mam.cli.render.streams import say
+from mam.errors import BadInput, NothingToPick
+from mam.jobs.input_rules import check_name
+from mam.machine.signals import heeded
+from mam.util.human_time import duration, lease_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Protocol
+
+    from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Config
+    from mam.work.live.session import LiveSession
+
+    class Obedient(Protocol):
+        def stop(self) -> None: ...
+
+        def hand_back(self) -> None: ...
+
+
+CONCURRENCY_MOST = 1000
+STOPPED = 0
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--agent-session", "-s", action="append", default=[], metavar="LABEL",
+                        help="whose jobs; repeat it for more, they take turns")  # fmt: skip
+    parser.add_argument("--agent", metavar="DEFAULT", help="the label if none is given, and who runs unnamed old jobs")
+    parser.add_argument("--in", metavar="NAME", help="the live session that does the jobs of tmux:NAME")
+    parser.add_argument("--between", metavar="TEXT", help="with --in: typed between two jobs, such as /clear")
+    parser.add_argument("--concurrency", type=number, metavar="N", default=1, help="jobs at a time (default 1)")
+    parser.add_argument("--once", action="store_true", help="one job, or exit 3 if there is none")
+    parser.add_argument("--drain", action="store_true", help="end when there is nothing to claim")
+    parser.add_argument("--job", metavar="JOB", help="only this job, until it has ended")
+    parser.add_argument("--lease", type=lease_seconds, metavar="S", default=60.0,
+                        help="how long a claim is believed without a renewal (default 60)")  # fmt: skip
+    parser.add_argument("--grace", type=duration, metavar="S", default=5.0,
+                        help="between SIGTERM and SIGKILL for an agent that is ended (default 5)")  # fmt: skip
+    parser.add_argument("--owner", metavar="O", help="who holds the claims; default: user@host:process")
+
+
+def run(options: Options) -> int:
+    from mam.config.settings import load_config
+    from mam.location.stores import locate
+    from mam.work.factory import open_worker
+    from mam.work.worker import Orders
+
+    config = load_config()
+    located = locate(options.store, options.registry_dir, config)
+    if not 1 <= options.concurrency <= CONCURRENCY_MOST:
+        raise BadInput(why=f"--concurrency takes a number between 1 and {CONCURRENCY_MOST}")
+    session = _session(options)
+    job_id, labels = (None, (session.label,)) if session is not None else _whose(options, config)
+    alone = options.once or job_id is not None
+    orders = Orders(
+        labels=labels,
+        owner=options.owner if options.owner is not None else process_owner(),
+        concurrency=options.concurrency,
+        job_id=job_id,
+        most=1 if options.once else None,
+        drain=options.drain or options.once,
+    )
+    settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent,
+                "session": session}  # fmt: skip
+    worker, crew = open_worker(located, config, orders, say=say, show=show_brief, **settings)
+    obey_signals(worker)
+    if not alone:
+        say(f"working for {', '.join(labels)} in {located.shown}, {options.concurrency} at a time")
+    try:
+        worker.run()
+    finally:
+        crew.close()
+    if session is not None and session.lost is not None and orders.drain:
+        raise session.lost
+    if options.once and not worker.taken:
+        from mam.cli.held_back import held_back
+
+        raise NothingToPick(label=", ".join(labels), why=held_back(registry_of(options), *labels))
+    return STOPPED
+
+
+def _session(options: Options) -> LiveSession | None:
+    name: str | None = getattr(options, "in")
+    if name is None:
+        if options.between is not None:
+            raise BadInput(why="--between is for a live session: `mam worker --in NAME --between /clear`")
+        return None
+    if options.agent_session or options.job is not None or options.concurrency != 1:
+        raise BadInput(why="--in serves the label tmux:NAME, one job at a time; leave -s, --job and --concurrency out")
+    from mam.agents.open_directory import open_directory
+    from mam.agents.send import harmless
+    from mam.work.live.session import LiveSession
+
+    if options.between is not None:
+        harmless(options.between)
+    session = LiveSession(open_directory(options.store, options.registry_dir), name, options.between)
+    session.target()
+    session.open()
+    return session
+
+
+def _whose(options: Options, config: Config) -> tuple[str | None, tuple[str, ...]]:
+    if options.job is not None:
+        job = registry_of(options).get(options.job)
+        return job.job_id, (job.agent_session,)
+    agent = options.agent if options.agent is not None else config.default_agent
+    labels = options.agent_session or ([agent] if agent is not None else [])
+    if not labels:
+        raise BadInput(why="whose jobs? Give a label: `mam worker -s LABEL`; `mam list` shows the labels")
+    return None, tuple(dict.fromkeys(check_name("label", label) for label in labels))
+
+
+def process_owner() -> str:
+    from pwd import getpwuid
+
+    try:
+        user = getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        user = str(os.geteuid())
+    return f"{user}@{os.uname().nodename}:{os.getpid()}"
+
+
+def show_brief(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    sys.stdout.flush()
+
+
+def obey_signals(worker: Obedient) -> None:
+    asked: list[int] = []
+
+    def finish(number_: int, _frame: FrameType | None) -> None:
+        asked.append(number_)
+        if len(asked) > 1:
+            worker.hand_back()
+        else:
+            worker.stop()
+            _say_at_once("finishing what runs; once more hands it back")
+
+    signal.signal(signal.SIGINT, finish)
+    for ending in heeded(signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda _number, _frame: worker.hand_back())
+
+
+def _say_at_once(words: str) -> None:
+    """Past the stream: the signal may have come while the same thread was writing to it."""
+    try:
+        os.write(2, f"mam: {words}\n".encode())
+    except OSError:
+        return

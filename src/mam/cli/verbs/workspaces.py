@@ -1,0 +1,75 @@
+"""List the directories that jobs have of their own on this host, or remove one.
+
+One line each: job, kind, what is in it that exists nowhere else, branch, path. A workspace with changes that are not
+committed, or with commits that are in no remote and in no other branch, is removed only with --force; its branch stays
+even then, for as long as it has such commits.
+"""
+
+from __future__ import annotations
+
+from mam.cli.args.options import registry_of
+from mam.cli.render.streams import put, put_json, put_json_array, say
+from mam.errors import BadInput, PlaceKept, UnknownJob
+from mam.jobs.input_rules import is_job_id
+from mam.jobs.status import RUNNING
+from mam.work.cleanup import places, remove
+from mam.work.state_dirs import work_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.registry import Registry
+    from mam.work.cleanup import Held
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--remove", metavar="JOB", help="remove the workspace of this job")
+    parser.add_argument("--force", action="store_true", help="even if files are lost by it")
+
+
+def run(options: Options) -> int:
+    if options.force and options.remove is None:
+        raise BadInput(why="--force goes with --remove JOB")
+    registry = registry_of(options)
+    directory = work_directory(registry.store.address)
+    if options.remove is not None:
+        return _remove(registry, directory, options)
+    held = places(directory)
+    if options.json:
+        put_json_array(place.as_dict() for place in held)
+        return 0
+    for place in held:
+        put(place.job_id, place.kind, _state(place), place.branch or "-", place.path)
+    return 0
+
+
+def _state(place: Held) -> str:
+    if place.problem:
+        return "unknown"
+    words = [*(["dirty"] if place.dirty else []), *([f"unpushed:{place.unpushed}"] if place.unpushed else [])]
+    return ",".join(words) or "clean"
+
+
+def _remove(registry: Registry, directory: str, options: Options) -> int:
+    job_id = _resolved(registry, directory, options.remove)
+    note = remove(directory, job_id, force=options.force)
+    if note is not None:
+        say(note)
+    if options.json:
+        put_json({"job_id": job_id, "removed": True, "note": note})
+    else:
+        put(job_id)
+    return 0
+
+
+def _resolved(registry: Registry, directory: str, name: str) -> str:
+    """A job that runs keeps its directory. One that the store no longer has may still have left a workspace here."""
+    try:
+        job = registry.get(name)
+    except UnknownJob:
+        if is_job_id(name) and any(place.job_id == name for place in places(directory)):
+            return name
+        raise
+    if job.status is RUNNING:
+        raise PlaceKept(job=job.job_id, why="the job is running in it; `mam cancel` ends it first")
+    return job.job_id

@@ -1,0 +1,180 @@
+"""How the lines of `mam watch` look. Every text of others comes in on one line, as text and never as markup."""
+
+from __future__ import annotations
+
+import re
+
+from rich.text import Text
+
+from mam.cli.render.table import LOOKS
+from mam.cli.render.text import first_line, one_line
+from mam.cli.watch.layout import DONE, FAILED, GAP, LABEL, MORE, NEEDS, PENDS, RUNS, TITLE, WAITS
+from mam.events.event import STARTED
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.jobs.pause import Pause
+from mam.jobs.status import COMPLETED, PENDING, RUNNING
+from mam.util.clock import Moment, parse_time
+from mam.util.frozen import Frozen
+from mam.util.human_time import age
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mam.cli.watch.layout import Item
+    from mam.cli.watch.model import Said
+    from mam.jobs.record import Job
+
+TITLES = {NEEDS: "bold red", RUNS: "bold yellow", FAILED: "bold red", WAITS: "bold blue", PENDS: "bold cyan"}
+NEED_LOOKS = {"asks": ("?", "bold magenta"), "yours": ("☞", "bold magenta"), "failed": ("✖", "red")}
+LABEL_MOST, OWNER_MOST, TEXT_LEAST, TEXT_BESIDE_OWNER = 18, 22, 24, 60
+DISPENSABLE = ("by", "age", "label")
+"""What a narrow terminal does without, in this order."""
+COLUMNS = ("id", "state", "label", "age", "by", "text")
+_LONG_ID = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24}\b")
+_AT_TIME = re.compile(r" at \d{4}-\d\d-\d\dT[\d:.]+Z,")
+
+
+class Around(Frozen):
+    """What a line may need to know beyond itself."""
+
+    now: Moment
+    pauses: Sequence[Pause]
+    said: Callable[[str], Said | None]
+    explained: Callable[[Job], list[str]]
+
+
+def draw(items: Sequence[Item], around: Around, width: int, selected: str | None) -> list[Text]:
+    """One line for each item."""
+    cells = {at: _cells(item, around) for at, item in enumerate(items) if item.job is not None}
+    widths = _widths(list(cells.values()), width)
+    lines = []
+    for at, item in enumerate(items):
+        here = item.selectable and item.key == selected
+        line = _row(cells[at], widths, item.depth) if at in cells else _other(item, around)
+        if item.kind not in (TITLE, GAP):
+            line = Text.assemble(("› ", "bold") if here else "  ", line)
+        line.truncate(width, overflow="ellipsis", pad=True)
+        if here:
+            line.stylize("reverse")
+        lines.append(line)
+    return lines
+
+
+def shortened(sentence: str) -> str:
+    """Ids as tables show them."""
+    return _LONG_ID.sub(r"\1", one_line(sentence))
+
+
+def _other(item: Item, around: Around) -> Text:
+    if item.kind == TITLE:
+        counted = "" if item.section == DONE else f"  {item.count:,}"
+        return Text(f"{item.section.upper()}{counted}", style=TITLES.get(item.section, "bold"))
+    if item.kind == MORE:
+        return Text(f"… {item.count:,} more; ⏎ shows them", style="dim")
+    if item.kind == LABEL:
+        return _label(item, around)
+    return Text()
+
+
+def _label(item: Item, around: Around) -> Text:
+    icon, colour = LOOKS[PENDING]
+    line = Text.assemble((f"{icon} {item.count:>6,}  ", colour), one_line(item.label))
+    held = [_pause(around, agent, item.label) for agent in item.agents]
+    paused = next((pause for pause in held if pause is not None), None)
+    if paused is not None:
+        partly = "" if all(held) else "partly "
+        until = "" if paused.until is None else f" until {paused.until}"
+        why = "" if paused.reason is None else f": {one_line(paused.reason)}"
+        line.append(f"  {partly}paused{until}{why}", style="bold yellow")
+    return line
+
+
+def _pause(around: Around, agent: str, label: str) -> Pause | None:
+    return next((one for one in around.pauses if one.concerns(agent, label) and one.holds(around.now)), None)
+
+
+def _cells(item: Item, around: Around) -> dict[str, Text]:
+    job = item.job
+    assert job is not None
+    label = Text(one_line(job.agent_session))
+    label.truncate(LABEL_MOST, overflow="ellipsis")
+    owner = Text(one_line(job.owner or "") if job.status is RUNNING else "", style="dim")
+    owner.truncate(OWNER_MOST, overflow="ellipsis")
+    return {
+        "id": Text(job.job_id[:ID_PREFIX_SHOWN], style="bold"),
+        "state": _state(item, job),
+        "label": label,
+        "age": Text(_age(job, around.now), style="dim"),
+        "by": owner,
+        "text": _text(item, job, around),
+    }
+
+
+def _state(item: Item, job: Job) -> Text:
+    icon, colour = LOOKS[job.status]
+    word = str(job.status)
+    if item.need is not None:
+        word = item.need.word
+        icon, colour = NEED_LOOKS.get(word, (icon, "bold red"))
+    elif job.status is RUNNING and job.attempt > 1:
+        word = f"try {job.attempt}"
+    elif job.waiting_for:
+        word = one_line(job.waiting_for)
+    return Text(f"{icon} {word}", style=colour)
+
+
+def _age(job: Job, now: Moment) -> str:
+    since = job.claimed_at if job.status is RUNNING else job.ended_at if job.status.ended else job.created_at
+    return age(now.wall_ms - parse_time(since or job.updated_at))
+
+
+def _text(item: Item, job: Job, around: Around) -> Text:
+    """What is new about it first, then what it was asked for."""
+    news = _news(item, job, around)
+    prompt = first_line(job.prompt)
+    if not news:
+        return Text(prompt)
+    return Text.assemble(news, ("  ", ""), (prompt, "dim"))
+
+
+def _news(item: Item, job: Job, around: Around) -> str:
+    if item.need is not None:
+        return one_line(item.need.why)
+    if item.section == WAITS:
+        sentences = [shortened(sentence).removeprefix("It waits for ") for sentence in around.explained(job)]
+        return _AT_TIME.sub("", " ".join(sentences))
+    if job.status is RUNNING:
+        said = around.said(job.job_id)
+        return one_line(said.detail) if said is not None and said.event != STARTED else ""
+    if job.status is COMPLETED:
+        return "" if job.checked else "(unchecked)"
+    return one_line(job.reason or "") if job.status.ended and job.reason != job.status else ""
+
+
+def _widths(rows: list[dict[str, Text]], width: int) -> dict[str, int]:
+    widths = {name: max((row[name].cell_len for row in rows), default=0) for name in COLUMNS[:-1]}
+    widths = {name: size for name, size in widths.items() if size}
+    for name in DISPENSABLE:
+        if name in widths and _left(widths, width) < (TEXT_LEAST if name != "by" else TEXT_BESIDE_OWNER):
+            del widths[name]
+    if widths.get("state") and _left(widths, width) < TEXT_LEAST:
+        widths["state"] = 1
+    return widths
+
+
+def _left(widths: dict[str, int], width: int) -> int:
+    return width - 2 - sum(size + 2 for size in widths.values())
+
+
+def _row(cells: dict[str, Text], widths: dict[str, int], depth: int) -> Text:
+    line = Text("  " * depth)
+    for name, size in widths.items():
+        cell = cells[name]
+        if name == "age":
+            cell.align("right", size)
+        else:
+            cell.truncate(size, pad=True)
+        line.append_text(cell)
+        line.append("  ")
+    return line.append_text(cells["text"])

@@ -1,0 +1,166 @@
+"""The live table of all stores: one line for each, what needs somebody first; Enter opens a store's own table."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from rich.console import Console
+from rich.text import Text
+
+from mam.cli.render.text import one_line
+from mam.cli.watch.journal_thread import Away, Broken, Follower, Happened, Loaded
+from mam.cli.watch.keys import DOWN, ENTER, UP
+from mam.cli.watch.model import Model
+from mam.cli.watch.screen import REST_SECONDS, TICK_SECONDS, Screen, painted
+from mam.cli.watch.terminal import Terminal
+from mam.jobs.status import RUNNING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.cli.all_stores import Place
+    from mam.cli.watch.journal_thread import News
+    from mam.registry import Registry
+    from mam.stores.port import Query
+
+COLUMNS = ("NEED YOU", "RUNNING", "WAITING", "PENDING", "FAILED")
+HINTS = (("↑↓", "select"), ("⏎", "open"), ("q", "quit"))
+
+
+class _Line:
+    """One store, kept up to date by its own follower."""
+
+    def __init__(self, place: Place, query: Callable[[Registry], Query], pipe: tuple[int, int]) -> None:
+        self.place = place
+        self.trouble = place.problem
+        self.model: Model | None = None
+        self.follower: Follower | None = None
+        if place.registry is not None:
+            registry = place.registry
+            self.query = query(registry)
+            self.follower = Follower(registry, lambda: _loaded(registry, self.query), pipe)
+
+    def hear(self, news: News) -> None:
+        match news:
+            case Loaded():
+                assert isinstance(news.what, Model)
+                self.model, self.trouble = news.what, None
+            case Happened() if self.model is not None:
+                for entry in news.entries:
+                    self.model.apply(entry)
+            case Away():
+                self.trouble = news.why
+            case Broken():
+                raise news.error
+
+    def counts(self) -> tuple[int, ...] | None:
+        if self.model is None or self.place.registry is None:
+            return None
+        model, now = self.model, self.place.registry.store.clock.now()
+        needs = sum(model.need(job, now) is not None for job in (*model.open.values(), *model.failed.values()))
+        running = sum(job.status is RUNNING for job in model.open.values())
+        return needs, running, len(model.open) - running, len(model.queued), len(model.failed)
+
+
+def _loaded(registry: Registry, query: Query) -> Model:
+    model = Model(registry.store, query)
+    model.load()
+    return model
+
+
+class Overview:
+    def __init__(self, places: list[Place], query: Callable[[Registry], Query]) -> None:
+        self._pipe = os.pipe()
+        self._lines = [_Line(place, query, self._pipe) for place in places]
+        self._at = 0
+
+    def run(self) -> int:
+        while (chosen := self._watch()) is not None:
+            registry = chosen.place.registry
+            assert registry is not None
+            Screen(registry, chosen.query, chosen.place.shown).run()
+        return 0
+
+    def _watch(self) -> _Line | None:
+        """Until a store is chosen, or none any more."""
+        with Terminal(*self._pipe) as terminal:
+            drawn, dirty = 0.0, True
+            while True:
+                now = time.monotonic()
+                if (dirty and now - drawn >= REST_SECONDS) or now - drawn >= TICK_SECONDS:
+                    self._draw(terminal)
+                    dirty, drawn = False, time.monotonic()
+                for key in terminal.wait(drawn + (REST_SECONDS if dirty else TICK_SECONDS) - time.monotonic()):
+                    dirty = True
+                    if key == "q":
+                        return None
+                    if key in (ENTER, "o") and self._chosen() is not None:
+                        return self._chosen()
+                    self._move(key)
+                for line in self._lines:
+                    for news in line.follower.drain() if line.follower is not None else ():
+                        line.hear(news)
+                        dirty = True
+
+    def _chosen(self) -> _Line | None:
+        line = self._lines[self._at] if self._lines else None
+        return line if line is not None and line.model is not None else None
+
+    def _move(self, key: str) -> None:
+        step = {UP: -1, "k": -1, DOWN: 1, "j": 1}.get(key, 0)
+        self._at = min(max(0, self._at + step), max(0, len(self._lines) - 1))
+
+    def _draw(self, terminal: Terminal) -> None:
+        width, height = terminal.size
+        console = Console(file=sys.stdout, width=width, height=height, highlight=False)
+        room = max(1, height - 4)
+        top = max(0, self._at - room + 1)
+        wide = max(10, width - 2 - sum(len(name) + 2 for name in COLUMNS))
+        lines = [self._header(), Text(), _row("STORE", COLUMNS, wide, "bold")]
+        for number, line in list(enumerate(self._lines))[top : top + room]:
+            lines.append(_store(line, wide, selected=number == self._at))
+        lines = lines[: max(0, height - 1)]
+        lines += [Text()] * (height - 1 - len(lines))
+        hints = Text("   ").join(Text.assemble((key, "bold"), " ", (what, "dim")) for key, what in HINTS)
+        terminal.show([painted(console, line, width) for line in [*lines, hints][-height:]])
+
+    def _header(self) -> Text:
+        counts = [found for line in self._lines if (found := line.counts()) is not None]
+        needs, running = sum(found[0] for found in counts), sum(found[1] for found in counts)
+        return Text.assemble(
+            ("mam everywhere", "bold"),
+            f"  {len(self._lines)} stores · ",
+            (f"{needs:,} need{'s' * (needs == 1)} you", "bold red" if needs else ""),
+            f" · {running:,} running",
+        )
+
+
+def _store(line: _Line, wide: int, *, selected: bool) -> Text:
+    counts = line.counts()
+    if line.trouble is not None or counts is None:
+        row = Text.assemble(
+            _name(line.place.shown, wide),
+            "  ",
+            (one_line(line.trouble or "reading …"), "yellow" if line.trouble else "dim"),
+        )
+    else:
+        row = _row(line.place.shown, tuple(f"{number:,}" if number else "·" for number in counts), wide)
+        if counts[0]:
+            row.stylize("bold red", wide + 2, wide + 4 + len(COLUMNS[0]))
+    if selected:
+        row.stylize("reverse")
+    return row
+
+
+def _row(name: str, cells: tuple[str, ...], wide: int, style: str = "") -> Text:
+    numbers = "".join(f"  {cell:>{len(column)}}" for cell, column in zip(cells, COLUMNS, strict=True))
+    return Text.assemble(_name(name, wide), numbers, style=style)
+
+
+def _name(name: str, wide: int) -> Text:
+    """The end of a path says more than its beginning."""
+    shown = one_line(name)
+    return Text((shown if len(shown) <= wide else f"…{shown[-wide + 1 :]}").ljust(wide))

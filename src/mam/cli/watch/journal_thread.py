@@ -1,0 +1,127 @@
+"""One thread that follows the journal for `mam watch`: it reads what there is, then tells what happens.
+
+Like everyone who waits, it settles what is due, so that a lost job is seen to be lost even if nobody claims.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from queue import SimpleQueue
+from threading import Thread
+
+from mam.errors import MamError
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.jobs.pause import Pause
+    from mam.registry import Registry
+    from mam.stores.port import Entry
+
+
+AWAY_SECONDS = 1.0
+NAP_SECONDS = 5.0
+"""Longest sleep: a store that was taken away sends no news."""
+
+
+class Loaded(Frozen):
+    """Everything was read anew."""
+
+    what: object
+    pauses: list[Pause]
+
+
+class Happened(Frozen):
+    entries: list[Entry]
+    pauses: list[Pause]
+
+
+class Away(Frozen):
+    """The store cannot be read now; it is asked again."""
+
+    why: str
+
+
+class Broken(Frozen):
+    """The thread is gone; whoever hears this says so and ends."""
+
+    error: Exception
+
+
+News = Loaded | Happened | Away | Broken
+
+
+class Follower:
+    """`bell` is a descriptor that becomes readable when there is news."""
+
+    def __init__(self, registry: Registry, load: Callable[[], object], pipe: tuple[int, int] | None = None) -> None:
+        """Several followers may share one `pipe`."""
+        self._registry = registry
+        self._load = load
+        self._news: SimpleQueue[News] = SimpleQueue()
+        self.bell, self._rope = pipe if pipe is not None else os.pipe()
+        self._stopped = False
+        for descriptor in (self.bell, self._rope):
+            os.set_blocking(descriptor, False)
+        Thread(target=self._run, name="mam-watch", daemon=True).start()
+
+    @property
+    def rope(self) -> int:
+        """The other end of the bell, for signals to pull."""
+        return self._rope
+
+    def drain(self) -> list[News]:
+        try:
+            while os.read(self.bell, 4096):
+                pass
+        except BlockingIOError:
+            pass
+        return [self._news.get() for _ in range(self._news.qsize())]
+
+    def stop(self) -> None:
+        """Nobody listens any more; the thread ends when it next looks up."""
+        self._stopped = True
+
+    def _tell(self, news: News) -> None:
+        self._news.put(news)
+        try:
+            os.write(self._rope, b"!")
+        except BlockingIOError:
+            pass  # it rings already
+
+    def _run(self) -> None:
+        while not self._stopped:
+            try:
+                self._follow()
+            except MamError as error:
+                self._tell(Away(why=str(error)))
+                time.sleep(AWAY_SECONDS)
+            except Exception as error:
+                self._tell(Broken(error=error))
+                return
+
+    def _follow(self) -> None:
+        store = self._registry.store
+        cursor = store.end()
+        self._tell(Loaded(what=self._load(), pauses=store.pauses()))
+        while not self._stopped:
+            entries = []
+            for entry in store.entries(cursor):
+                cursor = entry.cursor
+                entries.append(entry)
+            self._tell(Happened(entries=entries, pauses=store.pauses()))
+            store.wait(cursor, self._settled())
+
+    def _settled(self) -> float:
+        """What is due now is settled; how long nothing else will be."""
+        try:
+            if self._registry.store.due_in() == 0:
+                self._registry.sweep()
+            due = self._registry.store.due_in()
+        except MamError:
+            return NAP_SECONDS  # a store that this user may only read
+        # What one sweep leaves is somebody else's concern for a moment: two watchers must not fight for the lock.
+        return NAP_SECONDS if due is None else min(NAP_SECONDS, max(due, 0.1) + 0.001)

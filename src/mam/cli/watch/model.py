@@ -1,0 +1,187 @@
+"""What `mam watch` knows of the store: read once, then kept up to date by the journal's own entries.
+
+Pending jobs are only counted, since there may be very many of them; of ended ones the latest are kept. What a row on
+the screen needs beyond that is asked for when the row is shown.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from itertools import islice
+
+from mam.cli.render.text import first_line
+from mam.errors import BadRecord, UnknownJob
+from mam.events.event import PERMISSION_REQUIRED
+from mam.jobs.activity import source_of
+from mam.jobs.record import parse_job
+from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
+from mam.jobs.sweep import stalled
+from mam.stores.common import matches, queue_place
+from mam.stores.port import Query, Queued
+from mam.util.clock import iso_second, parse_time
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mam.jobs.change import Line
+    from mam.jobs.record import Job
+    from mam.stores.port import Entry, Store
+    from mam.util.clock import Moment
+
+KEPT_ENDED = 200
+"""Of each kind: more than any screen shows, and little to keep."""
+FRESH_MS = 3_600_000
+"""How long a failure asks for attention."""
+PROMPT_KEPT = 300
+
+
+class Said(Frozen):
+    """The last event of a running job."""
+
+    event: str
+    detail: str
+    quiet: bool = False
+    source: str = ""
+    """Who says so: a hook, the agent itself, its process or its screen."""
+
+
+class Need(Frozen):
+    """Why somebody should look at a job."""
+
+    word: str
+    why: str = ""
+
+
+class Model:
+    def __init__(self, store: Store, query: Query) -> None:
+        self._store = store
+        self._query = query
+        self.queued: dict[str, Queued] = {}
+        self.open: dict[str, Job] = {}
+        """Running and waiting."""
+        self.failed: dict[str, Job] = {}
+        self.done: dict[str, Job] = {}
+        self.said: dict[str, Said] = {}
+        self.retried: set[str] = set()
+
+    # -- reading and following -------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Everything that has not ended, and the latest of the rest."""
+        for status in (RUNNING, WAITING):
+            for job in self._select(status, None):
+                self._put(job)
+        if self._query.statuses is None or PENDING in self._query.statuses:
+            self.queued = {one.job_id: one for one in self._store.queue(self._query.label, self._query.since)}
+        for statuses in ((ERROR,), (COMPLETED, CANCELLED)):
+            ended = [job for status in statuses for job in self._select(status, KEPT_ENDED)]
+            for job in sorted(ended, key=lambda job: (job.ended_at or job.updated_at, job.number)):
+                self._put(job)
+        for job in self.open.values():
+            if job.status is RUNNING:
+                self._hear_again(job)
+        fresh = iso_second(self._store.clock.now().wall_ms - FRESH_MS)
+        for job in self.failed.values():
+            if (job.ended_at or "") >= fresh and self._is_retried(job.job_id):
+                self.retried.add(job.job_id)
+
+    def apply(self, entry: Entry) -> None:
+        self._forget(entry.job_id) if entry.fields is None else self._change(entry, entry.fields)
+
+    def _select(self, status: str, most: int | None) -> Iterable[Job]:
+        statuses = frozenset({status}) if self._query.statuses is None else self._query.statuses & {status}
+        return islice(self._store.select(self._query.replace(statuses=statuses)), most) if statuses else ()
+
+    def _change(self, entry: Entry, fields: dict[str, object]) -> None:
+        before = self._known(entry.job_id)
+        job = self._after(entry.job_id, before, fields)
+        if job is None:
+            self._forget(entry.job_id)
+            return
+        if job.retry_of is not None:
+            self.retried.add(job.retry_of)
+        if before is None or before.status is not job.status or job.status is PENDING:
+            self._forget(job.job_id)
+        if matches(self._query, job):
+            self._put(job)
+            for line in entry.lines:
+                self._hear(job, line)
+
+    def _after(self, job_id: str, before: Job | None, fields: dict[str, object]) -> Job | None:
+        """A job that is kept changes by what the entry says; one that is not is read. It may then be newer than the
+        entry, which the entries that follow put right."""
+        try:
+            if before is not None:
+                return parse_job({**before.to_json(), **fields}, job_id)
+            return parse_job(fields, job_id) if "prompt" in fields else self._store.get(job_id)
+        except (UnknownJob, BadRecord):
+            return None
+
+    def _known(self, job_id: str) -> Job | None:
+        return self.open.get(job_id) or self.failed.get(job_id) or self.done.get(job_id)
+
+    def _put(self, job: Job) -> None:
+        if job.status is PENDING:
+            self.queued[job.job_id] = queue_place(job)
+            return
+        job = job.replace(prompt=first_line(job.prompt[: PROMPT_KEPT * 4])[:PROMPT_KEPT], result=None)
+        kept = self.failed if job.status is ERROR else self.done if job.status.ended else self.open
+        kept[job.job_id] = job
+        if kept is not self.open and len(kept) > KEPT_ENDED:
+            oldest = next(iter(kept))
+            del kept[oldest]
+            self.retried.discard(oldest)
+
+    def _forget(self, job_id: str) -> None:
+        for kept in (self.queued, self.open, self.failed, self.done, self.said):
+            kept.pop(job_id, None)
+
+    def _hear(self, job: Job, line: Line) -> None:
+        if line.get("event") == "published" and job.status is RUNNING:
+            payload = line["payload"]
+            data = payload.get("data", {})
+            self.said[job.job_id] = Said(
+                event=payload["event"],
+                detail=payload["detail"],
+                quiet=data.get("quiet") is True,
+                source=source_of(data),
+            )
+
+    def _hear_again(self, job: Job) -> None:
+        for line in reversed(self._store.events(job.job_id)):
+            if "event" in line:
+                since = job.claimed_at or ""
+                if line.get("timestamp", "") >= since:
+                    self._hear(job, {"event": "published", "payload": line})
+                return
+
+    def _is_retried(self, job_id: str) -> bool:
+        newest = self._store.newest(job_id)
+        return newest is not None and newest.job_id != job_id
+
+    # -- what is shown ---------------------------------------------------------------------------------------------
+
+    def need(self, job: Job, now: Moment) -> Need | None:
+        """What a person has to do about it, if anything."""
+        if job.status is ERROR:
+            fresh = now.wall_ms - parse_time(job.ended_at or job.updated_at) < FRESH_MS
+            return Need(word="failed", why=job.reason or "") if fresh and job.job_id not in self.retried else None
+        if job.status is not RUNNING:
+            return None
+        said = self.said.get(job.job_id)
+        if said is not None and said.event == PERMISSION_REQUIRED:
+            return Need(word="asks", why=f"{said.detail} ({said.source})")
+        if job.agent == "human":
+            return Need(word="yours")
+        if said is not None and said.quiet:
+            return Need(word="quiet", why=said.detail)
+        return Need(word="stalled", why="no sign of life") if stalled(job, now) else None
+
+    def next_of(self, label: str, count: int) -> list[str]:
+        """The pending jobs of a label that are claimed first."""
+        mine = (
+            (-queued.priority, queued.number, job_id) for job_id, queued in self.queued.items() if queued.label == label
+        )
+        return [job_id for _, _, job_id in nsmallest(count, mine)]

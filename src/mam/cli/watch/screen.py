@@ -1,0 +1,273 @@
+"""The live table: waits for keys and news, draws what changed, does what the keys say."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from rich.console import Console
+from rich.text import Text
+
+from mam.cli.render.text import first_line, one_line
+from mam.cli.watch.details import details
+from mam.cli.watch.journal_thread import Away, Broken, Follower, Happened, Loaded
+from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, PAGE_DOWN, PAGE_UP, UP
+from mam.cli.watch.model import Model
+from mam.cli.watch.selection import Listing
+from mam.cli.watch.terminal import Terminal
+from mam.errors import MamError
+from mam.jobs.status import RUNNING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.watch.journal_thread import News
+    from mam.jobs.pause import Pause
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+    from mam.stores.port import Query
+
+TICK_SECONDS = 1.0
+"""Ages change; nothing else is looked at this often."""
+REST_SECONDS = 0.1
+"""Between two drawings, however much happens."""
+MESSAGE_SECONDS = 8.0
+
+HINTS = (("↑↓", "select"), ("⏎", "open"), ("c", "cancel"), ("r", "retry"), ("?", "help"), ("q", "quit"))
+OPEN_HINTS = (("↑↓", "scroll"), ("c", "cancel"), ("r", "retry"), ("q", "back"))
+HELP = """\
+WHAT YOU SEE
+
+  needs you   asks for permission, is yours to do, has gone quiet,
+              or failed within the last hour and was not retried
+  running     what it last told, how long it runs, and which try it is
+  failed      older failures, and those that were retried
+  waiting     for its next try, its time, another job, with the reason
+  pending     how many for each label, and whether they are paused
+  done        the latest
+
+KEYS
+
+  ↑ ↓ j k     select            PgUp PgDn g G   further
+  Enter, o    open the job; a label or “more” unfolds, Esc folds it again
+  c           call the job off, asked first
+  r           hand an ended job out once more
+  q, Esc      back, and out of the list with q
+
+The same as commands: mam list, explain, output, logs, cancel, retry.
+"""
+EMPTY = """\
+Nothing here yet. In another terminal, try
+
+  mam run -- make test
+  mam register "Write ten exercises about sorting" --agent shell
+  mam worker -s shell
+"""
+
+
+class Screen:
+    def __init__(self, registry: Registry, query: Query, title: str) -> None:
+        self._registry = registry
+        self._query = query
+        self._title = title
+        self._model = Model(registry.store, query)
+        self._pauses: list[Pause] = []
+        self._list = Listing(registry)
+        self._opened: str | None = None
+        self._scroll = 0
+        self._help = False
+        self._asked: Job | None = None
+        self._message: tuple[str, str, float] | None = None
+        self._trouble: str | None = None
+        self._loaded = False
+        self._dirty = True
+
+    def run(self) -> int:
+        follower = Follower(self._registry, self._load)
+        with Terminal(follower.bell, follower.rope) as self._terminal:
+            drawn = 0.0
+            while True:
+                now = time.monotonic()
+                if (self._dirty and now - drawn >= REST_SECONDS) or now - drawn >= TICK_SECONDS:
+                    self._draw()
+                    self._dirty, drawn = False, time.monotonic()
+                due = drawn + (REST_SECONDS if self._dirty else TICK_SECONDS)
+                if self._press_all(self._terminal.wait(due - time.monotonic())):
+                    follower.stop()
+                    return 0
+                for news in follower.drain():
+                    self._hear(news)
+
+    def _load(self) -> Model:
+        model = Model(self._registry.store, self._query)
+        model.load()
+        return model
+
+    # -- news ------------------------------------------------------------------------------------------------------
+
+    def _hear(self, news: News) -> None:
+        self._dirty = True
+        match news:
+            case Loaded():
+                assert isinstance(news.what, Model)
+                self._model, self._pauses, self._loaded, self._trouble = news.what, news.pauses, True, None
+                self._list.forget()
+            case Happened():
+                self._pauses = news.pauses
+                for entry in news.entries:
+                    self._model.apply(entry)
+                # A retry takes the place of the job it repeats, whoever waits for that one.
+                retried = any((entry.fields or {}).get("retry_of") for entry in news.entries)
+                self._list.forget(None if retried else {entry.job_id for entry in news.entries})
+            case Away():
+                self._trouble = news.why
+            case Broken():
+                raise news.error
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def _press_all(self, keys: list[str]) -> bool:
+        """Whether one of them ends it."""
+        for key in keys:
+            self._dirty = True
+            before = self._asked
+            if self._press(key):
+                return True
+            if self._asked is not before and self._asked is not None:
+                # What was typed, or pasted, before the question was seen is no answer to it.
+                self._terminal.forget_keys()
+                break
+        return False
+
+    def _press(self, key: str) -> bool:
+        """Whether that was the last one."""
+        self._message = None
+        if self._asked is not None:
+            self._answer(key)
+        elif self._help:
+            self._help = False
+        elif key == "?":
+            self._help = True
+        elif self._opened is not None:
+            self._press_opened(key)
+        elif key == "q":
+            return True
+        elif not self._list.move(key):
+            self._press_list(key)
+        return False
+
+    def _press_list(self, key: str) -> None:
+        item = self._list.selected
+        if key == ESCAPE:
+            self._list.fold()
+        elif key in (ENTER, "o") and item is not None and not self._list.unfold():
+            self._opened, self._scroll = item.key, 0
+        elif key in ("c", "r") and item is not None and item.kind == "row":
+            self._act(key, item.key)
+
+    def _press_opened(self, key: str) -> None:
+        assert self._opened is not None
+        steps = {UP: -1, "k": -1, DOWN: 1, "j": 1, PAGE_UP: -10, PAGE_DOWN: 10}
+        if key in ("q", ESCAPE):
+            self._opened = None
+        elif key in steps:
+            self._scroll = max(0, self._scroll + steps[key])
+        elif key in ("c", "r"):
+            self._act(key, self._opened)
+
+    def _act(self, key: str, job_id: str) -> None:
+        try:
+            job = self._registry.store.get(job_id)
+            if key == "r":
+                self._say(f"{job_id[:8]} is handed out once more as {self._registry.retry(job_id).job.job_id[:8]}")
+            elif job.status.ended:
+                self._say(f"{job_id[:8]} has ended; there is nothing to call off", "yellow")
+            else:
+                self._asked = job
+        except MamError as error:
+            self._say(str(error), "red")
+
+    def _answer(self, key: str) -> None:
+        job, self._asked = self._asked, None
+        assert job is not None
+        if key not in ("y", "Y"):
+            self._say(f"{job.job_id[:8]} goes on")
+            return
+        try:
+            self._registry.cancel(job.job_id, reason="called off in mam watch")
+            self._say(f"{job.job_id[:8]} is called off")
+        except MamError as error:
+            self._say(str(error), "red")
+
+    def _say(self, words: str, style: str = "green") -> None:
+        self._message = (one_line(words), style, time.monotonic() + MESSAGE_SECONDS)
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        width, height = self._terminal.size
+        console = Console(file=sys.stdout, width=width, height=height, highlight=False)
+        room = max(1, height - 3)
+        lines = [self._header(width), Text(), *self._body(console, width, room)[:room]]
+        lines += [Text()] * (height - 1 - len(lines))
+        lines = [*lines[: max(0, height - 1)], self._footer()]
+        self._terminal.show([painted(console, line, width) for line in lines[-height:]])
+
+    def _body(self, console: Console, width: int, room: int) -> list[Text]:
+        if self._help:
+            return [Text(line) for line in HELP.splitlines()]
+        if self._opened is not None:
+            return self._details(console, room)
+        if not self._loaded:
+            return [Text("  reading …", style="dim")]
+        now = self._registry.store.clock.now()
+        lines = self._list.draw(self._model, self._pauses, now, width, room)
+        return lines or [Text(f"  {line}", style="dim") for line in EMPTY.splitlines()]
+
+    def _details(self, console: Console, room: int) -> list[Text]:
+        assert self._opened is not None
+        try:
+            lines = details(self._registry, self._opened, console, room)
+        except MamError as error:
+            return [Text(f"  {one_line(str(error))}", style="red")]
+        self._scroll = min(self._scroll, max(0, len(lines) - room))
+        return lines[self._scroll :]
+
+    def _header(self, width: int) -> Text:
+        model, now = self._model, self._registry.store.clock.now()
+        jobs = [*model.open.values(), *model.failed.values()]
+        needs = sum(model.need(job, now) is not None for job in jobs)
+        running = sum(job.status is RUNNING for job in model.open.values())
+        counts = [
+            (f"{needs:,} need{'s' * (needs == 1)} you", "bold red" if needs else ""),
+            (f"{running:,} running", ""),
+            (f"{len(model.open) - running:,} waiting", ""),
+            (f"{len(model.queued):,} pending", ""),
+        ]
+        right = Text(" · ").join(Text(words, style=style) for words, style in counts)
+        if any(pause.agent is None and pause.label is None and pause.holds(now) for pause in self._pauses):
+            right = Text.assemble(("everything is paused", "bold yellow"), " · ", right)
+        left = Text.assemble(("mam ", "bold"), one_line(self._title))
+        if not self._loaded:
+            return left
+        spare = width - right.cell_len - 2
+        left.truncate(max(0, spare), overflow="ellipsis", pad=True)
+        return Text.assemble(left, "  ", right) if spare > 0 else right
+
+    def _footer(self) -> Text:
+        if self._asked is not None:
+            job = self._asked
+            question = f"call off {job.job_id[:8]}, {job.status}: {first_line(job.prompt)[:60]}"
+            return Text.assemble(("y/n ", "bold red"), (question, "bold"))
+        if self._message is not None and self._message[2] > time.monotonic():
+            return Text(self._message[0], style=self._message[1])
+        if self._trouble is not None:
+            return Text(f"no news: {one_line(self._trouble)}", style="bold red")
+        hints = (("any key", "back"),) if self._help else OPEN_HINTS if self._opened is not None else HINTS
+        return Text("   ").join(Text.assemble((key, "bold"), " ", (what, "dim")) for key, what in hints)
+
+
+def painted(console: Console, line: Text, width: int) -> str:
+    line.truncate(width, overflow="ellipsis", pad=True)
+    with console.capture() as captured:
+        console.print(line, end="", soft_wrap=True)
+    return captured.get()

@@ -1,0 +1,131 @@
+"""The list of `mam watch`: which line is selected, which part of the list is on the screen, what is unfolded."""
+
+from __future__ import annotations
+
+from mam.cli.watch.drawing import Around, draw
+from mam.cli.watch.keys import DOWN, END, HOME, PAGE_DOWN, PAGE_UP, UP
+from mam.cli.watch.layout import LABEL, MORE, fitted, sections
+from mam.errors import MamError
+from mam.jobs.explain import Surroundings, explain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+
+    from mam.cli.watch.layout import Item
+    from mam.cli.watch.model import Model
+    from mam.jobs.pause import Pause
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+    from mam.util.clock import Moment
+
+_STEPS = {UP: -1, "k": -1, DOWN: 1, "j": 1}
+_FAR = 1 << 30
+
+
+class Listing:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._items: list[Item] = []
+        self._selected: str | None = None
+        self._at = 0
+        """Where the selected line is; what stands there is selected when that line goes away."""
+        self._top = 0
+        self._room = 1
+        self._unfolded: set[str] = set()
+        self._looked: dict[str, Job | None] = {}
+        """Jobs that the model does not keep, for lines that are on the screen."""
+
+    @property
+    def selected(self) -> Item | None:
+        item = self._items[self._at] if self._at < len(self._items) else None
+        return item if item is not None and item.selectable else None
+
+    def forget(self, job_ids: set[str] | None = None) -> None:
+        """What was looked up about these has changed; None: about all."""
+        if job_ids is None:
+            self._looked.clear()
+        for job_id in job_ids or ():
+            self._looked.pop(job_id, None)
+
+    def draw(self, model: Model, pauses: Sequence[Pause], now: Moment, width: int, room: int) -> list[Text]:
+        self._room = max(1, room)
+        self._items = fitted(sections(model, now, self._unfolded, self._room), room, self._unfolded)
+        self._keep_selection()
+        shown = [self._filled(item) for item in self._items[self._top : self._top + self._room]]
+        around = Around(
+            now=now, pauses=pauses, said=model.said.get, explained=lambda job: self._explained(job, now, model)
+        )
+        return draw(shown, around, width, self._selected)
+
+    def move(self, key: str) -> bool:
+        """Whether the key was one that moves."""
+        page = max(1, self._room - 2)
+        step = {**_STEPS, PAGE_UP: -page, PAGE_DOWN: page, HOME: -_FAR, "g": -_FAR, END: _FAR, "G": _FAR}.get(key)
+        if step is None:
+            return False
+        choices = [at for at, item in enumerate(self._items) if item.selectable]
+        if choices:
+            rank = sum(at < self._at for at in choices)
+            self._select(choices[min(max(0, rank + step), len(choices) - 1)])
+        return True
+
+    def unfold(self) -> bool:
+        """Whether the selected line was one that opens in place."""
+        item = self.selected
+        if item is None or item.kind not in (LABEL, MORE):
+            return False
+        self._unfolded ^= {item.key}
+        return True
+
+    def fold(self) -> bool:
+        folded, self._unfolded = bool(self._unfolded), set()
+        return folded
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _select(self, at: int) -> None:
+        self._at = at
+        self._selected = self._items[at].key
+
+    def _keep_selection(self) -> None:
+        """On the same job wherever it went; else on what took its place."""
+        choices = [at for at, item in enumerate(self._items) if item.selectable]
+        same = next((at for at in choices if self._items[at].key == self._selected), None)
+        if same is not None:
+            self._at = same
+        elif choices:
+            self._select(min(choices, key=lambda at: abs(at - self._at)))
+        else:
+            self._at, self._selected = 0, None
+        self._scroll_to(choices[0] if choices else 0)
+
+    def _scroll_to(self, first: int) -> None:
+        """The selected line is seen, with what is unfolded below it, and at the first one the title too."""
+        below = self._at
+        while below + 1 < len(self._items) and self._items[below + 1].depth > self._items[self._at].depth:
+            below += 1
+        highest = 0 if self._at == first else self._at
+        lowest = min(self._at, max(self._at - self._room + 1, below - self._room + 1))
+        self._top = max(min(self._top, highest), lowest, 0)
+        self._top = min(self._top, max(0, len(self._items) - self._room))
+
+    def _filled(self, item: Item) -> Item:
+        if item.job is not None or item.kind in (LABEL, MORE) or not item.selectable:
+            return item
+        return item.replace(job=self._look(item.key))
+
+    def _look(self, job_id: str) -> Job | None:
+        if job_id not in self._looked:
+            try:
+                self._looked[job_id] = self._registry.store.newest(job_id)
+            except MamError:
+                self._looked[job_id] = None
+        return self._looked[job_id]
+
+    def _explained(self, job: Job, now: Moment, model: Model) -> list[str]:
+        """What it waits for is often on the screen or in the model; else it is looked up once."""
+        needed = {job_id: model.open.get(job_id) or self._look(job_id) for job_id in job.after}
+        return explain(job, now, Surroundings(needed=needed))

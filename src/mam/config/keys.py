@@ -1,0 +1,184 @@
+"""Every setting by its full name, what it is now, and who says so."""
+
+from __future__ import annotations
+
+import os
+
+from mam.config.prices import PRICE
+from mam.config.project import find_project_file, project_values
+from mam.config.settings import SETTINGS, Config, Setting, config_file, load_config, said_by_environment, user_values
+from mam.config.tables import COMMAND, TABLES
+from mam.errors import BadInput
+from mam.machine.environment import has_password, names_a_secret, without_password
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from mam.config.settings import Values
+
+HIDDEN = "********"
+DEFAULT, ENVIRONMENT, USER, PROJECT, UNTRUSTED = "default", "environment", "user", "project", "untrusted"
+_VARIABLE = Setting(name="variable", kind=str, meaning="A variable that is added to the agent's environment.")
+_PRICES = Setting(name="prices", kind=dict, meaning="What the tokens of this agent cost.")
+_WORKDIR = Setting(name="workdir", kind=str, meaning="Where this directory of another host is on this one.")
+
+
+class Key(Frozen):
+    """A setting, and its place in a file."""
+
+    path: tuple[str, ...]
+    setting: Setting
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def holds_secret(self) -> bool:
+        return self.setting is _VARIABLE and names_a_secret(self.path[-1])
+
+
+class Current(Frozen):
+    """A setting as it counts here. No value in it is a secret."""
+
+    key: Key
+    value: Any
+    default: Any
+    source: str
+    file: str | None = None
+    """Which file says so; for `untrusted`, which file says something that does not count."""
+
+
+def find_key(name: str) -> Key:
+    """The setting of that name; BadInput with a suggestion when there is none."""
+    first, _, rest = name.partition(".")
+    if first == "workdirs" and rest:
+        return Key(path=(first, rest), setting=_WORKDIR)
+    if first == "commands" and rest:
+        return _command_key(name, rest.split("."))
+    if first == "prices" and rest:
+        return _price_key(name, rest.split("."))
+    for key in _fixed():
+        if name == key.name:
+            return key
+    if name == "broker.password":
+        raise BadInput(
+            why="a password is no setting: put it into a file of yours alone and set broker.password_file to its path"
+        )
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> BadInput:
+    hint = _nearest(name, [key.name for key in _fixed()])
+    return BadInput(why=f"{name[:80]!a} is not a setting{hint}; `mam config list` shows them")
+
+
+def _fixed() -> list[Key]:
+    """Every setting whose name is known beforehand."""
+    keys = [Key(path=(setting.name,), setting=setting) for setting in SETTINGS]
+    return keys + [Key(path=(table, one.name), setting=one) for table, settings in TABLES.items() for one in settings]
+
+
+def _nearest(word: str, choices: list[str]) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, choices, n=1, cutoff=0.6)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
+def _price_key(name: str, parts: list[str]) -> Key:
+    """`NAME` alone, since no price counts without the others; or `NAME.input`."""
+    if len(parts) == 1:
+        return Key(path=("prices", parts[0]), setting=_PRICES)
+    return _agent_key(name, parts, PRICE)
+
+
+def _command_key(name: str, parts: list[str]) -> Key:
+    """`NAME.argv`, `NAME.env.VARIABLE`."""
+    if len(parts) >= 3 and parts[-2] == "env":
+        return Key(path=("commands", ".".join(parts[:-2]), "env", parts[-1]), setting=_VARIABLE)
+    return _agent_key(name, parts, COMMAND)
+
+
+def _agent_key(name: str, parts: list[str], settings: tuple[Setting, ...]) -> Key:
+    """A setting in the table of an agent, whose name may hold dots."""
+    table = name.partition(".")[0]
+    for setting in settings:
+        if len(parts) >= 2 and parts[-1] == setting.name:
+            return Key(path=(table, ".".join(parts[:-1]), setting.name), setting=setting)
+    keys = [setting.name for setting in settings]
+    hint = _nearest(parts[-1], keys)
+    raise BadInput(why=f"{name[:80]!a} is not a setting{hint}; there are {table}.NAME.{', '.join(keys)}")
+
+
+def current(key: Key) -> Current:
+    return next(one for one in _judged([key]))
+
+
+def all_current() -> list[Current]:
+    """Every setting that has one value, and what is said in the tables."""
+    keys = [key for key in _fixed() if key.setting.kind is not dict]
+    config = load_config()
+    keys += [Key(path=("workdirs", there), setting=_WORKDIR) for there in config.workdirs]
+    keys += _said_in("commands", config.commands, COMMAND)
+    keys += _said_in("prices", config.prices, PRICE)
+    return list(_judged(keys))
+
+
+def _said_in(name: str, tables: dict[str, Values], settings: tuple[Setting, ...]) -> list[Key]:
+    return [
+        Key(path=(name, agent, setting.name), setting=setting)
+        for agent, table in tables.items()
+        for setting in settings
+        if setting.name in table
+    ]
+
+
+def _judged(keys: list[Key]) -> Iterator[Current]:
+    load_config()  # says what is wrong with the files before anything is shown of them
+    project = find_project_file()
+    said, counted, user = (project.values if project else {}), project_values(), user_values()
+    for key in keys:
+        found = _found(key, user, counted, said, project.path if project else None)
+        yield found.replace(value=_without_secrets(key, found.value))
+
+
+def _found(key: Key, user: Values, counted: Values, said: Values, project: str | None) -> Current:
+    default = Config.field_defaults.get(key.name)
+    plain = Current(key=key, value=default, default=default, source=DEFAULT)
+    text = said_by_environment(key.setting)
+    if text is not None:
+        from mam.config.settings import value_from_text
+
+        return plain.replace(value=value_from_text(key.setting, text, str(key.setting.variable)), source=ENVIRONMENT)
+    if key.path[0] == "broker" and os.environ.get("MQTT_BROKER"):
+        return plain  # whoever names the host by the environment says everything about it there
+    if _at(user, key.path[: 1 if key.path[0] == "broker" else 2]) is not None:
+        counted = said = {}  # a table counts whole, so nothing of the same one in the project's file does
+    for values, source, file in ((user, USER, config_file()), (counted, PROJECT, project)):
+        value = _at(values, key.path)
+        if value is not None:
+            return plain.replace(value=value, source=source, file=file)
+    if _at(said, key.path) is not None and _at(counted, key.path) is None:
+        return plain.replace(source=UNTRUSTED, file=project)
+    return plain
+
+
+def _at(values: Values, path: tuple[str, ...]) -> Any:
+    found: Any = values
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _without_secrets(key: Key, value: Any) -> Any:
+    if key.path == ("store",) and isinstance(value, str) and has_password(value):
+        return without_password(value)
+    if key.holds_secret:
+        return HIDDEN
+    if key.path[-1] == "env" and isinstance(value, dict):
+        return {name: HIDDEN if names_a_secret(name) else text for name, text in value.items()}
+    return value

@@ -1,0 +1,115 @@
+"""The project's own settings, `.mam/config.toml`: the nearest one upward from the working directory.
+
+Whoever can put a file into a repository can write it. Until the user has said `mam trust` to exactly these bytes, it
+may only choose what can do no harm; what names a command, a place for the jobs or a limit is passed over, and said so.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+from mam.errors import BadConfig
+from mam.util.frozen import Frozen
+from mam.util.safe_read import read_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.config.settings import Values
+
+NAME = ".mam/config.toml"
+SIZE_LIMIT = 1 << 20
+
+_NOT_A_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
+
+_told: set[str] = set()
+
+
+class ProjectFile(Frozen):
+    """What was read, once: what is trusted and what is used are the same bytes."""
+
+    path: str
+    content: bytes
+
+    @property
+    def digest(self) -> str:
+        import hashlib
+
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def values(self) -> Values:
+        from mam.config.file import read_values
+
+        return read_values("project.json", [self.digest], self.path, lambda: self.content)
+
+
+def project_values() -> Values:
+    """What the project's file may say here."""
+    found = find_project_file()
+    if found is None:
+        return {}
+    from mam.config.settings import SETTINGS
+    from mam.config.trust import is_trusted
+
+    values = found.values
+    harmless = {setting.name for setting in SETTINGS if setting.harmless}
+    ignored = [] if is_trusted(found.path, found.digest) else [name for name in values if name not in harmless]
+    if ignored:
+        names, do = ", ".join(ignored), "does" if len(ignored) == 1 else "do"
+        _tell(f"{found.path} is not trusted, so its {names} {do} not count; `mam trust` changes that")
+    return {name: value for name, value in values.items() if name not in ignored}
+
+
+def find_project_file() -> ProjectFile | None:
+    from mam.location.stores import is_mine, levels_from
+
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:
+        return None
+    for level, _ in levels_from(here):
+        home = os.path.join(level, ".mam")
+        if is_mine(home) and _is_private(home):
+            found = read_project_file(os.path.join(level, NAME))
+            if found is not None:
+                return found
+    return None
+
+
+def _is_private(directory: str) -> bool:
+    from mam.location.ownership import writers
+
+    who = writers(os.stat(directory).st_mode)
+    if who is not None and os.path.lexists(os.path.join(directory, "config.toml")):
+        _tell(f"{directory} can be written by {who}, so its config.toml does not count; `chmod go-w {directory}`")
+    return who is None
+
+
+def read_project_file(path: str) -> ProjectFile | None:
+    """None when there is none, or something that is not a file of the user's own."""
+    try:
+        about, content = read_regular(path, SIZE_LIMIT, os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in _NOT_A_FILE:
+            return None
+        raise BadConfig(file=path, problem=error.strerror) from None
+    if about.st_uid != os.geteuid():
+        return None
+    if len(content) > SIZE_LIMIT:
+        raise BadConfig(file=path, problem=f"has more than {SIZE_LIMIT:,} bytes")
+    return ProjectFile(path=canonical(path), content=content)
+
+
+def canonical(path: str) -> str:
+    """The name under which a file is trusted: its directory without links."""
+    path = os.path.abspath(path)
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+def _tell(message: str) -> None:
+    """Once in a process. The path is somebody else's text, and this is no place to import how verbs talk."""
+    if message not in _told and sys.stderr is not None:
+        _told.add(message)
+        sys.stderr.write(f"mam: {message if message.isprintable() else ascii(message)}\n")

@@ -1,0 +1,228 @@
+"""Settings: flag > environment > the user's file > the project's file > default.
+
+The project's file is somebody else's word until `mam trust` has been told otherwise (see project.py).
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import BadConfig, BadInput
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Values = dict[str, Any]
+
+
+class Config(Frozen):
+    """The settings that count, by name; SETTINGS says what each of them means."""
+
+    store: str | None = None
+    default_agent: str | None = None
+    require_attempt: bool = False
+    lock_wait_seconds: float = 10.0
+    max_depth: int = 3
+    on_idle: str = "show"
+    on_limit: str = "wait"
+    agent_prefix: str = "MAM"
+    workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
+    commands: dict[str, Values] = {}  # noqa: RUF012
+    prices: dict[str, Values] = {}  # noqa: RUF012
+    children: Values = {}  # noqa: RUF012
+    broker: Values = {}  # noqa: RUF012
+    inbox: Values = {}  # noqa: RUF012
+    queue: Values = {}  # noqa: RUF012
+    repos: dict[str, str] = {}  # noqa: RUF012
+
+
+class Setting(Frozen):
+    """One line of the table of settings, for whoever reads, writes, checks or explains them."""
+
+    name: str
+    kind: type
+    meaning: str
+    variable: str | None = None
+    """The environment variable that wins over every file."""
+    choices: tuple[str, ...] = ()
+    limits: tuple[float, float] | None = None
+    harmless: bool = False
+    """Whether a project's file may say it without being trusted."""
+
+
+SETTINGS = (
+    Setting(
+        name="store", kind=str, variable="MAM_STORE",
+        meaning="Where the jobs are when neither a flag nor MAM_STORE says so; absolute, or beginning with ~.",
+    ),
+    Setting(
+        name="default_agent", kind=str, variable="MAM_DEFAULT_AGENT",
+        meaning="Who gets a job registered without --agent.",
+    ),
+    Setting(
+        name="require_attempt", kind=bool, variable="MAM_REQUIRE_ATTEMPT", harmless=True,
+        meaning="Whether a write to a running job must name its attempt.",
+    ),
+    Setting(
+        name="lock_wait_seconds", kind=float, variable="MAM_LOCK_WAIT_SECONDS", limits=(0, 3600), harmless=True,
+        meaning="How long to wait for a store that somebody else has locked.",
+    ),
+    Setting(
+        name="max_depth", kind=int, limits=(0, 100),
+        meaning="How deep jobs may register jobs below them; 0 is not at all.",
+    ),
+    Setting(
+        name="on_idle", kind=str, variable="MAM_ON_IDLE", choices=("show", "stop"), harmless=True,
+        meaning="What a worker does about a silent agent: `show` it, or `stop` it.",
+    ),
+    Setting(
+        name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "fail"), harmless=True,
+        meaning="What a worker does at an agent's usage limit: `wait` for its end and go on, or `fail` the job.",
+    ),
+    Setting(
+        name="agent_prefix", kind=str, variable="MAM_AGENT_PREFIX", choices=("MAM", "HOUMAO", ""),
+        meaning="What is written before the names of live sessions.",
+    ),
+    Setting(
+        name="workdirs", kind=dict,
+        meaning="Where the directories of other hosts are on this one: the beginning of a path there, and its place "
+        "here.",
+    ),
+    Setting(
+        name="commands", kind=dict,
+        meaning="Your own agents, a table `[commands.NAME]` for each.",
+    ),
+    # Not harmless, although it starts nothing: what somebody's account pays is not for a repository to say, and a wrong
+    # price makes every sum of costs wrong without a sign.
+    Setting(
+        name="prices", kind=dict,
+        meaning="What tokens cost, a table `[prices.NAME]` for each agent that tells no cost itself.",
+    ),
+    Setting(
+        name="children", kind=dict,
+        meaning="What jobs may pass on to the jobs that they register, beyond what they have themselves.",
+    ),
+    Setting(
+        name="broker", kind=dict,
+        meaning="Where events are sent. Taken whole from one file, so that no password goes to another file's host.",
+    ),
+    Setting(
+        name="inbox", kind=dict,
+        meaning="How dropped prompt files are taken; docs/inbox.md says what may stand in it.",
+    ),
+    Setting(
+        name="queue", kind=dict,
+        meaning="The older queue's words for the inbox: `jobs_root`, `failure_archive`, `max_retries`, `keep_days`.",
+    ),
+    Setting(
+        name="repos", kind=dict,
+        meaning='Where the repositories of jobs are: `"owner/repo"` and a local path or an address that git knows.',
+    ),
+)  # fmt: skip
+"""Every key. What stands in the tables is in config_tables.py, config_prices.py and config_inbox.py."""
+
+KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
+         list: "a list"}  # fmt: skip
+_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_TABLES = ("workdirs", "commands", "prices", "repos", "children")
+
+
+def load_config() -> Config:
+    """The settings that count here. MAM_STORE stays out: the workspace says why it won."""
+    from mam.config.project import project_values
+
+    user, project = user_values(), project_values()
+    merged = {**project, **user, **_from_environment()}
+    for table in _TABLES:
+        if table in project and table in user:
+            merged[table] = {**project[table], **user[table]}
+    return Config(**merged)
+
+
+def config_file() -> str:
+    named = os.environ.get("MAM_CONFIG")
+    if named:
+        return os.path.abspath(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "mam", "config.toml")
+
+
+def user_values() -> Values:
+    """What the user's own file says."""
+    file = config_file()
+    try:
+        found = os.stat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        if os.environ.get("MAM_CONFIG"):
+            raise BadConfig(file=file, problem="MAM_CONFIG names this file, but there is none") from None
+        return {}
+    except OSError as error:
+        raise BadConfig(file=file, problem=error.strerror) from None
+    from mam.config.file import read_values
+
+    key = [file, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    return read_values("config.json", key, file, lambda: _content(file))
+
+
+def _content(file: str) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError as error:
+        raise BadConfig(file=file, problem=error.strerror) from None
+
+
+def _from_environment() -> Values:
+    values: Values = {}
+    for setting in SETTINGS:
+        text = said_by_environment(setting)
+        if text is not None and setting.name != "store":
+            values[setting.name] = value_from_text(setting, text, str(setting.variable))
+    return values
+
+
+def said_by_environment(setting: Setting) -> str | None:
+    """An empty variable counts as unset, except where nothing is one of the choices."""
+    text = None if setting.variable is None else os.environ.get(setting.variable)
+    return text if text or (text is not None and "" in setting.choices) else None
+
+
+def value_from_text(setting: Setting, text: str, by: str) -> Any:
+    """What somebody wrote outside of a file, as a file would hold it; `by` is who is named when it is wrong."""
+    parse: dict[type, Callable[[str], Any]] = {bool: _as_flag, float: _as_number, int: int}
+    try:
+        value = parse.get(setting.kind, str)(text)
+    except (ValueError, KeyError):
+        value = None
+    problem = problem_with(setting, value)
+    if problem is not None:
+        raise BadInput(why=f"{by} {problem}")
+    return value
+
+
+def problem_with(setting: Setting, value: object) -> str | None:
+    """`must be …`, when the value is not one that the setting may have."""
+    kinds = (int, float) if setting.kind is float else (setting.kind,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and setting.kind is not bool):
+        return f"must be {KINDS[setting.kind]}{_between(setting)}"
+    if setting.limits is not None and not setting.limits[0] <= value <= setting.limits[1]:  # type: ignore[operator]
+        return f"must be {KINDS[setting.kind]}{_between(setting)}"
+    if setting.choices and value not in setting.choices:
+        return "must be " + " or ".join(f'"{choice}"' for choice in setting.choices)
+    return None
+
+
+def _between(setting: Setting) -> str:
+    return "" if setting.limits is None else f" between {setting.limits[0]:g} and {setting.limits[1]:g}"
+
+
+def _as_flag(text: str) -> bool:
+    return _WORDS[text.lower()]
+
+
+def _as_number(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() and text.strip().isdigit() else number

@@ -1,0 +1,167 @@
+"""The tables of a file of settings: directories of other hosts, the user's own agents, and the broker."""
+
+from __future__ import annotations
+
+from mam.config.file import check_names, check_table
+from mam.config.settings import Setting
+from mam.errors import BadConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+PROMPT_WAYS = ("argument", "stdin", "file")
+SUCCESS_RULES = ("exit", "said", "artifacts")
+
+COMMAND = (
+    Setting(
+        name="argv", kind=list,
+        meaning="The program and its arguments. `{prompt}` is the job's prompt; `{brief}` is what the agent is told "
+        '(`mam brief`): the text, or with `prompt = "file"` the path of a file that holds it; `{job_id}` and '
+        "`{workdir}` are what they say.",
+    ),
+    Setting(
+        name="prompt", kind=str, choices=PROMPT_WAYS,
+        meaning="How the agent is told: by `argument` (the default; the last one, if `argv` has no place for it), by "
+        "`stdin`, or by a `file`.",
+    ),
+    Setting(
+        name="success", kind=str, choices=SUCCESS_RULES,
+        meaning="What counts as done, before artifacts and validation are looked at: `exit` code 0 (the default), "
+        "only what the agent `said` with `mam complete`, or the `artifacts` alone.",
+    ),
+    Setting(name="env", kind=dict, meaning="Variables that are added to its environment."),
+    Setting(name="retry_codes", kind=list, meaning="Exit codes after which it is tried again."),
+)  # fmt: skip
+"""What a table `[commands.NAME]` may say."""
+
+BROKER = (
+    Setting(name="host", kind=str, variable="MQTT_BROKER", meaning="Its name or address, also as host:port."),
+    Setting(name="port", kind=int, variable="MQTT_PORT", limits=(1, 65535), meaning="1883, or 8883 with TLS."),
+    Setting(name="tls", kind=bool, variable="MQTT_TLS", meaning="Whether to talk to it over TLS."),
+    Setting(name="username", kind=str, variable="MQTT_USERNAME", meaning="Who logs in there."),
+    Setting(
+        name="password_file", kind=str,
+        meaning="A file of yours alone (0600) that holds the password; MQTT_PASSWORD wins over it.",
+    ),
+    Setting(name="ca_certs", kind=str, variable="MQTT_CA_CERTS", meaning="Whose word about its certificate counts."),
+    Setting(name="certfile", kind=str, variable="MQTT_CERTFILE", meaning="Your own certificate, if it asks for one."),
+    Setting(name="keyfile", kind=str, variable="MQTT_KEYFILE", meaning="The key of that certificate."),
+    Setting(
+        name="client_id_prefix", kind=str, variable="MQTT_CLIENT_ID_PREFIX",
+        meaning="What the names begin with by which mam is known there; `mam` if unset.",
+    ),
+    Setting(
+        name="insecure", kind=bool, variable="MAM_INSECURE_BROKER",
+        meaning="Whether a broker on another host may do without TLS.",
+    ),
+)  # fmt: skip
+"""What the table `[broker]` may say. A password has a file of its own, since settings are copied into a cache."""
+CHILDREN = (
+    Setting(
+        name="agents", kind=list,
+        meaning="Agents that every job may register children for; else its own agent and `human`, and any agent if it "
+        "is a `shell` job or has `full` permissions.",
+    ),
+    Setting(
+        name="labels", kind=list,
+        meaning="Labels that every job may give to its children; else the name of the agent and the job's own label.",
+    ),
+    Setting(
+        name="worktrees", kind=bool,
+        meaning="Whether every job may give its children worktrees; else only a `shell` job or one with `full` "
+        "permissions.",
+    ),
+    Setting(
+        name="validation", kind=str,
+        meaning="A script that checks the outcome of every child, trusted as it is when the worker begins.",
+    ),
+)  # fmt: skip
+"""What the table `[children]` may say."""
+TABLES = {"broker": BROKER, "children": CHILDREN}
+"""Tables of fixed names, each with what it may say. `mam config`, the reference and the checks go by this."""
+BUILT_IN = ("shell", "human")
+"""Agents whose meaning must be the same for everybody."""
+
+
+def check_workdirs(table: dict[str, object], file: str) -> None:
+    for there, here in table.items():
+        if not there.startswith("/") or ".." in there.split("/"):
+            raise BadConfig(
+                file=file, problem=f"workdirs: {there!a} must be an absolute path, as it is on the other host"
+            )
+        if not isinstance(here, str) or not here.startswith(("/", "~")) or "\0" in here:
+            raise BadConfig(file=file, problem=f"workdirs: the place of {there!a} must be an absolute path")
+
+
+def check_broker(table: dict[str, object], file: str) -> None:
+    check_table("broker", BROKER, table, file)
+    for name in ("password_file", "ca_certs", "certfile", "keyfile"):
+        if not str(table.get(name, "/")).startswith(("/", "~")):
+            raise BadConfig(file=file, problem=f"broker: {name} must be an absolute path")
+
+
+def check_children(table: dict[str, object], file: str) -> None:
+    check_table("children", CHILDREN, table, file)
+    for name in ("agents", "labels"):
+        words = table.get(name, [])
+        if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
+            raise BadConfig(file=file, problem=f"children: {name} must be a list of names")
+    if not str(table.get("validation", "/")).startswith(("/", "~")):
+        raise BadConfig(file=file, problem="children: validation must be an absolute path")
+
+
+def is_agent_name(name: str) -> bool:
+    return name.replace("-", "").replace("_", "").replace(".", "").isalnum() and name.isascii() and len(name) <= 64
+
+
+def check_command(name: str, table: object, file: str) -> None:
+    """One `[commands.NAME]`."""
+    if not is_agent_name(name):
+        raise BadConfig(file=file, problem=f"commands: {name[:80]!a} is not a name: letters, digits, . _ and -")
+    if name in BUILT_IN:
+        raise BadConfig(file=file, problem=f"commands: {name} is built in; choose another name")
+    if not isinstance(table, dict):
+        raise BadConfig(file=file, problem=f"commands.{name} must be a table")
+    check_names(table, [setting.name for setting in COMMAND], f"a setting of commands.{name}", file)
+    _Command(name, file).check(table)
+
+
+class _Command:
+    def __init__(self, name: str, file: str) -> None:
+        self._name = name
+        self._file = file
+
+    def check(self, table: dict[str, object]) -> None:
+        self._check_argv(table.get("argv"))
+        for key, choices in (("prompt", PROMPT_WAYS), ("success", SUCCESS_RULES)):
+            if table.get(key, choices[0]) not in choices:
+                self._refuse(f"{key} must be one of {', '.join(choices)}")
+        codes = table.get("retry_codes", [])
+        if not isinstance(codes, list) or not all(type(code) is int and 1 <= code <= 255 for code in codes):
+            self._refuse("retry_codes must be a list of exit codes from 1 to 255")
+        self._check_env(table.get("env", {}))
+        if table.get("prompt") == "stdin" and any("{brief}" in word for word in table["argv"]):  # type: ignore[attr-defined]
+            self._refuse('argv has {brief}, which comes by stdin with prompt = "stdin"')
+
+    def _check_argv(self, argv: object) -> None:
+        if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
+            self._refuse("argv must be a list of texts: the program and its arguments")
+        if any("\0" in word for word in argv):
+            self._refuse("argv has a NUL character")
+        program = argv[0]
+        # A path that begins where the job runs would let the repository bring the program.
+        if not program or "{" in program or ("/" in program and not program.startswith(("/", "~/"))):
+            self._refuse("the first word of argv must be a program on PATH, or an absolute path")
+
+    def _check_env(self, env: object) -> None:
+        if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
+            self._refuse("env must be a table of texts")
+        for variable, value in env.items():
+            if not variable or "=" in variable or "\0" in variable + value:
+                self._refuse(f"env: {variable!a} cannot be a variable")
+            if variable.startswith("MAM_"):
+                self._refuse(f"env: {variable} is for mam itself to set")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise BadConfig(file=self._file, problem=f"commands.{self._name}: {problem}")

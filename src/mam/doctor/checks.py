@@ -1,0 +1,83 @@
+"""All checks, one after the other; none of them can keep the next one from looking."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from mam.doctor.finding import FINE, MENDED, WRONG, Finding, wrong
+from mam.errors import MamError
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.doctor.context import Patient
+
+CHECKS = {
+    "settings": "mam.doctor.settings",
+    "locks": "mam.doctor.locks",
+    "leftovers": "mam.doctor.leftovers",
+    "modes": "mam.doctor.modes",
+    "store": "mam.doctor.store",
+    "records": "mam.doctor.records",
+    "versions": "mam.doctor.versions",
+    "agents": "mam.doctor.agents",
+    "disk": "mam.doctor.disk",
+    "clock": "mam.doctor.clock",
+    "aside": "mam.doctor.aside",
+    "audit log": "mam.doctor.audit_log",
+    "broker": "mam.doctor.broker",
+    "mirror": "mam.doctor.mirror",
+    "git": "mam.doctor.git",
+    "stores": "mam.doctor.stores",
+}
+"""In the order in which they are done: what opening the store would wait for or sweep away is looked at before that. A
+new check is a module with `look(patient)`, and a line here."""
+
+
+class Result(Frozen):
+    check: str
+    finding: Finding
+
+
+def examine(patient: Patient, *, fix: bool) -> Iterator[Result]:
+    for check in CHECKS:
+        yield from _one(check, patient, fix=fix)
+
+
+def _one(check: str, patient: Patient, *, fix: bool) -> Iterator[Result]:
+    mended: list[Finding] = []
+    findings = _look(check, patient)
+    if fix and any(finding.fix is not None for finding in findings):
+        for finding in findings:
+            if finding.fix is not None:
+                mended += _fixed(finding)
+        told = {finding.why for finding in mended}
+        findings = [finding for finding in _look(check, patient) if finding.state != FINE and finding.why not in told]
+    for finding in (*mended, *findings):
+        yield Result(check=check, finding=finding)
+
+
+def _fixed(finding: Finding) -> list[Finding]:
+    """What was mended is told as such; what could not be is found again by the next look."""
+    assert finding.fix is not None
+    try:
+        finding.fix()
+    except (MamError, OSError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return [finding.replace(state=WRONG, what=f"{finding.what}; mending it failed: {said}", mend=None, fix=None)]
+    return [finding.replace(state=MENDED, mend=None, fix=None)]
+
+
+def _look(check: str, patient: Patient) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        found.extend(import_module(CHECKS[check]).look(patient))
+    except MamError as error:
+        found.append(wrong(str(error), "this could not be looked at"))
+    except OSError as error:
+        found.append(wrong(f"{error.filename or check}: {error.strerror or error}", "this could not be looked at"))
+    except Exception as error:
+        found.append(wrong(f"the check itself failed: {type(error).__name__}: {error}", "this is a bug in mam"))
+    return found

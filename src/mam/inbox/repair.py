@@ -1,0 +1,113 @@
+"""On start the mirror says again what the registry says; and what is older than the user wants to keep goes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from mam.errors import MamError
+from mam.inbox.ledger import OPEN, Claim
+from mam.inbox.mirror import FINAL, SUCCEEDED, Ends
+from mam.inbox.names import Target, check_branch, check_name, target_of
+from mam.inbox.tree import PROCESSED, temporary_name
+from mam.jobs.status import ENDED, Status
+from mam.stores.port import Query
+from mam.util.clock import parse_time
+from mam.work.job_dir import remove_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.inbox.mirror import Mirror
+    from mam.inbox.settings import Settings
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+    from mam.stores.port import Store
+
+FILES = ("job.json", "state")
+_DAY_MS = 86_400_000
+
+
+def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_claims: dict[str, Claim]) -> list[str]:
+    """Every job of the mirror; what could not be repaired is named."""
+    troubles = []
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(jobs_root):
+            if name.startswith(temporary_name("")):
+                remove_tree(os.path.join(jobs_root, name))
+    for job_id in {*_ids(jobs_root), *open_claims}:
+        _tidy(os.path.join(jobs_root, job_id))
+        claim = open_claims.get(job_id)
+        if claim is None and mirror.is_whole_and_ended(job_id):
+            continue
+        try:
+            job = registry.stored(job_id)
+            claim = claim or claim_of(job)
+            if claim is not None:
+                mirror.write(job, claim, Ends(processed=processed_path(root, claim)))
+        except (MamError, OSError) as error:
+            troubles.append(f"{os.path.join(jobs_root, job_id)}: {error}")
+    return troubles
+
+
+def prune(mirror: Mirror, jobs_root: str, root: str, now_ms: int, keep_days: int) -> int:
+    """How many ended jobs left the mirror and `processed`. The registry and `finished` keep theirs."""
+    count = 0
+    for job_id in list(_ids(jobs_root)) if keep_days else ():
+        record = mirror.read(job_id)
+        if record is None or record["state"] not in (SUCCEEDED, FINAL):
+            continue
+        if now_ms - parse_time(record["updated_at"]) < keep_days * _DAY_MS:
+            continue
+        target = Target(owner=record["git_owner"], repo=record["repo_name"], branch=record["branch_name"])
+        with contextlib.suppress(MamError, OSError):
+            check_branch(target.branch)
+            place = os.path.join(root, PROCESSED, target.path)
+            if os.path.realpath(place) == place:
+                remove_tree(os.path.join(place, job_id))
+            remove_tree(os.path.join(jobs_root, job_id))
+            count += 1
+    return count
+
+
+def remembered(store: Store, settings: Settings) -> Iterator[Claim]:
+    """A ledger that was lost, as far as the registry knows: the jobs of this inbox that have not ended."""
+    seen = set()
+    for job in store.select(Query(statuses=frozenset(Status) - ENDED)):
+        claim = claim_of(job)
+        if claim is None or (job.inbox or {}).get("root") != settings.root or claim.rel in seen:
+            continue
+        with contextlib.suppress(MamError):
+            check_name(claim.rel)
+            target = target_of(claim.rel, settings.mode, settings.owner, settings.here)
+            seen.add(claim.rel)
+            yield claim.replace(state=OPEN, **target.as_dict())
+
+
+def claim_of(job: Job) -> Claim | None:
+    """What the registry remembers of the file."""
+    inbox = job.inbox or {}
+    words = [inbox.get(name) for name in ("file", "owner", "repo", "branch")]
+    if not all(isinstance(word, str) and word for word in words):
+        return None
+    rel, owner, repo, branch = map(str, words)
+    return Claim(job_id=job.job_id, rel=rel, inode=0, owner=owner, repo=repo, branch=branch)
+
+
+def processed_path(root: str, claim: Claim) -> str:
+    return os.path.join(root, PROCESSED, claim.target.path, claim.job_id, "prompt.md")
+
+
+def _ids(jobs_root: str) -> Iterator[str]:
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(jobs_root):
+            if len(name) == 32 and set(name) <= set("0123456789abcdef"):
+                yield name
+
+
+def _tidy(folder: str) -> None:
+    """What a kill left of a file that was being written."""
+    for name in FILES:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, temporary_name(name)))

@@ -1,0 +1,134 @@
+"""An inbox and a worker side by side: files come in by one thread, jobs are run by the other.
+
+Either may be missing: somebody else's worker may do the work, and whoever watches the tree may be another process.
+"""
+
+from __future__ import annotations
+
+import time
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+from mam.errors import MamError
+from mam.inbox.watcher import Eye
+from mam.jobs.status import PENDING, RUNNING, WAITING
+from mam.work.journal_follower import News
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.inbox.loop import Inbox
+    from mam.jobs.record import Job
+    from mam.stores.port import Store
+    from mam.work.worker import Worker
+
+_AWAY_SECONDS = 1.0
+_PATIENT_TURNS = 3
+"""How often `once` tries again what did not work."""
+
+
+class Watching:
+    def __init__(
+        self, inbox: Inbox, store: Store, worker: Worker | None, complain: Callable[[str], None], *, once: bool
+    ) -> None:
+        self._inbox = inbox
+        self._worker = worker
+        self._complain = complain
+        self._once = once
+        self._wakes: SimpleQueue[set[str] | None] = SimpleQueue()
+        """Jobs that news came of; None for something in the tree, or to end. Safe in a signal handler."""
+        self._stopping = False
+        self._failed_turns = 0
+        self.failure: Exception | None = None
+        """What made it give up."""
+        self._news = News(store, None, lambda told: self._wakes.put(set(told)), lambda: False)
+        self._eye = Eye(inbox.tree.inbox, lambda: self._wakes.put(None), self._blind)
+        self._thread = Thread(target=self._watch, name="mam-inbox", daemon=True)
+
+    def run(self) -> None:
+        """Until the worker has been told to end, or, once, until all is done."""
+        self._news.start()
+        self._eye.start()
+        self._thread.start()
+        try:
+            if self._worker is not None:
+                self._worker.run()
+            else:
+                self._thread.join()
+        finally:
+            self.stop()
+            self._thread.join()
+            self._eye.stop()
+            self._news.stop()
+            self._inbox.close()
+
+    def stop(self) -> None:
+        """Safe in a signal handler."""
+        self._stopping = True
+        self._wakes.put(None)
+
+    hand_back = stop
+    """Without a worker there is nothing to hand back."""
+
+    def _watch(self) -> None:
+        try:
+            self._watch_on()
+        except Exception as error:  # a bug in mam, which must not leave a worker behind that nobody feeds
+            self.failure = error
+        if self._worker is not None and not self._stopping:
+            self._worker.stop()
+
+    def _watch_on(self) -> None:
+        changed: set[str] | None = None
+        looks = True
+        while True:
+            last = self._stopping
+            wait = self._turn(changed, looks=looks and not last)
+            if last or (self._once and self._is_done()):
+                break
+            changed, looks = self._next(wait) if self.failure is None else (None, True)
+
+    def _turn(self, changed: set[str] | None, *, looks: bool) -> float:
+        try:
+            wait = self._inbox.turn(changed, look=looks)
+        except (MamError, OSError) as error:
+            self._complain(error.strerror or str(error) if isinstance(error, OSError) else str(error))
+            self.failure, wait = error, 0.0
+            self._failed_turns += 1
+            time.sleep(0 if self._stopping else _AWAY_SECONDS)
+        else:
+            self.failure = None
+            self._failed_turns = self._failed_turns + 1 if self._inbox.troubles else 0
+        return wait
+
+    def _next(self, wait: float) -> tuple[set[str] | None, bool]:
+        """What happened until then, and whether the tree has to be looked at."""
+        changed: set[str] = set()
+        looks = False
+        ends = time.monotonic() + wait
+        while True:
+            try:
+                news = self._wakes.get(timeout=max(0.0, ends - time.monotonic()))
+            except Empty:
+                return changed, looks or not changed
+            if news is None:
+                looks = True
+            else:
+                changed |= news
+            ends = time.monotonic() if self._wakes.empty() else ends
+
+    def _is_done(self) -> bool:
+        if self._failed_turns >= _PATIENT_TURNS:
+            return True
+        if self._inbox.waiting or self._failed_turns:
+            return False
+        return self._worker is None or not any(map(self._is_ours, self._inbox.jobs.values()))
+
+    def _is_ours(self, job: Job) -> bool:
+        """Whether the worker in here will bring it to its end; what waits for a day or for others it will not."""
+        mine = job.agent_session == self._inbox.settings.label
+        return mine and (job.status in (PENDING, RUNNING) or (job.status is WAITING and job.waiting_for == "retry"))
+
+    def _blind(self, why: str) -> None:
+        self._complain(f"changes are not seen at once ({why}); the inbox is looked at every few seconds")

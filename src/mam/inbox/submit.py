@@ -1,0 +1,254 @@
+"""Steps 3 and 4 of the hand-over: claimed files become jobs, with a copy in `processed` and their place in the mirror.
+
+A few at a time: those are registered in one act, which is one sync for all of them, and their prompts are in memory
+together.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import AlreadyRegistered, BadInput, MamError, UnknownJob
+from mam.inbox.draft import drafted
+from mam.inbox.ledger import Claim
+from mam.inbox.names import INBOX, RUNNING, beside, check_name, target_of
+from mam.inbox.tree import PROCESSED, move, replace, write_new
+from mam.jobs.draft import draft_job
+from mam.jobs.input_rules import TEXT_LIMIT
+from mam.jobs.record import Job
+from mam.util.frozen import Frozen
+from mam.work.claim import AWAY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.inbox.mirror import Mirror
+    from mam.inbox.settings import Settings
+    from mam.inbox.tree import Tree
+    from mam.registry import Registry
+
+FILES_AT_ONCE, BYTES_AT_ONCE = 64, 4 << 20
+COPY, NO_INPUT = "prompt.md", "NO_INPUT.md"
+NO_INPUT_TEXT = "The prompt file {rel} was gone after it had been claimed, so there was nothing to hand to an agent.\n"
+_HELD_BACK_MS = 3_600_000
+_OF_THE_DATA = (ValueError, TypeError, ArithmeticError, RecursionError)
+"""What a store raises over a value that no check refused; anything else may be the store's own trouble."""
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class Taken(Frozen):
+    """What became of one claim."""
+
+    claim: Claim
+    job: Job | None = None
+    """Without its prompt: many of these are kept."""
+    refused: str | None = None
+    """Why it could not become a job."""
+    shown: str | None = None
+    """The file that says so already: whoever wrote it was cut off right after."""
+    unreadable: bool = False
+    """Nothing of it could be read, so that it was put back."""
+
+
+class _Read(Frozen):
+    """A file whose content is known, on its way to a job."""
+
+    claim: Claim
+    content: bytes | None
+    """None when somebody took the file away."""
+    job: Job
+    """The draft, or the job itself if it is registered already."""
+    is_registered: bool
+
+
+class Unreadable(Exception):
+    """The system's own words."""
+
+
+class Handing:
+    """Every method is called with the ledger's lock held."""
+
+    def __init__(self, settings: Settings, tree: Tree, mirror: Mirror, registry: Registry, troubles: list[str]) -> None:
+        self._settings = settings
+        self._tree = tree
+        self._mirror = mirror
+        self._registry = registry
+        self._troubles = troubles
+
+    def hand_over(self, claims: list[Claim], *, new: bool) -> list[Taken]:
+        """`new` when nobody can have begun with any of them."""
+        taken: list[Taken] = []
+        for some in self._portions(claims, taken, new=new):
+            jobs = self._registered([one.job for one in some if not one.is_registered])
+            for one in some:
+                job = one.job if one.is_registered else jobs[one.claim.job_id]
+                if isinstance(job, MamError):
+                    taken.append(Taken(claim=one.claim, refused=str(job)))
+                    continue
+                try:
+                    taken.append(Taken(claim=one.claim, job=self._put_down(one, job, new=new)))
+                except OSError as error:  # this one waits for better times, and the others do not wait for it
+                    self._trouble(one.claim, error)
+        return taken
+
+    def job_of(self, claim: Claim) -> Job | None:
+        try:
+            return self._registry.stored(claim.job_id)
+        except UnknownJob:
+            return None
+
+    def mend_copy(self, claim: Claim) -> None:
+        """Of a job that is open: its copy was not synced, and a power cut may have left nothing of it."""
+        job = self.job_of(claim)
+        if job is None:
+            return
+        try:
+            with self._tree.folder(PROCESSED, claim.target.path, claim.job_id) as folder:
+                kept = read_whole(folder, COPY, TEXT_LIMIT + 1)
+        except FileNotFoundError:
+            kept = b""
+        if job.prompt.encode(errors="replace") not in kept:
+            self._copy(claim, self._read_again(claim, job).content, new=False)
+
+    def _portions(self, claims: list[Claim], taken: list[Taken], *, new: bool) -> Iterator[list[_Read]]:
+        """Those that can become jobs; what became of the others goes to `taken`."""
+        some: list[_Read] = []
+        size = 0
+        for claim in claims:
+            try:
+                job = None if new else self.job_of(claim)
+                some.append(self._read(claim) if job is None else self._read_again(claim, job))
+                size += len(some[-1].content or b"")
+            except Unreadable as unreadable:
+                taken.append(Taken(claim=claim, refused=f"it cannot be read: {unreadable}", unreadable=True))
+            except OSError as error:
+                self._trouble(claim, error)
+            except AWAY:
+                raise
+            except MamError as bad:
+                taken.append(Taken(claim=claim, refused=str(bad)))
+            except Exception as bug:  # of mam; a file that meets one must not stop the others at each start
+                taken.append(Taken(claim=claim, refused=_unexpected(bug)))
+            if len(some) >= FILES_AT_ONCE or size >= BYTES_AT_ONCE:
+                yield some
+                some, size = [], 0
+        if some:
+            yield some
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _read(self, claim: Claim) -> _Read:
+        try:
+            content = self._content(claim)
+        except Unreadable:
+            self._put_back(claim)
+            raise
+        return _Read(claim=claim, content=content, job=self._draft(claim, content), is_registered=False)
+
+    def _read_again(self, claim: Claim, job: Job) -> _Read:
+        """Registered before we were cut off: the registry has the prompt, whatever became of the file since."""
+        try:
+            content = self._content(claim)
+        except Unreadable:
+            content = None
+        prompt = job.prompt.encode(errors="replace")
+        if prompt not in (content or b"") and job.prompt != NO_INPUT_TEXT.format(rel=claim.rel).strip("\n"):
+            content = prompt
+        return _Read(claim=claim, content=content, job=job, is_registered=True)
+
+    def _content(self, claim: Claim) -> bytes | None:
+        """One byte more than may be, so that what is too large shows. None when somebody took it away."""
+        try:
+            with self._tree.folder(INBOX, os.path.dirname(claim.rel)) as folder:
+                name = os.path.basename(beside(claim.rel, RUNNING))
+                return read_whole(folder, name, TEXT_LIMIT + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unreadable(error.strerror or str(error)) from None
+
+    def _put_back(self, claim: Claim) -> None:
+        """What mam may not read it cannot keep either; it stays what it was, and the error stands beside it."""
+        with self._tree.folder(INBOX, os.path.dirname(claim.rel)) as folder:
+            move(folder, os.path.basename(beside(claim.rel, RUNNING)), folder, os.path.basename(claim.rel))
+
+    # -- registering -----------------------------------------------------------------------------------------------
+
+    def _draft(self, claim: Claim, content: bytes | None) -> Job:
+        settings = self._settings
+        # A claim without an owner is of a path that means nothing, and this says why.
+        target = claim.target if claim.owner else target_of(claim.rel, settings.mode, settings.owner, settings.here)
+        check_name(claim.rel)
+        text = NO_INPUT_TEXT.format(rel=claim.rel).encode() if content is None else content
+        draft = drafted(text, target, claim.rel, settings)
+        choices = dict(draft.choices)
+        if content is None:  # nobody shall claim what is about to be called a failure
+            choices["due_ms"] = self._registry.store.clock.now().wall_ms + _HELD_BACK_MS
+        choices["after"] = [self._registry.resolve(needed) for needed in choices.get("after", ())]
+        return draft_job(job_id=claim.job_id, prompt=draft.prompt, agent=draft.agent, **choices)
+
+    def _registered(self, drafts: list[Job]) -> dict[str, Job | MamError]:
+        """By their ids: the job, or why there is none.
+
+        Past the registry's own verb, which copies the audit log at each: the worker's thread copies it for many.
+        """
+        if not any(draft.after for draft in drafts):
+            try:
+                return {job.job_id: job for job in self._registry.store.register_all(drafts)}
+            except AWAY:
+                raise
+            except (MamError, *_OF_THE_DATA):
+                pass  # asked one by one, each says for itself what is wrong with it
+        return {draft.job_id: self._registered_alone(draft) for draft in drafts}
+
+    def _registered_alone(self, draft: Job) -> Job | MamError:
+        try:
+            return self._registry.store.register(draft).job
+        except AWAY:
+            raise
+        except AlreadyRegistered:
+            return self._registry.stored(draft.job_id)
+        except MamError as bad:
+            return bad
+        except _OF_THE_DATA as bug:
+            return BadInput(why=_unexpected(bug))
+
+    # -- what others see of it -------------------------------------------------------------------------------------
+
+    def _put_down(self, one: _Read, job: Job, *, new: bool) -> Job:
+        self._copy(one.claim, one.content, new=new)
+        if one.content is None and not job.status.ended:
+            reason = f"the prompt file {one.claim.rel} was gone after it had been claimed"
+            job = self._registry.fail(job.job_id, reason=reason)
+        self._mirror.write(job, one.claim, new=new)
+        return job.replace(prompt="")
+
+    def _copy(self, claim: Claim, content: bytes | None, *, new: bool) -> None:
+        """Not synced: the inbox and the registry both have it. What is cut off in the middle is written again."""
+        with self._tree.folder(PROCESSED, claim.target.path, claim.job_id, make=True, durable=False) as folder:
+            if content is None:
+                replace(folder, NO_INPUT, NO_INPUT_TEXT.format(rel=claim.rel).encode(), durable=False)
+            elif new:
+                write_new(folder, COPY, (content,), durable=False)
+            else:
+                replace(folder, COPY, content, durable=False)
+
+    def _trouble(self, claim: Claim, error: OSError) -> None:
+        self._troubles.append(f"{claim.rel}: {error.strerror or error}")
+
+
+def _unexpected(bug: Exception) -> str:
+    return f"mam cannot read it ({type(bug).__name__}); please report that, with the file"
+
+
+def read_whole(folder: int, name: str, limit: int) -> bytes:
+    descriptor = os.open(name, _READ, dir_fd=folder)
+    try:
+        parts = []
+        while limit > 0 and (part := os.read(descriptor, min(limit, 1 << 20))):
+            parts.append(part)
+            limit -= len(part)
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)

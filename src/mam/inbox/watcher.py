@@ -1,0 +1,57 @@
+"""Sees that something happened in the inbox, and says no more than that: what happened, a look at the tree tells."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+from mam.errors import BadInput
+from mam.util.extras import command_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+_STEP_MS, _DEBOUNCE_MS = 200, 400
+_WAKE_MS = 60_000
+"""How long its thread sleeps at a stretch; nobody waits for it to end."""
+
+
+def eyesight() -> ModuleType:
+    """Asked for before anything is made: an inbox that nobody can watch is refused, and leaves nothing behind."""
+    try:
+        import watchfiles
+    except ImportError:
+        raise BadInput(why=f"the inbox needs the extra `inbox`: {command_for('inbox')}") from None
+    return watchfiles
+
+
+class Eye:
+    """A thread that calls `happened`. If the system has no watches left, `blind` is told, and looking now and then has
+    to do."""
+
+    def __init__(self, directory: str, happened: Callable[[], None], blind: Callable[[str], None]) -> None:
+        self._directory = directory
+        self._happened = happened
+        self._blind = blind
+        self._stopped = Event()
+        self._thread = Thread(target=self._watch, name="mam-eye", daemon=True)
+        self._watchfiles = eyesight()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Nobody waits for it: it has nothing to finish."""
+        self._stopped.set()
+
+    def _watch(self) -> None:
+        try:
+            for _ in self._watchfiles.watch(
+                self._directory, watch_filter=None, debounce=_DEBOUNCE_MS, step=_STEP_MS, rust_timeout=_WAKE_MS,
+                stop_event=self._stopped, raise_interrupt=False, ignore_permission_denied=True,
+            ):  # fmt: skip
+                self._happened()
+        except Exception as error:  # whatever it is, the tree is looked at anyway
+            if not self._stopped.is_set():
+                self._blind(str(error))

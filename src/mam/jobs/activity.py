@@ -1,0 +1,124 @@
+"""What an agent is doing, who says so, and since when. Pure: several sources tell, and one order decides between them.
+
+A dead process beats everything. What the agent's hooks or its own words (its protocol) tell beats the screen, which is
+only looked at, never asked. Of two that rank the same the later counts. Nothing known is `unknown`, never a guess.
+"""
+
+from __future__ import annotations
+
+from mam.errors import MamError
+from mam.events.event import PERMISSION_REQUIRED
+from mam.jobs.record import Job
+from mam.jobs.status import COMPLETED, RUNNING
+from mam.util.clock import Moment, iso_milli, parse_time
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from mam.jobs.record import Json
+
+WORKING, NEEDS_PERMISSION, QUIET, DONE, UNKNOWN, GONE = (
+    "working", "needs permission", "quiet", "done", "unknown", "gone",
+)  # fmt: skip
+HOOK, PROTOCOL, PROCESS, SCREEN = "hook", "protocol", "process", "screen"
+QUIET_SECONDS = 120
+"""After how long without a sign somebody who was working is called quiet."""
+
+_RANKS = {SCREEN: 1, PROCESS: 0, PROTOCOL: 2, HOOK: 2}
+
+
+class State(Frozen):
+    """One word about an agent, and where it comes from."""
+
+    state: str
+    source: str
+    at_ms: int
+    """When it was seen, or told."""
+    why: str = ""
+
+    def to_json(self) -> Json:
+        at = iso_milli(self.at_ms) if self.at_ms else None
+        return {"state": self.state, "source": self.source, "at": at, "why": self.why}
+
+    def told(self, now_ms: int) -> str:
+        """`needs permission (hook, 12 s ago)`."""
+        since = f", {_ago(now_ms - self.at_ms)} ago" if self.at_ms else ""
+        return f"{self.state} ({self.source}{since})"
+
+
+def believed(seen: Iterable[State | None], now_ms: int, quiet_seconds: float = QUIET_SECONDS) -> State:
+    """The one word that counts. The time of a screen may still show that somebody who works is not silent."""
+    known = [state for state in seen if state is not None]
+    dead = next((state for state in known if state.state == GONE and state.source == PROCESS), None)
+    if dead is not None:
+        return dead
+    telling = [state for state in known if state.state != UNKNOWN]
+    if not telling:
+        return max(known, key=_weight, default=State(state=UNKNOWN, source=PROCESS, at_ms=0, why="nothing tells"))
+    best = max(telling, key=_weight)
+    heard_ms = max(state.at_ms for state in known)
+    if best.state == WORKING and now_ms - heard_ms >= quiet_seconds * 1000:
+        return best.replace(state=QUIET, at_ms=heard_ms, why=best.why)
+    return best
+
+
+def _weight(state: State) -> tuple[int, int, bool]:
+    # Told at the very same moment, the one that needs somebody is the safer answer.
+    return _RANKS[state.source], state.at_ms, state.state == NEEDS_PERMISSION
+
+
+def job_state(job: Job, last_event: Json | None, moment: Moment) -> State:
+    """What the agent of a job is doing, from its record and the last event of its attempt."""
+    if job.status is COMPLETED:
+        return State(state=DONE, source=PROTOCOL if job.said else PROCESS, at_ms=_ms(job.ended_at))
+    if job.status is not RUNNING:
+        at_ms = _ms(job.ended_at or job.updated_at)
+        return State(state=UNKNOWN, source=PROCESS, at_ms=at_ms, why=f"it is {job.status}")
+    if job.said is not None:
+        return State(state=DONE, source=PROTOCOL, at_ms=_ms(job.said.get("at")), why="it said so")
+    event = _of_this_attempt(job, last_event)
+    claimed = State(state=WORKING, source=PROCESS, at_ms=_ms(job.claimed_at), why="it was claimed")
+    if event is None:
+        return believed([claimed], moment.wall_ms)
+    data: Json = event["data"] if isinstance(event.get("data"), dict) else {}
+    at_ms, why = _ms(event.get("timestamp")), str(event.get("detail", ""))
+    heard_ms = max(at_ms, _ms(job.heard_at))
+    if data.get("quiet") is True:
+        return State(state=QUIET, source=PROCESS, at_ms=at_ms, why=why)
+    if event.get("event") == PERMISSION_REQUIRED:
+        return State(state=NEEDS_PERMISSION, source=source_of(data), at_ms=at_ms, why=why)
+    source = PROCESS if event.get("event") == "started" else source_of(data)
+    quiet = job.idle_timeout_sec or QUIET_SECONDS
+    return believed([State(state=WORKING, source=source, at_ms=heard_ms, why=why)], moment.wall_ms, quiet)
+
+
+def source_of(data: Json) -> str:
+    """`claude-code hook` is a hook's word; whoever says nothing about it speaks for itself."""
+    told = str(data.get("source", ""))
+    if told.endswith(" hook"):
+        return HOOK
+    return told if told in (PROCESS, SCREEN) else PROTOCOL
+
+
+def _of_this_attempt(job: Job, event: Json | None) -> Json | None:
+    if event is None or "event" not in event:
+        return None
+    return event if str(event.get("timestamp", "")) >= (job.claimed_at or "") else None
+
+
+def _ms(text: Any) -> int:
+    try:
+        return parse_time(text) if isinstance(text, str) else 0
+    except (ValueError, MamError):
+        return 0
+
+
+def _ago(milliseconds: int) -> str:
+    seconds = max(0, milliseconds) // 1000
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,140 @@
+"""Which files git tracks, asked of every repository that holds a place and without running anything of theirs.
+
+A store may lie in several repositories: a nested one, a submodule, a home directory that is one itself. The stamps of
+their indexes tell whether an earlier answer still counts, so that git is asked only after an index has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+SECONDS = 60.0
+_POINTER_LIMIT = 8192
+_SAFE = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "protocol.allow=never")
+
+
+class GitSilent(Exception):
+    """Git could not be asked; the text is the reason."""
+
+
+class Repository(Frozen):
+    """A work tree and what git keeps of it."""
+
+    level: str
+    git_directory: str
+    stamp: str
+    """Of the index, empty where there is none. Every change gives another one: git writes a new file and renames it."""
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether git is at work. It writes files first, and only then the index that names them."""
+        return os.path.lexists(os.path.join(self.git_directory, "index.lock"))
+
+
+def repositories_of(place: str) -> Iterator[Repository]:
+    """From the place itself up to the root. `place` holds no link."""
+    level = place
+    while True:
+        git_directory = git_directory_of(level)
+        if git_directory is not None:
+            stamp = _stamp(git_directory)
+            yield Repository(level=level, git_directory=git_directory, stamp=stamp)
+        above = os.path.dirname(level)
+        if above == level:
+            return
+        level = above
+
+
+def git_directory_of(level: str) -> str | None:
+    """What `.git` is, or what it names when it is a file: those of linked worktrees and submodules are files."""
+    path = os.path.join(level, ".git")
+    try:
+        found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
+            return path
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _POINTER_LIMIT:
+            return None
+        with open(path, encoding="utf-8", errors="surrogateescape") as opened:
+            text = opened.read(_POINTER_LIMIT)
+    except OSError:
+        return None
+    if not text.startswith("gitdir:"):
+        return None
+    return os.path.normpath(os.path.join(level, text.removeprefix("gitdir:").strip()))
+
+
+def _stamp(git_directory: str) -> str:
+    index = os.path.join(git_directory, "index")
+    try:
+        found = os.stat(index)
+    except (FileNotFoundError, NotADirectoryError):
+        # A worktree may be here without the repository that it belongs to: only that one knows what it tracks.
+        return "" if os.path.isdir(git_directory) else f"{git_directory} is missing"
+    except OSError as error:
+        return f"{index}: {error.strerror}"  # git is asked, and reports the same
+    return f"{index}:{found.st_ino}:{found.st_mtime_ns}:{found.st_size}"
+
+
+def tracked(repository: Repository, places: Sequence[str]) -> list[tuple[str, str]]:
+    """The files at or below some places that the index names: the place, and the path below it, which is empty where
+    git tracks the place itself."""
+    if not repository.stamp:
+        return []
+    level = repository.level
+    inside = {place: "" if place == level else os.path.relpath(place, level) for place in places}
+    found = _listed(repository, inside.values())
+    return [
+        (place, entry[len(name) :].lstrip("/"))
+        for place, name in inside.items()
+        for entry in found
+        if _is_below(level, name, entry)
+    ]
+
+
+def _is_below(level: str, inside: str, entry: str) -> bool:
+    """Git compares without case. Where the file system does not, only the same letters are the same place."""
+    if not inside:
+        return True
+    begin, rest = entry[: len(inside)], entry[len(inside) :]
+    if rest and not rest.startswith("/"):
+        return False
+    try:
+        return begin == inside or os.path.samefile(os.path.join(level, begin), os.path.join(level, inside))
+    except OSError:
+        return False
+
+
+def _listed(repository: Repository, inside: Iterable[str]) -> list[str]:
+    """The one call of git: it reads the index and nothing else, with no setting of the user, system or environment."""
+    import subprocess
+
+    from mam.machine.environment import find_program, without_secrets
+
+    kept = {name: value for name, value in without_secrets(os.environ).items() if not name.startswith("GIT_")}
+    environ = {**kept, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_OPTIONAL_LOCKS": "0",
+               "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}  # fmt: skip
+    program = find_program("git", environ)
+    if program is None:
+        raise GitSilent("git is not on PATH")
+    settings = [word for setting in _SAFE for word in ("-c", setting)]
+    place = [f"--git-dir={repository.git_directory}", f"--work-tree={repository.level}"]
+    names = ["ls-files", "-z", "--cached", "--", *(f":(top,literal,icase){name}" for name in inside)]
+    argv = [program, "--no-pager", "--no-optional-locks", *settings, *place, *names]
+    try:
+        ran = subprocess.run(
+            argv, env=environ, cwd=repository.level, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            timeout=SECONDS,
+        )  # fmt: skip
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise GitSilent(str(error)) from None
+    if ran.returncode:
+        lines = ran.stderr.decode(errors="replace").strip().splitlines()
+        raise GitSilent(lines[0][:200] if lines else f"git ls-files ended with {ran.returncode}")
+    return [name for name in os.fsdecode(ran.stdout).split("\0") if name]

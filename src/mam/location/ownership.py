@@ -1,0 +1,258 @@
+"""Whether a store is the user's own. One that came with a repository is refused until the user approves it.
+
+A store came with a repository when git tracks files of it, when a link that git tracks leads to it, or when another
+user owns it. What was found is remembered in the user's state, together with the stamps of the git indexes above the
+store: while these stay the same, a check is a few looks at names. A store that mam made is remembered at once.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.errors import StoreUnavailable, StoreUntrusted
+from mam.location.git_tracking import GitSilent, Repository, repositories_of, tracked
+from mam.util.frozen import Frozen
+from mam.util.state_dir import escaped, make_private, state_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
+OWNED = "owned"
+HOMES = (".mam", ".hermes")
+"""Directories that hold a store: others must not be able to put one there."""
+_LINKS_MOST = 40
+_OF_DATABASES = ("-wal", "-journal", "-shm", "-secrets")
+"""Files beside a database: SQLite takes over what its logs hold, and mam the secrets."""
+
+
+class Seen(Frozen):
+    """A place for jobs at one look."""
+
+    path: str
+    real: str
+    links: tuple[str, ...]
+    """Each link on the way, by a path that holds no other link."""
+    about: os.stat_result | None
+    """None when nothing is there yet."""
+    repositories: dict[Repository, list[str]]
+    """Those that hold the place or a link, with what they could contain of it: the place, what belongs to it, links."""
+
+    @property
+    def identity(self) -> list[str]:
+        return [self.real, "" if self.about is None else f"{self.about.st_ino}:{self.about.st_uid}"]
+
+    @property
+    def text(self) -> str:
+        """What is remembered of it."""
+        return "\0".join([*self.identity, *self.links, *(found.stamp for found in self.repositories)])
+
+
+def check(path: str, beside: Iterable[str] = ()) -> None:
+    """Refuses a store that others could have filled. `path` is absolute; nothing needs to be there yet. `beside` are
+    further places that mam writes to: no link of a repository may lead to them either."""
+    seen = look(path, beside)
+    _check_modes(seen)
+    before = _remembered(path)
+    if before == seen.text or is_approved(seen):
+        return
+    problem = problem_of(seen, known=before.split("\0")[:2] == seen.identity)
+    if problem is not None:
+        raise StoreUntrusted(store=path, problem=problem)
+    _remember(seen)
+
+
+def remember_made(path: str, beside: Iterable[str] = ()) -> None:
+    """mam has made it, right after a check: git need not be asked again."""
+    _remember(look(path, beside))
+
+
+def owned_by_others_is_fine(path: str) -> bool:
+    """For a store that has met another user's directory or file: whether the user approved it."""
+    return is_approved(look(os.path.abspath(path)))
+
+
+def is_approved(seen: Seen) -> bool:
+    from mam.config.trust import is_trusted_store
+
+    return seen.about is not None and is_trusted_store(seen.path, seen.real, seen.about.st_ino)
+
+
+def look(path: str, beside: Iterable[str] = ()) -> Seen:
+    real, links = _walked(path)
+    for place in beside:
+        links += [link for link in _walked(place)[1] if link not in links]
+    try:
+        about = os.stat(real)
+    except OSError:
+        about = None
+    repositories: dict[Repository, list[str]] = {}
+    for thing in (real, *links):
+        for found in repositories_of(thing):
+            repositories.setdefault(found, []).append(thing)
+            if thing == real and (about is None or not stat.S_ISDIR(about.st_mode)):
+                repositories[found] += [real + suffix for suffix in _OF_DATABASES]
+    return Seen(path=path, real=real, links=tuple(links), about=about, repositories=repositories)
+
+
+def _walked(path: str) -> tuple[str, list[str]]:
+    """The path without links, and the links that it leads through."""
+    real, links, rest = "/", list[str](), path.split("/")[::-1]
+    while rest:
+        name = rest.pop()
+        if name in ("", "."):
+            continue
+        here = os.path.dirname(real) if name == ".." else os.path.join(real, name)
+        try:
+            target = os.readlink(here)
+        except OSError:
+            real = here
+            continue
+        links.append(here)
+        if len(links) > _LINKS_MOST:
+            return here, links  # a circle, which opening it reports
+        real = "/" if target.startswith("/") else real
+        rest += target.split("/")[::-1]
+    return real, links
+
+
+def writers(mode: int) -> str | None:
+    """Who else may write to a directory. A sticky bit keeps them from removing files, and not from adding some."""
+    if mode & stat.S_IWOTH:
+        return "everybody"
+    return "its group" if mode & stat.S_IWGRP else None
+
+
+def _check_modes(seen: Seen) -> None:
+    above = os.path.dirname(seen.real)
+    names = (os.path.basename(above), os.path.basename(os.path.dirname(seen.path)))
+    places = [(seen.real, seen.about)]
+    if any(name in HOMES for name in names):
+        places.append((above, _stat(above)))
+    for place, about in places:
+        who = None if about is None or not stat.S_ISDIR(about.st_mode) else writers(about.st_mode)
+        if who is not None:
+            why = f"can be written by {who}, who could put jobs there; `chmod go-w {place}` first"
+            raise StoreUnavailable(store=place, problem=why)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def problem_of(seen: Seen, *, known: bool = False) -> str | None:
+    """Why it is not the user's own. `known` is a store that was the user's own when mam looked last."""
+    me = os.geteuid()
+    if seen.about is not None and seen.about.st_uid != me:
+        return f"belongs to another user (uid {seen.about.st_uid})"
+    for link in seen.links:
+        about = _stat(link)
+        if about is None or about.st_uid not in (me, 0):
+            return f"is reached through {link}, a link of another user"
+    if seen.about is not None and not known:
+        _wait_for_git(seen)
+    try:
+        return next(_brought(seen, known=known), None)
+    except GitSilent as silent:
+        if not seen.links and not any(os.path.lexists(seen.real + suffix) for suffix in ("", *_OF_DATABASES)):
+            return None  # nothing is there that could have come
+        return f"lies in a repository, and git cannot be asked whether it came with it ({silent})"
+
+
+def _wait_for_git(seen: Seen) -> None:
+    for repository in seen.repositories:
+        if repository.is_changing:
+            why = f"git is changing the repository {repository.level} that holds it; try again when git has ended"
+            raise StoreUnavailable(store=seen.path, problem=why)
+
+
+def _brought(seen: Seen, *, known: bool) -> Iterator[str]:
+    """In a known store, records that git tracks do no harm: the store takes none of them in."""
+    for repository, things in seen.repositories.items():
+        for thing, name in tracked(repository, things):
+            if thing in seen.links:
+                yield f"is reached through {thing}, a link that came with the repository {repository.level}"
+            elif not (known and name.endswith(".json") and "/" not in name):
+                file = os.path.join(thing, name) if name else thing
+                yield f"came with the repository {repository.level}: git tracks {file}"
+
+
+class _Everything:
+    def __contains__(self, _rel: object) -> bool:
+        return True
+
+
+class Tracked:
+    """The files below a directory that git tracks; none where the user has approved the directory. For those who take
+    in single files."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._text: str | None = None
+        self._names: Container[str] = frozenset()
+
+    def now(self) -> Container[str] | None:
+        """By their paths below the directory; None while git is at work, when only git knows. Where git cannot be
+        asked, every file counts as tracked."""
+        seen = look(self._directory)
+        if any(repository.is_changing for repository in seen.repositories):
+            return None
+        if seen.text != self._text:
+            self._names, self._text = self._asked(seen), seen.text
+        return self._names
+
+    def _asked(self, seen: Seen) -> Container[str]:
+        if not seen.repositories or is_approved(seen):
+            return frozenset()
+        try:
+            found = [
+                tracked(repository, [seen.real]) for repository, of in seen.repositories.items() if seen.real in of
+            ]
+            return frozenset(name for names in found for _place, name in names)
+        except GitSilent:
+            return _Everything()
+
+
+def _file(path: str) -> str:
+    return os.path.join(state_directory(), OWNED, escaped(path))
+
+
+def _remembered(path: str) -> str:
+    """Empty when there is nothing, or when another user could have written it."""
+    file = _file(path)
+    try:
+        for place in (os.path.dirname(file), file):
+            about = os.lstat(place)
+            if about.st_uid != os.geteuid() or about.st_mode & 0o022 or stat.S_ISLNK(about.st_mode):
+                return ""
+        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
+            return opened.read()
+    except (OSError, ValueError):
+        return ""
+
+
+def _remember(seen: Seen) -> None:
+    """Where that is impossible, git is asked again the next time."""
+    if seen.about is None:
+        return
+    file = _file(seen.path)
+    temporary = os.path.join(os.path.dirname(file), f".{os.urandom(8).hex()}")
+    try:
+        make_private(os.path.dirname(file))
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as opened:
+            opened.write(seen.text)
+        os.rename(temporary, file)
+    except (OSError, ValueError, StoreUnavailable):
+        _discard(temporary)
+
+
+def _discard(file: str) -> None:
+    try:
+        os.unlink(file)
+    except OSError:
+        pass

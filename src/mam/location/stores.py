@@ -1,0 +1,348 @@
+"""Where the store is, and how it is opened.
+
+A flag wins over MAM_STORE, which wins over the user's file. Without any, the nearest `.mam/jobs` (then `.hermes/jobs`)
+upward from here is used; a linked git worktree goes on at its main checkout, so that all worktrees share one store.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.errors import BadInput, StoreMissing, StoreUnavailable
+from mam.location.git_tracking import git_directory_of
+from mam.util.frozen import Frozen
+from mam.util.state_dir import remember_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mam.config.settings import Config
+    from mam.registry import Registry
+    from mam.stores.port import Store
+
+FILES, SQLITE_KIND, POSTGRES = "files", "sqlite", "postgresql"
+SQLITE = "sqlite://"
+STORE_NAMES = (".mam/jobs", ".hermes/jobs")
+LOGS_NAME = "delegate_job_logs"
+
+_KINDS = "a directory, sqlite:///path or postgresql://user@host/database"
+_WORDS = frozenset(("host", "hostaddr", "port", "user", "password", "passfile", "dbname", "service", "sslmode"))
+"""Of the other way in which PostgreSQL is told where a database is: `host=… password=…`."""
+
+_OF_POSTGRES = ("psycopg", "orjson")
+"""What the extra `postgres` brings."""
+
+
+class Located(Frozen):
+    """A place for jobs: what `--store` would say, why it was chosen, and whether anything is there yet."""
+
+    kind: str
+    address: str
+    """For a database it may hold a password: never shown, `shown` is for that."""
+    why: str
+    exists: bool | None
+    """None for a server, which has to be asked."""
+
+    @property
+    def logs_dir(self) -> str:
+        """The audit log lives beside the store, so that it outlives it."""
+        named = os.environ.get("DELEGATE_JOB_LOGS_DIR")
+        if named:
+            return os.path.abspath(named)
+        # A server has no beside: its history is kept where jobs of this directory would be.
+        beside = os.path.join(_here(), ".mam") if self.kind == POSTGRES else os.path.dirname(self.path)
+        return os.path.join(beside, LOGS_NAME)
+
+    @property
+    def shown(self) -> str:
+        """The address without a password."""
+        if self.kind != POSTGRES:
+            return self.address
+        need_for(self)
+        from mam.stores.postgres.connection import Server
+
+        return Server(self.address).address
+
+    @property
+    def path(self) -> str:
+        return self.address.removeprefix(SQLITE)
+
+
+def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config) -> Located:
+    if flag_store is not None and flag_registry_dir is not None:
+        raise BadInput(why="--store and --registry-dir name the same thing; give one of them")
+    if flag_store is not None:
+        return named(flag_store, "--store")
+    if flag_registry_dir is not None:
+        return _directory(flag_registry_dir, "--registry-dir")
+    if os.environ.get("MAM_STORE"):
+        return named(os.environ["MAM_STORE"], "MAM_STORE")
+    if config.store is not None:
+        return named(config.store, "store in the user's config.toml")
+    return _nearest(_here())
+
+
+def open_registry(
+    flag_store: str | None,
+    flag_registry_dir: str | None,
+    config: Config,
+    *,
+    create: bool = False,
+    announce: Callable[[str], None] | None = None,
+) -> Registry:
+    """The registry over the store that was chosen. `announce` is told the address of a store that had to be made."""
+    located = locate(flag_store, flag_registry_dir, config)
+    if create and located.exists is False:
+        return _made_and_opened(located, config, announce)
+    try:
+        return open_located(located, config)
+    except StoreMissing:
+        if not create:
+            raise
+        return _made_and_opened(located, config, announce)
+
+
+def _made_and_opened(located: Located, config: Config, announce: Callable[[str], None] | None) -> Registry:
+    if make_store(located, config) and announce is not None:
+        announce(located.shown)
+    return open_located(located, config)
+
+
+def open_located(located: Located, config: Config) -> Registry:
+    from mam.audit.sync import AuditLog
+    from mam.registry import Registry
+
+    store = open_store(located, config)
+    remember_store(store.address)
+    return Registry(store, AuditLog(located.logs_dir), require_attempt=config.require_attempt)
+
+
+def check_whose(located: Located) -> None:
+    """Refuses a store that came with a repository, and one that others can write to. A server has its own rules."""
+    if located.kind != POSTGRES:
+        from mam.location.ownership import check
+
+        check(located.path, (located.logs_dir,))
+
+
+def open_store(located: Located, config: Config) -> Store:
+    check_whose(located)
+    need_for(located)
+    if located.kind == SQLITE_KIND:
+        from mam.stores.sqlite.store import SqliteStore
+
+        return SqliteStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
+    if located.kind == POSTGRES:
+        from mam.stores.postgres.store import PostgresStore
+
+        return PostgresStore(located.address)
+    from mam.stores.files.connection import check_directory
+    from mam.stores.files.layout import is_files_store
+    from mam.stores.files.store import FilesStore
+
+    check_directory(located.path)
+    if located.exists is False and not is_files_store(located.path):
+        raise StoreMissing(store=located.address)  # a directory that was named by mistake stays as it is
+    return FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
+
+
+def catch_up_log(located: Located, config: Config, copied: Callable[[int], None] = lambda _count: None) -> None:
+    """The audit log gets what an earlier command could not write into it."""
+    from mam.audit.sync import AuditLog
+
+    AuditLog(located.logs_dir).catch_up(open_store(located, config), copied)
+
+
+def make_store(located: Located, config: Config) -> bool:
+    """Whether there was something to make, or to bring up to date."""
+    check_whose(located)
+    made = _made(located, config.lock_wait_seconds)
+    if made:
+        keep_out_of_git(located)
+        recognise(located)
+    return made
+
+
+def recognise(located: Located) -> None:
+    """mam remembers the stores that it made."""
+    if located.kind != POSTGRES:
+        from mam.location.ownership import remember_made
+
+        remember_made(located.path, (located.logs_dir,))
+
+
+def keep_out_of_git(located: Located) -> None:
+    """A `.mam` that mam made stays out of the project's history."""
+    parent = os.path.dirname(located.path)
+    if located.kind != POSTGRES and os.path.basename(parent) == ".mam":
+        ignore_in_git(parent)
+
+
+def schema_of(located: Located) -> str:
+    """What `mam init` would run, for those who run it themselves."""
+    need_for(located)
+    if located.kind == SQLITE_KIND:
+        from mam.stores.sqlite.database import schema_text
+
+        return schema_text()
+    if located.kind == POSTGRES:
+        from mam.stores.postgres import schema
+
+        return schema.schema_text()
+    raise BadInput(why="a directory of files has no schema; --sql is for sqlite:///path and postgresql://…")
+
+
+def _made(located: Located, lock_wait_seconds: float) -> bool:
+    need_for(located)
+    if located.kind == SQLITE_KIND:
+        from mam.stores.sqlite.store import create_sqlite_store
+
+        return create_sqlite_store(located.path, lock_wait_seconds)
+    if located.kind == POSTGRES:
+        from mam.stores.postgres.store import create_postgres_store
+
+        return create_postgres_store(located.address)
+    if located.exists:
+        return False
+    from mam.stores.files.layout import is_files_store
+    from mam.stores.files.store import FilesStore, create_files_store
+
+    made = create_files_store(located.path) or not is_files_store(located.path)
+    FilesStore(
+        located.path, lock_wait_seconds=lock_wait_seconds
+    ).end()  # lays the journal, by which the directory is known for a store
+    return made
+
+
+def need_for(located: Located) -> None:
+    """Names the package that the store needs, if it cannot be imported."""
+    try:
+        for module in _OF_POSTGRES if located.kind == POSTGRES else ("apsw",):
+            __import__(module)
+    except ImportError:
+        from mam.util.extras import APSW, command_for, command_to_install
+
+        if located.kind == POSTGRES:
+            raise BadInput(why=f"this store needs the extra `postgres`: {command_for('postgres')}") from None
+        why = (
+            f"this store needs the package apsw: {command_to_install(APSW)} (where there is no wheel for this platform,"
+            " that compiles it, which needs a C compiler such as gcc or clang and the header files of Python)"
+        )
+        raise BadInput(why=why) from None
+
+
+def named(text: str, by: str) -> Located:
+    scheme, colon, _ = text.partition("://")
+    if not colon:
+        return _directory(text, by)
+    if scheme == SQLITE_KIND:
+        return _sqlite(text, by)
+    if scheme in (POSTGRES, "postgres"):
+        return Located(kind=POSTGRES, address=text, why=f"named by {by}", exists=None)
+    # The address may hold a password, so only its scheme is repeated, if it is one.
+    what = f"{scheme[:40]!r}" if scheme.replace("+", "").isalnum() else "that"
+    raise BadInput(why=f"{by}: {what} is not a kind of store; name {_KINDS}")
+
+
+def _sqlite(text: str, by: str) -> Located:
+    path = text.removeprefix(SQLITE)
+    if not path.startswith("/") or path.endswith("/") or "\0" in path:
+        raise BadInput(why=f"{by}: an SQLite store is named by its whole path, as in sqlite:///home/me/jobs.db")
+    path = os.path.normpath(path)
+    return Located(kind=SQLITE_KIND, address=SQLITE + path, why=f"named by {by}", exists=os.path.exists(path))
+
+
+def _directory(text: str, by: str) -> Located:
+    if not text.strip() or "\0" in text:
+        raise BadInput(why=f"{by} names no directory")
+    if _is_almost_an_address(text):  # not repeated, since it may hold a password
+        raise BadInput(why=f"{by}: that is almost an address; name {_KINDS}; ./ before a directory of such a name")
+    path = os.path.join(_here(), os.path.expanduser(text)) if not text.startswith("/") else text
+    path = os.path.normpath(path)
+    from mam.stores.files.layout import is_files_store
+
+    return Located(kind=FILES, address=path, why=f"named by {by}", exists=is_files_store(path))
+
+
+def _is_almost_an_address(text: str) -> bool:
+    """Meant for a database, and would be taken for a directory."""
+    word = text.strip().lower()
+    scheme, colon, _ = word.partition(":")
+    if colon and scheme.startswith((SQLITE_KIND, "postgres")) and "/" not in scheme:
+        return True
+    settings = [] if word.startswith(("/", ".", "~")) else word.replace(" =", "=").split()
+    return any("=" in setting and setting.partition("=")[0] in _WORDS for setting in settings)
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise BadInput(why="the working directory no longer exists; cd to one that does") from None
+
+
+def _nearest(here: str) -> Located:
+    default = os.path.join(here, STORE_NAMES[0])
+    why = f"the default: there is none upward from {here}"
+    for level, checkout in levels_from(here):
+        if checkout:
+            default = os.path.join(level, STORE_NAMES[0])
+            why = f"the default: there is none upward from {level}, the main checkout of this git worktree"
+        for name in STORE_NAMES:
+            path = os.path.join(level, name)
+            if is_mine(os.path.dirname(path)) and is_mine(path):
+                return Located(kind=FILES, address=path, why=f"the nearest {name} upward from {here}", exists=True)
+    if os.path.lexists(default):
+        raise StoreUnavailable(store=default, problem="not a directory of yours; name another place with --store")
+    return Located(kind=FILES, address=default, why=why, exists=False)
+
+
+def levels_from(here: str) -> Iterator[tuple[str, bool]]:
+    """Directories from here to the root, and whether each is the main checkout that a worktree led to."""
+    level, checkout, seen = here, False, set()
+    while level not in seen:
+        seen.add(level)
+        yield level, checkout
+        main = _main_checkout(level)
+        checkout = main is not None and main not in seen
+        level = main if main is not None and checkout else os.path.dirname(level)
+
+
+def _main_checkout(level: str) -> str | None:
+    """Where a linked worktree was made from. Its `.git` is a file: `gitdir: <main>/.git/worktrees/<name>`."""
+    try:
+        found = os.lstat(os.path.join(level, ".git"))
+    except OSError:
+        return None
+    gitdir = git_directory_of(level) if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() else None
+    if gitdir is None:
+        return None
+    worktrees, common = os.path.dirname(gitdir), os.path.dirname(os.path.dirname(gitdir))
+    if os.path.basename(worktrees) != "worktrees" or os.path.basename(common) != ".git":
+        return None
+    main = os.path.dirname(common)
+    return main if os.path.isdir(main) else None
+
+
+def is_mine(path: str) -> bool:
+    """Someone else's directory (in /tmp, say) never becomes a store by lying on the way."""
+    try:
+        found, link = os.stat(path), os.lstat(path)
+    except OSError:
+        return False
+    me = os.geteuid()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == me and link.st_uid == me
+
+
+def ignore_in_git(directory: str) -> None:
+    """A `.gitignore` that leaves all of it out; one that is there stays."""
+    try:
+        file = os.open(
+            os.path.join(directory, ".gitignore"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644
+        )
+    except OSError:
+        return
+    with open(file, "w", encoding="ascii") as opened:
+        opened.write("*\n")

@@ -1,0 +1,48 @@
+"""Where jobs go: an empty registry that nobody can open until everything is in it."""
+
+from __future__ import annotations
+
+import os
+
+from mam.location.ownership import check
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.location.stores import Located
+    from mam.stores.port import Store
+
+
+FILLING = ".filling"
+"""Behind the name of a store until it is whole."""
+
+
+class Destination(Frozen):
+    store: Store
+    finish: Callable[[], None]
+    """Makes it a registry like any other."""
+
+
+def begin_filling(located: Located) -> Destination:
+    from mam.location.stores import POSTGRES, SQLITE_KIND, check_whose, need_for
+
+    check_whose(located)
+    if located.kind != POSTGRES:
+        check(os.path.realpath(located.path) + FILLING)  # what it holds would be in the new store
+    need_for(located)
+    if located.kind == SQLITE_KIND:
+        from mam.stores.sqlite import import_store as sqlite
+
+        database = sqlite.begin_filling(located.path)
+        return Destination(store=database, finish=lambda: sqlite.end_filling(database))
+    if located.kind == POSTGRES:
+        from mam.stores.postgres import import_store as postgres
+
+        server = postgres.begin_filling(located.address)
+        return Destination(store=server, finish=lambda: postgres.end_filling(server))
+    from mam.stores.files import import_store as files
+
+    directory = files.begin_filling(located.path)
+    return Destination(store=directory, finish=lambda: files.end_filling(directory))

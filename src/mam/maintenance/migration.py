@@ -1,0 +1,118 @@
+"""From one registry to another: all of it, or nothing that could be taken for a registry.
+
+1. every job is copied as it is, in the order of the numbers; what is there already is passed over
+2. what has changed at the source meanwhile is copied again, until nothing has
+3. both are read from end to end and compared
+4. the destination becomes a registry that can be opened
+
+Cut off anywhere, the same command goes on.
+"""
+
+from __future__ import annotations
+
+from mam.errors import BadRecord, Refused, UnknownJob
+from mam.maintenance.batches import batches
+from mam.stores.port import Kept, Query
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mam.maintenance.source import Source
+    from mam.stores.port import Problem, Store
+
+    Advance = Callable[[int], None]
+
+ROUNDS = 5
+"""How often a source may change under our hands before it is said that it is in use."""
+
+
+class Moved(Frozen):
+    jobs: int
+    archived: int
+    left_behind: list[Problem]
+
+
+def copy(source: Source, store: Store, advance: Advance) -> Moved:
+    """Steps 1 to 3; whoever calls does step 4."""
+    state = source.state()
+    _announce(source, store)
+    there = {job.job_id for job in store.select(Query())}
+    _take_in(source, store, source.ids(), there, advance)
+    _take_in_archive(source, store)
+    for pause in source.pauses():
+        store.pause(pause)
+    for _round in range(ROUNDS):
+        now = source.state()
+        if now == state:
+            break
+        changed, state = source.changed_since(state), now
+        _take_in(source, store, changed, {*changed}, lambda _count: None)
+    else:
+        raise Refused(why=f"jobs keep changing in {source.address}. Stop its workers; the same command then goes on.")
+    return _compared(source, store, state)
+
+
+def _announce(source: Source, store: Store) -> None:
+    """Before there are jobs that a word of an older generation could take from anybody."""
+    known = store.generations()
+    for agent_id, one in source.generations().items():
+        there = known.get(agent_id)
+        heard = () if there is None else (*there.superseded, there.current)
+        for generation_id in (*one.superseded, one.current):
+            if generation_id not in heard:
+                store.announce(agent_id, generation_id)
+
+
+def _take_in(source: Source, store: Store, ids: Iterable[str], there: set[str], advance: Advance) -> None:
+    """`there` are those that may have been copied before."""
+    for batch in batches(ids):
+        new = []
+        for job_id in batch:
+            kept = source.read(job_id)
+            if kept is None or (job_id in there and _held(store, job_id) == kept):
+                continue
+            secrets = source.secrets(job_id)
+            if secrets:
+                store.keep_secrets(job_id, secrets)  # before the job: one that signs never speaks without a token
+            new.append(kept)
+        if new:
+            store.take_in(new)
+        advance(len(batch))
+
+
+def _take_in_archive(source: Source, store: Store) -> None:
+    """The archive only grows, in any order: what is there already is simply written again."""
+    for batch in batches(source.archive()):
+        store.take_in(batch, archived=True)
+
+
+def _held(store: Store, job_id: str) -> Kept | None:
+    try:
+        return Kept(job=store.get(job_id), events=store.events(job_id))
+    except (BadRecord, UnknownJob):
+        return None
+
+
+def _compared(source: Source, store: Store, state: str) -> Moved:
+    ids = source.ids()
+    gone = {job.job_id for job in store.select(Query())} - {*ids}
+    different = [job_id for job_id in ids if _held(store, job_id) != source.read(job_id)]
+    archived = 0
+    there = store.archive_contents()
+    for kept in source.archive():
+        archived += 1
+        if next(there, None) != kept:
+            different.append(kept.job.job_id)
+    more = [kept.job.job_id for kept in there]
+    if source.state() != state:
+        raise Refused(why=f"jobs changed in {source.address} at the last moment; the same command goes on.")
+    wrong = sorted({*gone, *different, *more})
+    if wrong:
+        shown = ", ".join(wrong[:5]) + (" …" if len(wrong) > 5 else "")
+        raise Refused(
+            why=f"{len(wrong):,} jobs are not the same in {source.address} and {store.address} ({shown}). Nothing was"
+            " put in place; remove the latter and begin again."
+        )
+    return Moved(jobs=len(ids), archived=archived, left_behind=source.problems())

@@ -1,0 +1,150 @@
+"""Sleeping until something happens in a directory: inotify on Linux, kqueue on macOS, a slow look elsewhere."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from struct import unpack_from
+from threading import Lock
+
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ACCESS = 0x1
+_LOOK_SECONDS = 0.25
+
+
+class News(Frozen):
+    """What is worth waking up for."""
+
+    events: int
+    concerns: Callable[[bytes], bool]
+    """Whether a file of this name does."""
+
+
+def rung(name: str) -> News:
+    """A bell of that name; to read it is to ring it."""
+    return News(events=_ACCESS, concerns=lambda found: found == os.fsencode(name))
+
+
+class Watch:
+    """Opened before the last look at the directory, so that nothing can happen unseen in between. One thread waits;
+    another may close it meanwhile, which ends the wait."""
+
+    def __init__(self, path: str, news: News) -> None:
+        self._news = news
+        self._inotify = _inotify(path, news) if sys.platform == "linux" else None
+        self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._wakes, self._wake = os.pipe()
+        self._guard = Lock()
+        self._waits = self._is_closed = False
+
+    def close(self) -> None:
+        """The thread that waits closes what it is waiting on, when it has woken up."""
+        with self._guard:
+            was_closed, self._is_closed = self._is_closed, True
+            if self._waits:
+                os.write(self._wake, b"\0")
+                return
+        if not was_closed:
+            self._let_go()
+
+    def __del__(self) -> None:
+        """A user has few of these descriptors, and a store that is dropped drops its watches too."""
+        if hasattr(self, "_is_closed"):
+            self.close()
+
+    def wait(self, timeout: float) -> bool:
+        """True when something happened since the last call; False when the time ran out, or the watch was closed."""
+        with self._guard:
+            if self._is_closed:
+                return False
+            self._waits = True
+        try:
+            return self._wait(timeout)
+        finally:
+            if self._was_closed_meanwhile():
+                self._let_go()
+
+    def _was_closed_meanwhile(self) -> bool:
+        with self._guard:
+            self._waits = False
+            return self._is_closed
+
+    def _wait(self, timeout: float) -> bool:
+        ends = time.monotonic() + timeout
+        if self._inotify is None:
+            return self._look(timeout)
+        poll = select.poll()
+        for descriptor in (self._inotify, self._wakes):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            ready = [number for number, _ in poll.poll(max(0.0, ends - time.monotonic()) * 1000)]
+            if self._wakes in ready or not ready:
+                return False
+            if self._has_news(self._inotify):
+                return True
+
+    def _look(self, timeout: float) -> bool:
+        """Where there is no inotify. Only a slow look where the system offers nothing at all."""
+        if sys.platform == "darwin":
+            return _wait_kqueue(self._directory, timeout)
+        before, ends = os.fstat(self._directory).st_mtime_ns, time.monotonic() + timeout
+        while (left := ends - time.monotonic()) > 0 and not self._is_closed:
+            if os.fstat(self._directory).st_mtime_ns != before:
+                return True
+            time.sleep(min(left, _LOOK_SECONDS))
+        return False
+
+    def _has_news(self, inotify: int) -> bool:
+        """Reads a run of inotify events: the number of the watch, what happened, two words more, the last of them the
+        length of the name that follows. An overflow has no watch, and concerns every watcher."""
+        try:
+            told = os.read(inotify, 1 << 12)
+        except BlockingIOError:
+            return False
+        at, found = 0, False
+        while at < len(told):
+            number, _kind, _, length = unpack_from("=iIII", told, at)
+            name = told[at + 16 : at + 16 + length].rstrip(b"\0")
+            at += 16 + length
+            found = found or number < 0 or self._news.concerns(name)
+        return found
+
+    def _let_go(self) -> None:
+        for descriptor in (self._directory, self._inotify, self._wakes, self._wake):
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _inotify(path: str, news: News) -> int | None:
+    """None when the user has no instances left, or the directory cannot be watched; the slow look will do then."""
+    import ctypes  # only for those who wait: it costs more than a claim
+
+    library = ctypes.CDLL(None, use_errno=True)
+    descriptor = int(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+    if descriptor >= 0 and int(library.inotify_add_watch(descriptor, os.fsencode(path), news.events)) < 0:
+        os.close(descriptor)
+        return None
+    return descriptor if descriptor >= 0 else None
+
+
+def _wait_kqueue(directory: int, timeout: float) -> bool:
+    if sys.platform == "darwin":
+        queue = select.kqueue()
+        try:
+            change = select.kevent(
+                directory,
+                filter=select.KQ_FILTER_VNODE,
+                flags=select.KQ_EV_ADD | select.KQ_EV_CLEAR,
+                fflags=select.KQ_NOTE_WRITE,
+            )
+            return bool(queue.control([change], 1, timeout))
+        finally:
+            queue.close()
+    return False

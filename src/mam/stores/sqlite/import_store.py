@@ -1,0 +1,68 @@
+"""A database that is being filled has another name until it is whole: half a registry is never taken for one."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from mam.errors import StoreUnavailable
+from mam.stores.port import Query
+from mam.stores.private_files import sync_directory
+from mam.stores.sqlite.database import address_of, unavailable
+from mam.stores.sqlite.store import WAIT_SECONDS, SqliteStore, create_sqlite_store
+
+SUFFIX = ".filling"
+_BESIDE = ("-secrets", "")
+"""What belongs to a store; the database itself comes last, since it is what makes a registry of the rest."""
+
+
+def begin_filling(path: str) -> SqliteStore:
+    """The store to fill: a new one, or the one that somebody was filling when they were cut off."""
+    path = os.path.realpath(path)
+    _check_empty(path)
+    create_sqlite_store(path + SUFFIX)
+    return SqliteStore(path + SUFFIX)
+
+
+def end_filling(store: SqliteStore) -> None:
+    """From now on it is the registry of that name."""
+    filled = store.address.removeprefix("sqlite://")
+    path = filled.removesuffix(SUFFIX)
+    store.close()
+    _check_empty(path)
+    _in_one_file(filled)
+    if os.path.exists(path):
+        os.rename(path, f"{path}.empty-{os.urandom(4).hex()}")  # mam deletes nobody's file, not even an empty one
+    for suffix in _BESIDE:
+        if os.path.exists(filled + suffix):
+            os.rename(filled + suffix, path + suffix)
+    if os.path.exists(filled + "-bell"):
+        os.unlink(filled + "-bell")  # it only ever rang
+    sync_directory(os.path.dirname(path))
+
+
+def _in_one_file(path: str) -> None:
+    """Whatever is still in the log goes into the database, so that one rename moves all of it."""
+    try:
+        database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            database.execute("PRAGMA synchronous = FULL").fetchall()
+            database.execute("PRAGMA journal_mode = DELETE").fetchall()
+        finally:
+            database.close()
+    except apsw.Error as error:
+        raise unavailable(path, error, WAIT_SECONDS) from None
+
+
+def _check_empty(path: str) -> None:
+    if not os.path.lexists(path):
+        return
+    store = SqliteStore(path)
+    try:
+        if not any(True for _ in store.select(Query())) and not any(True for _ in store.archive_contents()):
+            return
+    finally:
+        store.close()
+    problem = "is not empty; jobs are moved only into a registry that is"
+    raise StoreUnavailable(store=address_of(path), problem=problem)

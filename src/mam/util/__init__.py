@@ -1,0 +1,1 @@
+"""Small modules without rules of their own: records, time, JSON, files."""

@@ -1,0 +1,148 @@
+"""Time, ids and chance: passed in everywhere, so that tests own them.
+
+A lease is judged by the clock that counts from boot and does not jump (CLOCK_BOOTTIME), as long as the machine has
+not been restarted since; the wall clock decides only across boots. Order never comes from a clock at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from time import clock_gettime_ns, time_ns
+
+from mam.util.frozen import Frozen, hold, new
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Clock(Protocol):
+        """What mam needs of the world that is not storage."""
+
+        def now(self) -> Moment: ...
+
+        def new_id(self) -> str: ...
+
+        def chance(self) -> float: ...
+
+
+class Moment(Frozen):
+    """One reading of all clocks. An empty `boot_id` means that only the wall clock counts (another host's reading)."""
+
+    wall_ms: int
+    boot_ms: int = 0
+    boot_id: str = ""
+
+    @property
+    def second(self) -> str:
+        """`YYYY-MM-DDTHH:MM:SSZ`, the form of created_at and updated_at."""
+        return _written_seconds.get(self.wall_ms // 1000) or iso_second(self.wall_ms)
+
+
+class SystemClock:
+    """The real thing."""
+
+    def now(self) -> Moment:
+        moment = new(Moment)
+        hold(
+            moment,
+            {
+                "wall_ms": time_ns() // 1_000_000,
+                "boot_ms": clock_gettime_ns(_SINCE_BOOT) // 1_000_000,
+                "boot_id": boot_id() if _boot_id is None else _boot_id,
+            },
+        )
+        return moment
+
+    def new_id(self) -> str:
+        return os.urandom(16).hex()
+
+    def chance(self) -> float:
+        return int.from_bytes(os.urandom(4), "big") / 2**32
+
+
+_written_seconds: dict[int, str] = {}
+_written_milli = (0, "1970-01-01T00:00:00.000Z")
+"""What was written last, and is likely to be asked for next: an act writes the same second half a dozen times, and the
+end of its lease."""
+
+_SECONDS_KEPT = 16
+
+
+def iso_second(wall_ms: int) -> str:
+    second = wall_ms // 1000
+    text = _written_seconds.get(second)
+    if text is None:
+        if len(_written_seconds) >= _SECONDS_KEPT:
+            _written_seconds.clear()
+        text = _written_seconds[second] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+    return text
+
+
+def iso_milli(wall_ms: int) -> str:
+    global _written_milli
+    text = f"{(_written_seconds.get(wall_ms // 1000) or iso_second(wall_ms))[:-1]}.{wall_ms % 1000:03d}Z"
+    if len(text) == 24:  # else it is a year that mam does not read
+        _written_milli = (wall_ms, text)
+    return text
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time with a zone; ValueError without one."""
+    wall_ms, written = _written_milli
+    if written == text:
+        return wall_ms
+    if len(text) in (20, 24) and text[10] == "T" and text[-1] == "Z":
+        return _parse_own_form(text)
+    from datetime import datetime  # only for times that mam did not write itself
+
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} has no time zone; add Z or +hh:mm")
+    return round(moment.timestamp() * 1000)
+
+
+def _parse_own_form(text: str) -> int:
+    year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    milli = int(text[20:23]) if len(text) == 24 else 0
+    wall_ms = ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli
+    # A day that its month lacks, or a sign that int() lets pass for a digit, does not come back as it was.
+    if text != (iso_milli(wall_ms) if len(text) == 24 else iso_second(wall_ms)):
+        raise ValueError(f"{text} is not a time")
+    return wall_ms
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the Gregorian calendar, counted from March so that the leap day comes last."""
+    if month < 3:
+        year, month = year - 1, month + 12
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 719_469
+
+
+_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+_boot_id: str | None = None
+
+
+def boot_id() -> str:
+    """Names this boot of this machine; empty where the system does not say, and then the wall clock decides."""
+    global _boot_id
+    if _boot_id is None:
+        _boot_id = _read_boot_id()
+    return _boot_id
+
+
+def _read_boot_id() -> str:
+    if sys.platform == "darwin":
+        import subprocess
+
+        asked = subprocess.run(["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True)
+        return asked.stdout.strip().lower()
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,143 @@
+"""What all attempts of one worker share: the registry, the guardian, the doors, and a voice."""
+
+from __future__ import annotations
+
+import os
+
+from mam.jobs.rights import Grants
+from mam.machine.environment import agent_environment
+from mam.util.state_dir import make_private
+from mam.work.adapters import adapter_of
+from mam.work.door.server import Door, Doors
+from mam.work.host_checks import Rest
+from mam.work.process.pidfiles import Traces
+from mam.work.process.runner import Guardian
+from mam.work.state_dirs import mark_of
+from mam.work.supervision import GRACE_SECONDS, LEASE_SECONDS
+from mam.work.validator import trusted_validation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.config.settings import Config
+    from mam.errors import MamError
+    from mam.jobs.record import Job, Json
+    from mam.registry import Registry
+    from mam.work.adapters.port import Adapter
+    from mam.work.attempt import Attempt
+    from mam.work.live.session import LiveSession
+
+UNNAMED_AGENT = "unknown"
+"""What an old record that names no agent is read as."""
+
+
+class Crew:
+    def __init__(
+        self,
+        registry: Registry,
+        config: Config,
+        work_directory: str,
+        *,
+        logs_dir: str | None = None,
+        default_agent: str | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        grace_seconds: float = GRACE_SECONDS,
+        session: LiveSession | None = None,
+        say: Callable[[str], None] = lambda _words: None,
+        show: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        grants = _grants(config)
+        self.registry = registry
+        self.work_directory = make_private(work_directory)
+        self.mark = mark_of(self.work_directory)
+        self.workdirs = config.workdirs
+        self.waits_for_limits = config.on_limit == "wait"
+        self.repos = config.repos
+        self.request_command = tuple(config.inbox.get("pull_request_command", ()))
+        self.lease_seconds = lease_seconds
+        self.grace_seconds = grace_seconds
+        self.is_leaving = False
+        """Whether the worker has to go, so that what runs is handed back."""
+        self.rest = Rest()
+        self.guardian = Guardian()
+        self.traces = Traces(self.work_directory)
+        self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants)
+        self.session = session
+        """The live session that all jobs are handed to, one at a time; None for agents that are started."""
+        self._config = config
+        self._default_agent = default_agent
+        self._environ = dict(os.environ)
+        """Read once: Python decodes each name and value at every look."""
+        self._complained = ""
+        self._say = say
+        self._show = show
+
+    def attempt(self, job: Job) -> Attempt:
+        if self.session is None:
+            from mam.work.attempt import Attempt
+
+            return Attempt(self, job)
+        from mam.work.live.attempt import LiveAttempt
+
+        return LiveAttempt(self, job, self.session)
+
+    def adapter(self, job: Job) -> Adapter:
+        return adapter_of(self._agent_of(job), self._config)
+
+    def prices(self, job: Job) -> Json | None:
+        """What the tokens of its agent cost, if the user has said so."""
+        return self._config.prices.get(self._agent_of(job))
+
+    def _agent_of(self, job: Job) -> str:
+        return self._default_agent if self._default_agent and job.agent == UNNAMED_AGENT else job.agent
+
+    def environment(self, job: Job) -> dict[str, str]:
+        return agent_environment(self._environ, job, self.mark)
+
+    def door(self, job: Job, place: str, on_sign: Callable[[], None], announce: Callable[[], None]) -> Door:
+        return self.doors.open(job.job_id, job.attempt, place, on_sign, announce, job.claim_id)
+
+    def say(self, job: Job, words: str) -> None:
+        self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
+
+    def say_away(self, away: MamError) -> None:
+        """Whoever looks shall know that nothing has to be started again."""
+        words = str(away).removesuffix(".").removesuffix("; try again later")  # which is what the worker does itself
+        self.complain(f"{words}; trying until it works")
+
+    def complain(self, words: str) -> None:
+        """Once for each trouble: a store that is away for an hour is not worth a thousand lines."""
+        if words != self._complained:
+            self._complained = words
+            self._tell(self._say, words)
+
+    def show(self, text: str) -> None:
+        """The brief of a job that a person shall do."""
+        self._tell(self._show, text)
+
+    def _tell(self, way: Callable[[str], None], words: str) -> None:
+        """A terminal that is gone, or a full disk behind a log, is no reason to leave a job."""
+        try:
+            way(words)
+        except (OSError, ValueError):
+            return
+
+    def close(self) -> None:
+        self.doors.close()
+        self.guardian.close()
+        self.traces.close()
+        if self.session is not None:
+            self.session.close()
+
+
+def _grants(config: Config) -> Grants:
+    """What children may have. Their script is trusted as it is now, before any agent of this worker can change it."""
+    children = config.children
+    script = children.get("validation")
+    return Grants(
+        agents=tuple(children.get("agents", ())),
+        labels=tuple(children.get("labels", ())),
+        worktrees=children.get("worktrees", False),
+        validation=None if script is None else trusted_validation(os.path.expanduser(script)),
+    )

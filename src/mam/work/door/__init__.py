@@ -1,0 +1,1 @@
+"""The door: the socket that a worker gives its agent, for one job."""

@@ -1,0 +1,128 @@
+"""Agents that wait for their children: parked requests, and the one thread that listens to the journal for all of them.
+
+A store keeps an ear for every thread that waits in it, so there is one such thread and it lives as long as the worker.
+It changes nothing: it says which jobs have an entry, and the thread of the doors looks at them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from threading import Event, Thread
+
+from mam.door_client import PARK_SECONDS, WAIT_LIMIT, NotHere
+from mam.errors import BadInput, BadRecord, Refused
+from mam.work.door.handlers import error_answer, look_at_child
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, ClassVar
+
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+    from mam.work.door.handlers import Asked, Bound
+
+    Json = dict[str, Any]
+
+ANSWER_BYTES = 1 << 22
+"""Of jobs in one answer, or one job if that is more; the others come with the next."""
+
+NAP_SECONDS = 5.0
+"""Only bounds how long a worker that ends has to wait for this thread, and what a lost wake-up can cost."""
+
+
+class Wait:
+    """One parked request."""
+
+    NOTHING: ClassVar[Json] = {"ok": True, "jobs": [], "lost": []}
+
+    def __init__(self, bound: Bound, asked: Asked) -> None:
+        self._bound = bound
+        self.seen: dict[str, str] = _checked(bound, asked.fields.get("seen"))
+        longest = asked.fields.get("longest", PARK_SECONDS)
+        if type(longest) not in (int, float) or not 0 <= longest <= PARK_SECONDS:
+            raise BadInput(why=f"longest must be a number of seconds, at most {PARK_SECONDS:g}")
+        self.ends = time.monotonic() + longest
+
+    def news(self, job_ids: Iterable[str]) -> Json | None:
+        """What has changed about these since the client saw them, or None."""
+        told, lost, size = [], [], 0
+        for job_id in job_ids:
+            try:
+                job = look_at_child(self._bound, job_id)
+            except (NotHere, BadRecord) as error:
+                if not self.seen[job_id]:
+                    raise
+                lost.append({"job_id": job_id, **error_answer(error)})
+                continue
+            if _mark(job) != self.seen[job_id] and size < ANSWER_BYTES:
+                fields = job.to_json()
+                size += len(json.dumps(fields))
+                told.append({"mark": _mark(job), "job": fields})
+        return {"ok": True, "jobs": told, "lost": lost} if told or lost else None
+
+
+class Ear:
+    """Listens while somebody waits; `heard` is called in its thread with the ids that have an entry."""
+
+    def __init__(self, registry: Registry, heard: Callable[[set[str]], None]) -> None:
+        self._registry = registry
+        self._heard = heard
+        self._wanted = Event()
+        self._closed = Event()
+        self._cursor: str | None = None
+        self._thread: Thread | None = None
+
+    def listen(self) -> None:
+        """From now on: an entry that is written after this returns will be heard."""
+        if not self._wanted.is_set():
+            self._cursor = self._registry.store.end()
+            self._wanted.set()
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="mam-door-ear", daemon=True)
+            self._thread.start()
+
+    def rest(self) -> None:
+        self._wanted.clear()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._wanted.set()
+
+    def _run(self) -> None:
+        while self._wanted.wait() and not self._closed.is_set():
+            try:
+                self._listen_once()
+            except Exception:  # the store is away; whoever waits is told so when it asks again
+                self._closed.wait(1.0)
+
+    def _listen_once(self) -> None:
+        store = self._registry.store
+        cursor = self._cursor or store.end()
+        due = store.due_in()
+        store.wait(cursor, NAP_SECONDS if due is None else min(NAP_SECONDS, due + 0.001))
+        if self._closed.is_set():
+            return
+        # Who waits also settles what is due, so that a lost job is seen to be lost even if nobody claims.
+        self._registry.sweep()
+        changed = set()
+        for entry in store.entries(cursor):
+            cursor = entry.cursor
+            changed.add(entry.job_id)
+        self._cursor = cursor
+        if changed:
+            self._heard(changed)
+
+
+def _checked(bound: Bound, seen: object) -> dict[str, str]:
+    if not isinstance(seen, dict) or not 0 < len(seen) <= WAIT_LIMIT or set(map(type, seen.values())) != {str}:
+        raise BadInput(why='wait takes {"seen": {"<id of a child>": "<mark of the last answer>"}}, at most 1,000')
+    if bound.job_id in seen:
+        raise Refused(why=f"Job {bound.job_id} cannot wait for its own end.")
+    return seen
+
+
+def _mark(job: Job) -> str:
+    """Changes when something has happened that whoever waits wants to see."""
+    return f"{job.status}:{job.attempt}:{job.number}"

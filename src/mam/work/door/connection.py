@@ -1,0 +1,115 @@
+"""One connection to a door: its bytes, never waited for."""
+
+from __future__ import annotations
+
+import time
+
+from mam.errors import BadInput, StoreUnavailable
+from mam.util.encoding import to_bytes
+from mam.work.door.handlers import BODY_LIMIT, Asked, body_bytes, error_answer, parse_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from socket import socket
+    from typing import Any
+
+    from mam.errors import MamError
+    from mam.work.door.child_waits import Wait
+    from mam.work.door.server import Door
+
+LINE_LIMIT = 1 << 20
+"""Bytes of a request's line. Long texts come behind it, so what JSON can be made of it stays small."""
+
+READ_SECONDS = 10.0
+WRITE_SECONDS = 30.0
+TURN_SECONDS = 60.0
+
+_CHUNK = 1 << 18
+
+
+class Visit:
+    """Reads one request, holds it until its turn comes, writes one answer."""
+
+    def __init__(self, connection: socket, door: Door) -> None:
+        self.connection = connection
+        self.door = door
+        self.wait: Wait | None = None
+        self.asked: Asked | None = None
+        self.ends = time.monotonic() + READ_SECONDS
+        self.size = 0
+        """Bytes of the long text that was announced."""
+        self._inbox = bytearray()
+        self._fields: dict[str, Any] | None = None
+        self._outbox = memoryview(b"")
+
+    @property
+    def owed(self) -> int:
+        """Bytes of the answer that the client has not taken yet."""
+        return len(self._outbox)
+
+    def read(self) -> bool:
+        """Takes what has come; whether it is gone for good. `asked` is set when the request is whole."""
+        try:
+            part = self.connection.recv(_CHUNK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if not part:
+            return False
+        before = len(self._inbox)
+        self._inbox += part
+        if self._fields is None:
+            self._read_line(before)
+        if self._fields is not None and len(self._inbox) >= self.size:
+            self._take()
+        return True
+
+    def answer(self, value: dict[str, Any]) -> None:
+        self._inbox = bytearray()
+        self.size = 0
+        self._outbox = memoryview(to_bytes(value) + b"\n")
+        self.ends = time.monotonic() + WRITE_SECONDS
+
+    def refuse(self, error: MamError) -> None:
+        self.answer(error_answer(error))
+
+    def write(self) -> bool:
+        """Whether there is more to write, and somebody to write it to."""
+        try:
+            while self._outbox:
+                self._outbox = self._outbox[self.connection.send(self._outbox) :]
+        except BlockingIOError:
+            return True
+        except OSError:
+            self._outbox = memoryview(b"")
+        return False
+
+    def _read_line(self, before: int) -> None:
+        end = self._inbox.find(b"\n", before)
+        if end > LINE_LIMIT or (end < 0 and len(self._inbox) > LINE_LIMIT):
+            raise BadInput(why=f"a line of more than {LINE_LIMIT:,} bytes is not taken; long texts come behind it")
+        if end < 0:
+            return
+        fields = parse_line(bytes(self._inbox[:end]))
+        size = body_bytes(fields)
+        if size > self.door.room:
+            raise StoreUnavailable(store=self.door.address, problem="too many long texts at once; try again")
+        self._fields, self.size = fields, size
+        del self._inbox[: end + 1]
+
+    def _take(self) -> None:
+        assert self._fields is not None
+        body = None
+        if "body" in self._fields:
+            try:
+                body = self._inbox[: self.size].decode()
+            except UnicodeDecodeError as error:
+                raise BadInput(why=f"the text is not valid UTF-8 at byte {error.start}") from None
+        self.asked = Asked(verb=self._fields["verb"], fields=self._fields, body=body)
+        self._inbox = bytearray()
+        self.ends = time.monotonic() + TURN_SECONDS
+
+
+ROOM = 3 * BODY_LIMIT
+"""Bytes of long texts that one door holds at once."""

@@ -1,0 +1,43 @@
+"""A worker over the store that the user means."""
+
+from __future__ import annotations
+
+from mam.audit.sync import AuditLog
+from mam.bus.background_relay import resident_relay
+from mam.location.stores import open_store
+from mam.registry import Registry
+from mam.work.context import Crew
+from mam.work.state_dirs import work_directory
+from mam.work.worker import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.config.settings import Config
+    from mam.location.stores import Located
+    from mam.registry import Shadow
+    from mam.stores.port import Store
+    from mam.work.worker import Orders
+
+
+class LaterShadow:
+    """The audit log of a worker: refusals are told at once, everything else is copied by the thread that follows."""
+
+    def __init__(self, shadow: Shadow) -> None:
+        self._shadow = shadow
+
+    def follow(self, store: Store) -> None:
+        """Not now."""
+
+    def refused(self, store: Store, job_id: str, verb: str, why: str) -> None:
+        self._shadow.refused(store, job_id, verb, why)
+
+
+def open_worker(located: Located, config: Config, orders: Orders, **settings: Any) -> tuple[Worker, Crew]:
+    """`settings` are those of Crew."""
+    shadow = AuditLog(located.logs_dir)
+    store = open_store(located, config)
+    registry = Registry(store, LaterShadow(shadow), require_attempt=config.require_attempt)
+    crew = Crew(registry, config, work_directory(store.address), logs_dir=located.logs_dir, **settings)
+    return Worker(crew, orders, shadow, resident_relay(store, config, crew.complain)), crew

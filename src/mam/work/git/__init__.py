@@ -1,0 +1,1 @@
+"""git for jobs: guarded commands, worktrees, mirrors, delivery."""

@@ -1,0 +1,134 @@
+"""A repository that a job names by owner and name: fetched here, worked on apart from what fetches it.
+
+Two bare repositories for each address. `transport.git` is mam's alone: it fetches and pushes, and nobody else can write
+its settings. `work.git` borrows its objects and has the worktrees, whose agents can write whatever they like into its
+settings; mam never lets those speak to another host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+
+from mam.errors import FetchFailed, PlaceBroken, PlaceMissing
+from mam.util.frozen import Frozen
+from mam.util.state_dir import make_private, state_directory
+from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, serving, with_transports
+from mam.work.job_dir import remove_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mam.jobs.record import Job
+
+_UPSTREAM = "refs/remotes/origin"
+_SHOWN_BRANCHES = 10
+
+
+class Upstream(Frozen):
+    """A repository that was fetched."""
+
+    transport: str
+    work: str
+    address: str
+    """May hold a password: for git, never for a record."""
+    base: str
+    """The commit that the target branch points to."""
+
+
+def is_local(address: str) -> bool:
+    return address.startswith(("/", "~"))
+
+
+def guarded_end(service: str, address: str) -> tuple[str, ...]:
+    """For a repository that is a directory here, where an agent may have been. One elsewhere keeps its own rules."""
+    return (serving(service, address),) if is_local(address) else ()
+
+
+def address_of(job: Job, repos: Mapping[str, str]) -> str:
+    name = str((job.repository or {}).get("name"))
+    if name not in repos:
+        raise PlaceMissing(job=job.job_id, why=f"no repository {name} is known here; [repos] in config.toml names it")
+    address = repos[name]
+    return os.path.expanduser(address) if is_local(address) else address
+
+
+def fetched(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> Upstream:
+    """FetchFailed may pass; PlaceBroken says that there is no such branch. Nothing is ever deleted for either."""
+    address = address_of(job, repos)
+    name, branch = (str((job.repository or {}).get(word)) for word in ("name", "branch"))
+    with opened(address, name) as (transport, work, lock):
+        git = with_transports(at(transport, keep_open=(*keep_open, lock)))
+        try:
+            # Not from the settings of a remote: the address stays out of every file. A branch that is gone there is
+            # gone here too, which takes nothing away from the work that began from it.
+            heads = f"+refs/heads/*:{_UPSTREAM}/*"
+            end = guarded_end("upload-pack", address)
+            git.text("fetch", "--prune", "--no-tags", "--quiet", *end, "--", address, heads, seconds=LONG_SECONDS)
+        except GitFailed as failed:
+            if failed.tells_of_lack():
+                raise PlaceMissing(job=job.job_id, why=shown(str(failed), address)) from None
+            raise FetchFailed(repository=name, why=shown(str(failed), address)) from None
+        base = _commit(git, branch)
+        if base is None:
+            raise PlaceBroken(job=job.job_id, why=f"{name} has no branch {branch}{_branches(git)}")
+    return Upstream(transport=transport, work=work, address=address, base=base)
+
+
+@contextlib.contextmanager
+def opened(address: str, name: str) -> Iterator[tuple[str, str, int]]:
+    """Both repositories, made if need be, and locked: one fetch or push at a time."""
+    digest = hashlib.sha256(address.encode(errors="surrogateescape")).hexdigest()[:16]
+    top = make_private(os.path.join(state_directory(), "mirrors"))
+    folder = make_private(os.path.join(top, f"{name.rpartition('/')[2][:40]}-{digest}"))
+    transport, work = (os.path.join(folder, kind) for kind in ("transport.git", "work.git"))
+    lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _make(transport, None)
+        _make(work, os.path.join(transport, "objects"))
+        yield transport, work, lock
+    finally:
+        os.close(lock)
+
+
+def _make(path: str, lends: str | None) -> None:
+    """Under another name first, so that half a repository is never taken for one."""
+    if os.path.isdir(path):
+        return
+    half = f"{path}.half"
+    remove_tree(half)
+    Git(where=()).text("init", "--quiet", "--bare", "--template=", half)
+    if lends is not None:
+        os.makedirs(os.path.join(half, "objects", "info"), exist_ok=True)
+        with open(os.path.join(half, "objects", "info", "alternates"), "w", encoding="utf-8") as file:
+            file.write(f"{lends}\n")
+    os.rename(half, path)
+
+
+def shown(words: str, address: str) -> str:
+    """What git says, without the address, which may hold a password."""
+    words = words.replace(address, "its address")
+    login, at_sign, _ = address.partition("://")[2].rpartition("@")
+    for secret in (login, login.partition(":")[2]) if at_sign else ():
+        words = words.replace(secret, "…") if secret else words
+    return words.rstrip(".")
+
+
+def _commit(git: Git, branch: str) -> str | None:
+    try:
+        return git.path("rev-parse", "--verify", "--quiet", f"{_UPSTREAM}/{branch}^{{commit}}")
+    except GitFailed:
+        return None
+
+
+def _branches(git: Git) -> str:
+    found = git.text("for-each-ref", "--format=%(refname:lstrip=3)", "--count=1000", _UPSTREAM).split()
+    names = [name for name in found if not name.startswith("mam/")]
+    if not names:
+        return "; it has none at all"
+    more = " …" if len(names) > _SHOWN_BRANCHES else ""
+    return f"; there are {', '.join(names[:_SHOWN_BRANCHES])}{more}"

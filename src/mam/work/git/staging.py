@@ -1,0 +1,58 @@
+"""The changes of an agent's work tree into its index, without a step into nested repositories.
+
+`git add` asks each nested repository that the index has what changed in it. It asks with a git that obeys the settings
+of that repository, which the agent may have written. `ls-files` and `update-index` enter none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.work.git.command import LONG_SECONDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.work.git.command import Git
+
+INDEX_LIMIT = 1 << 28
+_CHANGES = ("--others", "--modified", "--deleted", "--exclude-standard")
+
+
+def stage(git: Git, top: str) -> list[str]:
+    """Every change, but those of nested repositories: their names come back."""
+    listed = git.text("ls-files", "-z", *_CHANGES, limit=INDEX_LIMIT, seconds=LONG_SECONDS).split("\0")[:-1]
+    links = {name for name in gitlinks(git) if os.path.isdir(os.path.join(top, name))}
+    nested = dict.fromkeys(name for name in listed if name.endswith("/") or name in links)
+    names = dict.fromkeys(name for name in listed if name not in nested)
+    linked = _behind_links(top, {os.path.dirname(name) for name in names})
+    files = [name for name in names if os.path.dirname(name) not in linked and _is_file(os.path.join(top, name))]
+    _update(git, [*(names.keys() - set(files))], "--force-remove")
+    _update(git, files, "--add", "--replace")
+    return list(nested)
+
+
+def gitlinks(git: Git) -> list[str]:
+    """The nested repositories, checked out or not, that the index has."""
+    entries = git.text("ls-files", "-z", "--stage", limit=INDEX_LIMIT).split("\0")
+    return [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
+
+
+def _behind_links(top: str, folders: set[str]) -> set[str]:
+    """Directories that a link has taken the place of; what the index has in them is gone."""
+    real = os.path.realpath(top)
+    return {folder for folder in folders if folder and os.path.realpath(f"{real}/{folder}") != f"{real}/{folder}"}
+
+
+def _is_file(path: str) -> bool:
+    """A file or a link. OSError when the system does not say: a file that mam may not see is not deleted."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+
+def _update(git: Git, names: list[str], *words: str) -> None:
+    given = "".join(f"{name}\0" for name in names)
+    git.text("update-index", *words, "-z", "--stdin", given=given, seconds=LONG_SECONDS)

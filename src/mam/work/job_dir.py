@@ -1,0 +1,145 @@
+"""A job's private directory on this host, with one lock and one page that says what was made in it.
+
+What is being made is written down first, and marked as made last: whoever comes after a crash knows whether there is
+work in it that must be kept, or only a piece that can be thrown away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import time
+
+from mam.errors import PlaceBroken
+from mam.stores.files.lock import is_still
+from mam.stores.private_files import read_whole, replace_whole
+from mam.util.encoding import write_all
+from mam.util.state_dir import make_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.jobs.record import Json
+
+PAGE, LOCK = "place.json", "place.lock"
+_LOCK_SECONDS, _LOOK_SECONDS = 600.0, 0.05
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Home:
+    def __init__(self, work_directory: str, job_id: str) -> None:
+        self.job_id = job_id
+        self.path = os.path.join(os.path.realpath(work_directory), job_id)
+
+    @property
+    def fresh(self) -> str:
+        return os.path.join(self.path, "fresh")
+
+    @property
+    def worktree(self) -> str:
+        return os.path.join(self.path, "worktree")
+
+    def make(self) -> None:
+        make_private(os.path.dirname(self.path))
+        if make_private(self.path) != self.path:
+            raise PlaceBroken(job=self.job_id, why=f"{self.path} is a link, not a directory")
+
+    def read(self) -> Json | None:
+        """None when nothing was made here. A page that somebody spoiled is as good as none, and is put aside."""
+        page = read_whole(os.path.join(self.path, PAGE))
+        return page if isinstance(page, dict) else None
+
+    def write(self, page: Json) -> None:
+        replace_whole(os.path.join(self.path, PAGE), page)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[int]:
+        """The descriptor is handed to git, so that the lock outlives a killed worker for as long as its git runs."""
+        descriptor = self._acquire()
+        try:
+            yield descriptor
+        finally:
+            # Closed and not unlocked: a git that was left behind keeps it.
+            os.close(descriptor)
+
+    def _acquire(self) -> int:
+        path = os.path.join(self.path, LOCK)
+        while True:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                self.wait_for(descriptor)
+                if is_still(path, descriptor):
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    def wait_for(self, descriptor: int) -> None:
+        """Until nobody else has this lock."""
+        ends = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > ends:
+                    raise PlaceBroken(job=self.job_id, why="somebody else has been preparing it for minutes") from None
+                time.sleep(_LOOK_SECONDS)
+
+    def forget(self) -> None:
+        """The page, and the directory too if nothing else is in it. Called with the lock held."""
+        _unlink(os.path.join(self.path, PAGE))
+        if os.listdir(self.path) == [LOCK]:
+            _unlink(os.path.join(self.path, LOCK))
+            os.rmdir(self.path)
+
+
+def write_private(path: str, content: bytes, mode: int = 0o600) -> None:
+    """A new file that nobody else can read; what was there before, a link too, goes first. An agent may have taken the
+    directory away."""
+    try:
+        descriptor = os.open(path, _NEW, mode)
+    except FileExistsError:
+        _unlink(path)
+        descriptor = os.open(path, _NEW, mode)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        descriptor = os.open(path, _NEW, mode)
+    try:
+        write_all(descriptor, content)
+    finally:
+        os.close(descriptor)
+
+
+def remove_tree(path: str) -> None:
+    """The directory and everything in it, however its modes were set; links in it are removed, never followed."""
+    try:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            os.unlink(path)
+            return
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        _open_up(path)
+        shutil.rmtree(path)
+
+
+def _open_up(path: str) -> None:
+    os.chmod(path, 0o700)
+    for _, names, _, directory in os.fwalk(path):
+        for name in names:
+            if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+                os.chmod(name, 0o700, dir_fd=directory)
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,57 @@
+"""The page beside a session that says which job it is at, and how far; whoever comes after a killed worker reads it.
+
+It is written before the line is typed and after it was taken, so that a line is never typed twice for want of knowing.
+The agent's own `mam complete JOB` finds there the door of the worker that waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.stores.private_files import read_whole, replace_whole
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Json
+
+PAGE = "current.json"
+TYPING, HANDED, ENDED, INTERRUPTED = "typing", "handed", "ended", "interrupted"
+"""The line is being typed; it was taken; the job is over; it was broken off, and no hook tells when that is done."""
+OPEN = (TYPING, HANDED)
+
+
+class Page(Frozen):
+    generation_id: str
+    job_id: str = ""
+    attempt: int = 0
+    claim_id: str = ""
+    mark: str = ""
+    turn: str = ENDED
+    turn_name: str = ""
+    """The agent's own name of the turn, once it is known."""
+    proof: str = ""
+    socket: str = ""
+    served: int = 0
+    """Jobs that were handed to this generation so far."""
+    at_ms: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self.turn in OPEN
+
+
+def read_page(root: str, generation_id: str) -> Page:
+    """That of this generation; an empty one when there is none, or it is another's, or somebody spoiled it."""
+    found = read_whole(os.path.join(root, PAGE))
+    fields = {name: found[name] for name in Page.field_names if name in found} if isinstance(found, dict) else {}
+    kinds = {"attempt": int, "served": int, "at_ms": int}
+    sound = all(type(value) is kinds.get(name, str) for name, value in fields.items())
+    if not sound or fields.get("generation_id") != generation_id:
+        return Page(generation_id=generation_id)
+    return Page(**fields)
+
+
+def write_page(root: str, page: Page) -> None:
+    value: Json = page.as_dict()
+    replace_whole(os.path.join(root, PAGE), value)

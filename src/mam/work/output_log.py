@@ -1,0 +1,279 @@
+"""The output of one attempt on disk: as it comes, never more than a limit, readable while it grows.
+
+A log is named by a path. The file of that name is its first segment, which most outputs do not outgrow, and stays for
+ever, since the beginning tells what was asked. All others are in a directory beside it, which keeps the newest. There
+the name of a segment is the number of bytes that came before it, so that a gap between two segments says by itself how
+much is missing: bytes that were rotated away, and bytes that a full disk did not take. There is nothing else to keep in
+step, and a keeper that is killed leaves a log that is right.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mam.stores.file_watch import Watch
+
+LIMIT = 64 << 20
+MORE = ".more"
+_SEGMENTS = 8
+_DIGITS = 20
+_CHUNK = 1 << 18
+_MODIFY, _TOUCHED, _CREATE_IN = 0x2, 0x4, 0x100  # of inotify
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # NONBLOCK: a pipe in the place of a file
+
+
+class Segment(Frozen):
+    """One file, and where in the whole output it begins."""
+
+    path: str
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+
+class OutputLog:
+    """The writer. It never raises: an agent goes on when its log cannot, and the loss is counted."""
+
+    def __init__(self, path: str, limit: int = LIMIT) -> None:
+        self._segment_limit = max(1, limit // _SEGMENTS)
+        self._path = path
+        self._directory = -1
+        self._current = -1
+        self._start = 0
+        self._ring: list[int] = []
+        """Where the segments after the first begin, oldest first."""
+        self.position = 0
+        """How many bytes came, kept or not."""
+        self.lost = 0
+        self.problem: str | None = None
+        try:
+            self._open()
+        except OSError as error:
+            self._give_up(error)
+
+    def _open(self) -> None:
+        """Who finds a log goes on behind it, in a segment of its own."""
+        try:
+            self._current = os.open(self._path, _CREATE, 0o600)
+        except FileExistsError:
+            there = _look(self._path)
+            self._ring = [segment.start for segment in there if segment.path != self._path]
+            self.position = max((segment.end for segment in there), default=0)
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            taken = self._write_some(view)
+            self.position += taken
+            view = view[taken:]
+
+    def _write_some(self, view: memoryview) -> int:
+        """How many bytes are dealt with, on disk or counted as lost. After a loss a new segment begins, which is how
+        a reader sees it."""
+        try:
+            if self._current < 0 or self.position - self._start >= self._segment_limit:
+                self._begin_segment()
+            return os.write(self._current, view[: self._segment_limit - (self.position - self._start)])
+        except OSError as error:
+            self._give_up(error)
+            self.lost += len(view)
+            return len(view)
+
+    def _begin_segment(self) -> None:
+        self._end_segment()
+        if self._directory < 0:
+            self._directory = _made(self._path + MORE)
+            _touch(self._path)
+        while len(self._ring) >= _SEGMENTS - 1:
+            oldest = self._ring.pop(0)
+            try:
+                os.unlink(_name(oldest), dir_fd=self._directory)
+            except FileNotFoundError:
+                pass
+        self._start = self.position
+        self._current = os.open(_name(self.position), _CREATE, 0o600, dir_fd=self._directory)
+        self._ring.append(self.position)
+
+    def _end_segment(self) -> None:
+        if self._current >= 0:
+            os.close(self._current)
+            self._current = -1
+
+    def _give_up(self, error: OSError) -> None:
+        """An empty segment goes again: on a full disk one for each write would push the full ones out of the ring."""
+        self.problem = self.problem or os.strerror(error.errno or 0)
+        if self._current >= 0 and self._ring and self.position == self._start:
+            try:
+                os.unlink(_name(self._ring.pop()), dir_fd=self._directory)
+            except OSError:
+                pass
+        self._end_segment()
+
+    def close(self) -> None:
+        self._end_segment()
+        if self._directory >= 0:
+            os.close(self._directory)
+            self._directory = -1
+
+
+def _made(directory: str) -> int:
+    try:
+        os.mkdir(directory, 0o700)
+    except FileExistsError:
+        pass
+    return os.open(directory, _FOLDER)
+
+
+def _touch(path: str) -> None:
+    """For those who watch the first segment: from now on there is something else to watch."""
+    try:
+        os.utime(path, follow_symlinks=False)
+    except OSError:
+        pass
+
+
+def _name(start: int) -> str:
+    return f"{start:0{_DIGITS}d}"
+
+
+def read(path: str, since: int = 0) -> Iterator[bytes]:
+    """Everything that is there now, from byte `since` of the output on; a line stands where something is missing."""
+    position = since
+    while (found := _next(path, position)) is not None:
+        position, part = found
+        yield part
+
+
+def follow(path: str, ended: Callable[[], bool], since: int = 0, *, look_seconds: float = 0.5) -> Iterator[bytes]:
+    """The same, and then what comes, until `ended()` says that nothing more will.
+
+    `ended` may cost a look into the store, so it is asked when it has been quiet for `look_seconds`, and that often
+    while output flows. After its yes the log is read once more, so that nothing is missed.
+    """
+    position, over, ask_at = since, False, 0.0
+    place, watch = "", None
+    try:
+        while True:
+            if (grows := _where_it_grows(path)) != place or watch is None:
+                _close(watch)
+                place, watch = grows, _watch(grows)
+            while (found := _next(path, position)) is not None:
+                position, part = found
+                yield part
+            if over:
+                return
+            if time.monotonic() >= ask_at:
+                over, ask_at = ended(), time.monotonic() + look_seconds
+            if not over and not _rest(watch, look_seconds):
+                ask_at = 0.0
+    finally:
+        _close(watch)
+
+
+def _where_it_grows(path: str) -> str:
+    """Empty where there is no log yet."""
+    if os.path.isdir(path + MORE):
+        return path + MORE
+    return path if _segment(path, 0) or os.path.isdir(path) else ""
+
+
+def _watch(place: str) -> Watch | None:
+    from mam.stores.file_watch import News, Watch
+
+    try:
+        return Watch(place, News(events=_MODIFY | _TOUCHED | _CREATE_IN, concerns=lambda _name: True))
+    except OSError:
+        return None  # not there yet
+
+
+def _close(watch: Watch | None) -> None:
+    if watch is not None:
+        watch.close()
+
+
+def _rest(watch: Watch | None, seconds: float) -> bool:
+    """Until something was written, which it says, or the time is up."""
+    if watch is not None:
+        return watch.wait(seconds)
+    time.sleep(seconds)
+    return False
+
+
+def length(path: str) -> int:
+    """How many bytes of output there have been so far, as far as the disk knows."""
+    return max((segment.end for segment in _look(path)), default=0)
+
+
+def _next(path: str, position: int) -> tuple[int, bytes] | None:
+    """The new position and the bytes up to it; None when there is nothing yet.
+
+    The list of segments is taken before the read: a segment that has a successor in it has all its bytes.
+    """
+    for _ in range(100):  # a segment may be rotated away between the list and the read; then the list is taken again
+        segments = _look(path)
+        holding = next((segment for segment in reversed(segments) if segment.start <= position), None)
+        after = next((segment for segment in segments if segment.start > position), None)
+        try:
+            if holding is not None and (part := _read_part(holding, position)):
+                return position + len(part), part
+        except OSError:
+            if after is None:
+                return None
+        if after is None:
+            return None
+        if any(segment.start == after.start for segment in _look(path)):
+            return after.start, _left_out(after.start - position)
+    return None
+
+
+def _read_part(segment: Segment, position: int) -> bytes:
+    descriptor = os.open(segment.path, _READ)
+    try:
+        return os.pread(descriptor, _CHUNK, position - segment.start)
+    finally:
+        os.close(descriptor)
+
+
+def _left_out(count: int) -> bytes:
+    return f"\n[mam: {count} bytes of output were left out here]\n".encode()
+
+
+def _look(path: str) -> list[Segment]:
+    """In order. Nothing where there is no log yet, or none that can be read. Older versions had all segments in a
+    directory of the log's own name."""
+    found = [*_segment(path, 0), *_segments(path + MORE), *_segments(path)]
+    return sorted(found, key=lambda segment: segment.start)
+
+
+def _segments(directory: str) -> list[Segment]:
+    """Other files, and links, are none of them."""
+    try:
+        descriptor = os.open(directory, _FOLDER)
+    except OSError:
+        return []
+    try:
+        names = [name for name in os.listdir(descriptor) if len(name) == _DIGITS and name.isascii() and name.isdigit()]
+        return [found for name in names for found in _segment(os.path.join(directory, name), int(name))]
+    finally:
+        os.close(descriptor)
+
+
+def _segment(path: str, start: int) -> list[Segment]:
+    try:
+        about = os.lstat(path)
+    except OSError:
+        return []
+    return [Segment(path=path, start=start, size=about.st_size)] if stat.S_ISREG(about.st_mode) else []

@@ -1,0 +1,94 @@
+"""Listening to what an agent prints while it runs: in a thread of its own, since the attempt's waits for the end.
+
+What is worth telling becomes an event, now and then; a session's name is written down as soon as it is known, so that
+whoever takes over can resume it; and an agent that waits for what will not come is ended.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from threading import Thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from mam.work.process.runner import Run
+    from mam.work.reports.report import Reader, Report
+
+PROGRESS_SECONDS = 10.0
+"""At most one event in so long: a turn may have thousands of steps."""
+PATIENCE_SECONDS = 120.0
+"""How long an agent may say nothing after its vendor's error before it counts as waiting in vain."""
+_CHUNK = 1 << 16
+_LOOK_SECONDS = 1.0
+_DRAIN_SECONDS = 30.0
+
+
+class Hearing:
+    """`tell` gets a few words and the report so far; `give_up` ends the run. Neither may raise."""
+
+    def __init__(
+        self, reader: Reader, run: Run, tell: Callable[[str, Report], None], give_up: Callable[[], None]
+    ) -> None:
+        self._reader = reader
+        self._report = reader.report
+        self._run = run
+        self._tell = tell
+        self._give_up: Callable[[], None] | None = give_up
+        self._told_at = -PROGRESS_SECONDS
+        self._named: str | None = None
+        self._answered = False
+        self._untold: str | None = None
+        self._heard_at = time.monotonic()
+        self._over = False
+        self._thread = Thread(target=self._listen, name="mam-hear", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """When the run has ended: what is still in the pipe is read, for as long as that takes anybody's good will."""
+        self._thread.join(_DRAIN_SECONDS)
+        self._over = True
+        self._thread.join()
+
+    def _listen(self) -> None:
+        feeds: dict[int, Callable[[bytes], object]] = {}
+        if self._run.tee is not None:
+            feeds[self._run.tee] = self._take
+        if self._run.tee_errors is not None:
+            feeds[self._run.tee_errors] = self._reader.feed_errors
+        poll = select.poll()
+        for descriptor in feeds:
+            poll.register(descriptor, select.POLLIN)
+        while feeds and not self._over:
+            for descriptor, _ in poll.poll(_LOOK_SECONDS * 1000):
+                data = os.read(descriptor, _CHUNK)
+                if not data:
+                    poll.unregister(descriptor)
+                    del feeds[descriptor]
+                else:
+                    feeds[descriptor](data)
+            self._look()
+
+    def _take(self, data: bytes) -> None:
+        self._heard_at = time.monotonic()
+        for words in self._reader.feed(data):
+            self._untold = words
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        is_new = self._report.session != self._named or self._report.has_answered != self._answered
+        if is_new or (self._untold is not None and now >= self._told_at + PROGRESS_SECONDS):
+            self._named, self._answered, self._told_at = self._report.session, self._report.has_answered, now
+            words, self._untold = self._untold or "", None
+            self._tell(words, self._report)
+        in_vain = self._report.trouble is not None and now >= self._heard_at + PATIENCE_SECONDS
+        if (self._report.is_hopeless or in_vain) and not self._report.is_over and self._give_up is not None:
+            give_up, self._give_up = self._give_up, None
+            give_up()

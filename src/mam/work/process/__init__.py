@@ -1,0 +1,1 @@
+"""Running an agent: keeper and guardian processes, pipes, process trees."""

@@ -1,0 +1,179 @@
+"""One guardian for each worker: a small process that forks the keepers of its runs, and outlives a killed worker.
+
+It has imported what a keeper needs, so that a keeper costs a fork and not the start of an interpreter, and the worker
+gets the wire of each ahead, so that a run does not even cost that. What is to be run the worker itself tells the
+keeper. When a keeper is killed, what it kept falls to the guardian and is ended. The guardian ends when the worker's
+end of the socket is closed and nobody is left to keep.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from mam.machine.kernel import inherit_orphans
+from mam.machine.processes import identify
+from mam.work.process.channel import Wire
+from mam.work.process.keeper import get_ready, rehearse, serve
+from mam.work.process.keeper_pool import ERRNO_BYTES, NOW, SPARE
+from mam.work.process.self_pipe import Wakes
+from mam.work.process.termination import Ending
+from mam.work.process.tree import finder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MOST_REQUESTS = 64
+_ORPHAN_GRACE = 2.0
+_SPARE_SECONDS = 0.005
+_AGAIN_SECONDS = 1.0
+"""Between two tries to fork a keeper ahead, which the system may refuse."""
+_REHEARSALS = 8
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Guardian:
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._is_open = True
+        self._wakes = Wakes(signal.SIGCHLD)
+        self._keepers: set[int] = set()
+        self._owes = self._is_urgent = False
+        """Whether the worker is to get a keeper, and whether it waits for it."""
+        self._due_at = 0.0
+        self._life, self._life_end = os.pipe()
+        """Ends with this process, and with it whoever still waits for something to keep."""
+        self._childless = True
+        self._ending: Ending | None = None
+
+    def serve(self) -> None:
+        while self._is_open or not self._childless:
+            self._make_keeper()
+            self._wait()
+            self._reap()
+            self._look_after_orphans()
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(self._wakes, select.POLLIN)
+        if self._is_open:
+            poll.register(self._requests, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
+        self._wakes.heard()
+        if self._requests.fileno() in ready:
+            self._take_request()
+
+    def _patience(self) -> float | None:
+        times = [] if self._ending is None else [self._ending.wakes_at()]
+        if self._is_open and self._owes:
+            times.append(self._due_at)
+        return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
+
+    def _take_request(self) -> None:
+        try:
+            asked = self._requests.recv(_MOST_REQUESTS)
+        except OSError:
+            asked = b""
+        if not asked:
+            self._is_open = False
+        if SPARE in asked:
+            self._owes = True
+            self._due_at = time.monotonic() + _SPARE_SECONDS
+        if NOW in asked:
+            self._is_urgent = True
+
+    def _make_keeper(self) -> None:
+        """The next one waits until whoever has just got one has started its agent, unless somebody waits for it."""
+        if not (self._is_open and self._owes and (self._is_urgent or time.monotonic() >= self._due_at)):
+            self._is_urgent = self._is_urgent and self._owes
+            return
+        try:
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                is_urgent = self._is_urgent
+                self._fork(lambda: _keep_when_asked(theirs, self._life, is_urgent), ours)
+                self._answer(0, ours.fileno())
+        except OSError as error:
+            if self._is_urgent:
+                self._answer(error.errno or errno.EAGAIN)
+            else:
+                self._due_at = time.monotonic() + _AGAIN_SECONDS
+
+    def _answer(self, number: int, *descriptors: int) -> None:
+        self._owes = self._is_urgent = False
+        try:
+            socket.send_fds(self._requests, [number.to_bytes(ERRNO_BYTES, "big")], descriptors)
+        except OSError:
+            self._is_open = False
+
+    def _fork(self, live: Callable[[], None], worker_end: socket.socket) -> None:
+        pid = os.fork()
+        if pid:
+            self._keepers.add(pid)
+            self._childless = False
+            return
+        try:
+            self._wakes.close()
+            self._requests.close()
+            worker_end.close()
+            os.close(self._life_end)
+            live()
+        finally:
+            os._exit(0)  # never back into the guardian's loop; whatever went wrong shows as the end of the wire
+
+    def _reap(self) -> None:
+        try:
+            while (ended := os.waitpid(-1, os.WNOHANG | os.WUNTRACED)) != (0, 0):
+                self._take_note(*ended)
+        except ChildProcessError:
+            self._childless = True
+
+    def _take_note(self, pid: int, status: int) -> None:
+        """A keeper that somebody has stopped cannot end its tree; it is made to go on."""
+        if not os.WIFSTOPPED(status):
+            self._keepers.discard(pid)
+        elif pid in self._keepers:
+            os.kill(pid, signal.SIGCONT)
+
+    def _look_after_orphans(self) -> None:
+        """Children that are not keepers have lost theirs."""
+        if self._keepers.issuperset(finder()(os.getpid())):
+            self._ending = None
+            return
+        if self._ending is None:
+            self._ending = Ending(_ORPHAN_GRACE, "the keeper was killed")
+        self._ending.step(self._reap, self._keepers)
+
+
+def _keep_when_asked(connection: socket.socket, guardian_life: int, is_urgent: bool) -> None:
+    ready = get_ready()
+    if not is_urgent:
+        rehearse(ready)
+    serve(ready, Wire(connection), guardian_life)
+
+
+def main() -> None:
+    """Ignores what a terminal or a service manager sends to everybody: its work is over when the worker's is."""
+    ready = get_ready()
+    for _ in range(_REHEARSALS):
+        rehearse(ready)
+    ready.wakes.close()
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    inherit_orphans("mam-guardian")
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    requests.set_inheritable(False)
+    identify(os.getpid())  # so that no keeper has to find out which boot this is
+    gc.freeze()  # what is imported by now is shared with every keeper, and stays so
+    Guardian(requests).serve()
+
+
+if __name__ == "__main__":
+    main()

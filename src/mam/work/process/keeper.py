@@ -1,0 +1,316 @@
+"""The keeper of one run: it starts the agent, moves its output, watches it, and leaves nobody behind.
+
+It is forked from the guardian and has one thread and one loop. Whoever in the agent's tree loses its parent becomes the
+keeper's child, so the run is over when, and only when, the kernel says that the keeper has no child left. When the
+worker is gone, which shows as the end of the wire, the tree is ended too: the claim will pass to somebody else, and two
+must not work on one job.
+
+A keeper that has nobody left to keep may be given another run by the same worker: see `Guardian.take_back`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from itertools import dropwhile
+
+from mam.machine.kernel import inherit_orphans
+from mam.machine.processes import identify
+from mam.util.encoding import to_bytes
+from mam.util.frozen import Frozen
+from mam.work.output_log import OutputLog
+from mam.work.process.channel import Wire
+from mam.work.process.messages import LEFT_BEHIND
+from mam.work.process.pumps import Pump, Tee
+from mam.work.process.self_pipe import Wakes
+from mam.work.process.spawn import CannotStart, spawn
+from mam.work.process.termination import Ending
+from mam.work.process.tree import end_group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_REPORT_SECONDS = 1.0
+_WORKER_GONE_GRACE = 3.0
+_LINGER_SECONDS = 0.2  # what the agent leaves may just be finishing: a `tee` that writes its last line
+_LEFTOVER_GRACE = 1.0
+_GIVE_UP_SECONDS = 5.0
+_ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Readiness(Frozen):
+    """What a keeper can do before it knows what to keep."""
+
+    wakes: Wakes
+    name: dict[str, Any] | None
+    """Of the keeper itself."""
+
+
+def get_ready() -> Readiness:
+    inherit_orphans("mam-keeper")
+    return Readiness(wakes=Wakes(signal.SIGCHLD, *_ASKED), name=_name_of(os.getpid()))
+
+
+def rehearse(ready: Readiness) -> None:
+    """Keeps nothing at all. Python runs faster what it has run before, and memory that a fork shares is copied when it
+    is first touched: whoever asks for a run would wait for both."""
+    theirs, mine = socket.socketpair()
+    with theirs, mine:
+        plan = {"argv": [""], "env": {}, "cwd": os.sep, "stdin": False, "tee": False, "tee_errors": False}
+        theirs.send(to_bytes({**plan, "log": os.path.join(os.devnull, "none"), "log_limit": 0}) + b"\n")
+        wire = Wire(mine)
+        _keep(ready, wire, wire.receive())
+
+
+def serve(ready: Readiness, wire: Wire, guardian_life: int) -> None:
+    """The whole life of a keeper: one run after the other, as long as the worker has some, and while nobody is kept the
+    guardian lives. Without it nobody would look after what a killed keeper leaves; the worker finds another."""
+    poll = select.poll()
+    for source in (wire, ready.wakes, guardian_life):
+        poll.register(source, select.POLLIN)
+    while wire.is_open:
+        come = {descriptor for descriptor, _ in poll.poll()}
+        if guardian_life in come or set(_ASKED).intersection(ready.wakes.heard()):
+            return
+        # What is no plan was meant for the run before, and came too late.
+        if not _keep(ready, wire, list(dropwhile(lambda order: "argv" not in order, wire.receive()))):
+            return
+
+
+def _keep(ready: Readiness, wire: Wire, orders: list[dict[str, Any]]) -> bool:
+    """One run, if the orders begin with a plan. The descriptors that came with it: stdin and tees, if there are any.
+
+    False when somebody told the keeper itself to end, and waits for that."""
+    if not orders:
+        return True
+    plan, *orders = orders
+    # Before the agent runs: whatever it may do to its keeper, the worker knows where to look for it.
+    wire.send({"kind": "ready", "keeper": ready.name})
+    given = wire.descriptors()
+    stdin = given.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
+    tee = Tee(given.pop(0), plan["tee_patience"]) if plan["tee"] else None
+    tee_errors = Tee(given.pop(0), plan["tee_patience"]) if plan["tee_errors"] else None
+    keeper = Keeper(wire, ready, OutputLog(plan["log"], plan["log_limit"]), tee, tee_errors)
+    if wire.is_open and keeper.start(plan, stdin):
+        for order in orders:
+            keeper.obey(order)
+        keeper.watch()
+    return keeper.say_goodbye()
+
+
+def _name_of(pid: int) -> dict[str, Any] | None:
+    process = identify(pid)
+    return None if process is None else process.to_json()
+
+
+class Keeper:
+    def __init__(self, wire: Wire, ready: Readiness, log: OutputLog, tee: Tee | None, tee_errors: Tee | None) -> None:
+        self._wire = wire
+        self._wakes = ready.wakes
+        self._name = ready.name
+        self._log = log
+        self._tee, self._tee_errors = tee, tee_errors
+        self._tees = [one for one in (tee, tee_errors) if one is not None]
+        self._pumps: list[Pump] = []
+        self._agent = 0
+        self._status: int | None = None
+        self._childless = False
+        self._user_seconds = self._system_seconds = 0.0
+        self._peak_memory = 0
+        self._ending: Ending | None = None
+        self._linger_until: float | None = None
+        self._hold_until: float | None = None
+        self._reported = (time.monotonic(), 0)
+        self._started = 0.0
+        self._ended = 0.0
+        self._told = False
+        self._has_to_go = False
+
+    def start(self, plan: dict[str, Any], stdin: int) -> bool:
+        out, out_end = os.pipe()
+        err, err_end = os.pipe()
+        self._pumps = [Pump(out, self._log, self._tee), Pump(err, self._log, self._tee_errors)]
+        self._started = time.monotonic()
+        try:
+            self._agent = spawn(plan["argv"], plan["env"], plan["cwd"], (stdin, out_end, err_end))
+        except CannotStart as failure:
+            said = {"kind": "failed", "reason": str(failure), "is_the_machines": failure.is_the_machines}
+            self._wire.send(said)
+            for pump in self._pumps:
+                pump.close()
+            return False
+        finally:
+            for descriptor in (stdin, out_end, err_end):
+                os.close(descriptor)
+        self._wire.send({"kind": "started", "agent": _name_of(self._agent), "keeper": self._name})
+        return True
+
+    def watch(self) -> None:
+        """Until the tree is gone, or until it cannot be ended and the worker has been told so."""
+        while not self._childless:
+            self._wait()
+            self._reap()
+            self._look_at_the_clock()
+            if self._ending is not None and not self._childless:
+                self._ending.step(self._reap)
+        self._tell_end()
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(self._wakes, select.POLLIN)
+        if self._wire.is_open:
+            poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
+        for pump in self._pumps:
+            if pump.wants_more():
+                poll.register(pump, select.POLLIN)
+        for tee in self._waiting_tees():
+            poll.register(tee, select.POLLOUT)
+        ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
+        if self._wakes.fileno() in ready and self._hears_to_go():
+            self.end(_WORKER_GONE_GRACE, "the keeper was told to end")
+        if self._wire.fileno() in ready:
+            self._listen()
+        for pump in self._pumps:
+            if pump.fileno() in ready:
+                pump.move()
+        for tee in self._waiting_tees():
+            tee.flush()
+
+    def _hears_to_go(self) -> bool:
+        """Whether somebody has told the keeper so since it last listened."""
+        told = bool(set(_ASKED).intersection(self._wakes.heard()))
+        self._has_to_go = self._has_to_go or told
+        return told
+
+    def _waiting_tees(self) -> list[Tee]:
+        return [tee for tee in self._tees if tee.waits_until() is not None]
+
+    def _patience(self) -> float | None:
+        """Milliseconds until something is due; None when nothing is."""
+        due = [self._hold_until, self._linger_until, self._report_due()]
+        if self._ending is not None:
+            due.append(self._ending.wakes_at())
+        due += [tee.waits_until() for tee in self._tees]
+        times = [moment for moment in due if moment is not None]
+        # Rounded up: waking a moment too early would only mean going to sleep again.
+        return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
+
+    def _listen(self) -> None:
+        self._wire.flush()
+        for order in self._wire.receive():
+            self.obey(order)
+        if not self._wire.is_open:
+            self.end(_WORKER_GONE_GRACE, "the worker is gone")
+
+    def obey(self, order: dict[str, Any]) -> None:
+        match order:
+            case {"order": "stop", "grace": grace, "why": why}:
+                self.end(float(grace), str(why))
+            case {"order": "hold", "seconds": seconds}:
+                self._hold_until = None if seconds is None else time.monotonic() + float(seconds)
+
+    def end(self, grace: float, why: str) -> None:
+        self._hold_until = self._linger_until = None
+        if self._ending is None:
+            self._ending = Ending(grace, why)
+        else:
+            self._ending.hasten(grace)
+
+    def _reap(self) -> None:
+        try:
+            while (ended := os.wait4(-1, os.WNOHANG))[0]:
+                pid, status, used = ended
+                self._user_seconds += used.ru_utime
+                self._system_seconds += used.ru_stime
+                self._peak_memory = max(self._peak_memory, used.ru_maxrss)
+                if pid == self._agent and self._status is None:
+                    self._status, self._ended = status, time.monotonic()
+                    if sys.platform != "linux":
+                        end_group(self._agent)  # orphans do not come to the keeper there, and this much can be done
+        except ChildProcessError:
+            self._childless = True
+
+    def _look_at_the_clock(self) -> None:
+        now = time.monotonic()
+        if self._hold_until is not None and now >= self._hold_until:
+            self.end(_WORKER_GONE_GRACE, "the worker did not renew in time")
+        if self._status is not None and self._ending is None and not self._childless:
+            if self._linger_until is None:
+                self._linger_until = now + _LINGER_SECONDS
+            elif now >= self._linger_until:
+                self.end(_LEFTOVER_GRACE, LEFT_BEHIND)
+        due = self._report_due()
+        if due is not None and now >= due:
+            self._report(now)
+        if self._ending is not None and self._ending.forced_at and now > self._ending.forced_at + _GIVE_UP_SECONDS:
+            self._tell_end()
+
+    def _report_due(self) -> float | None:
+        when, count = self._reported
+        return when + _REPORT_SECONDS if count != self._count() and not self._told else None
+
+    def _count(self) -> int:
+        return sum(pump.count for pump in self._pumps)
+
+    def _report(self, now: float) -> None:
+        """A sign of life. A worker that does not read is not sent more of them."""
+        self._reported = (now, self._count())
+        if self._wire.is_open and not self._wire.has_more():
+            self._wire.send({"kind": "output", "stdout": self._pumps[0].count, "stderr": self._pumps[1].count})
+
+    def _tell_end(self) -> None:
+        if self._told:
+            return
+        self._told = True
+        if self._childless:
+            for pump in self._pumps:
+                pump.drain()
+        status, ending = self._status, self._ending
+        self._wire.send(
+            {
+                "kind": "ended",
+                "exit_code": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
+                "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
+                "user_seconds": self._user_seconds,
+                "system_seconds": self._system_seconds,
+                "peak_memory_bytes": self._peak_memory * (1 if sys.platform == "darwin" else 1024),
+                "wall_seconds": (self._ended or time.monotonic()) - self._started,
+                "stdout_bytes": self._pumps[0].count,
+                "stderr_bytes": self._pumps[1].count,
+                "stdout_tail": self._pumps[0].tail.text(),
+                "lost_bytes": self._log.lost,
+                "log_problem": self._log.problem,
+                "tree_ended_because": ending.why if ending is not None else None,
+                "is_tree_gone": self._childless,
+            }
+        )
+
+    def say_goodbye(self) -> bool:
+        """The last words, for as long as somebody listens and has not taken them, and nobody tells the keeper to go.
+        Whether it may have another run.
+
+        Nothing is received here: who has the last words may have sent the next plan already. That the worker is gone
+        shows by what it does not take any more.
+        """
+        self._log.close()
+        while self._wire.has_more() or self._waiting_tees():
+            poll = select.poll()
+            poll.register(self._wakes, select.POLLIN)
+            if self._wire.has_more():
+                poll.register(self._wire, select.POLLOUT)
+            times = []
+            for tee in self._waiting_tees():
+                poll.register(tee, select.POLLOUT)
+                times.append(tee.waits_until() or 0.0)
+            poll.poll(max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None)
+            if self._hears_to_go():
+                return False
+            for tee in self._waiting_tees():
+                tee.flush()
+            self._wire.flush()
+        return not self._has_to_go

@@ -1,0 +1,197 @@
+"""Where a worker gets its keepers from: those that have nothing to keep any more, or the guardian process, which is
+started when the first is needed, and again when it died.
+
+The worker holds the wire of one keeper that was forked ahead and has nothing to keep yet, so that a run begins with
+one word to it. The guardian makes the next one meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import sys
+import threading
+
+from mam.work.process.channel import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+
+READY_SECONDS = 30.0
+SPARE, NOW = b"s", b"n"
+"""To the guardian: one keeper, when there is a moment; the one that is owed, at once."""
+ERRNO_BYTES = 4
+"""From the guardian, with a keeper's wire: 0; without one: why it could not be forked."""
+_DEAD_SECONDS = 5.0
+_MOST_IDLE = 8
+_TRIES = 3
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
+_CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+
+
+class Silent(Exception):
+    """The guardian process does not answer."""
+
+
+class Keepers:
+    """Any thread may take one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+        self._is_owed = False
+        self._idle: list[Wire] = []
+
+    @property
+    def guardian_pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def take(self) -> tuple[Wire, int]:
+        """The wire of a keeper, and the pid of its guardian. Raises OSError for what the system lacks, or Silent."""
+        with self._lock:
+            for _ in range(_TRIES):
+                process, requests = self._guardian()
+                if (idle := self._take_idle()) is not None:
+                    return idle, process.pid
+                try:
+                    keeper = self._receive(requests)
+                except (ConnectionError, EOFError):
+                    self._forget(_DEAD_SECONDS)
+                    continue
+                except TimeoutError:
+                    process.kill()
+                    self._forget(_DEAD_SECONDS)
+                    continue
+                try:
+                    requests.send(SPARE)
+                    self._is_owed = True
+                except ConnectionError:
+                    # Nobody would look after what this keeper leaves when it is killed.
+                    keeper.close()
+                    self._forget(_DEAD_SECONDS)
+                    continue
+                return Wire(keeper), process.pid
+        raise Silent
+
+    def take_back(self, keeper: Wire) -> None:
+        """One whose run has ended. It goes away by itself when its guardian dies."""
+        with self._lock:
+            if self._requests is not None and len(self._idle) < _MOST_IDLE:
+                self._idle.append(keeper)
+            else:
+                keeper.close()
+
+    def _take_idle(self) -> Wire | None:
+        """The one that was busy last, whose memory is the warmest."""
+        while self._idle:
+            keeper = self._idle.pop()
+            if not (keeper.has_more() or _has_come(keeper)):
+                return keeper
+            keeper.close()  # it is dead, or out of step
+        return None
+
+    def let_idle_go(self) -> None:
+        """One of them went when it was given a run, most likely because the guardian has died: then so will the others,
+        and whoever tried them one by one would run out of tries."""
+        with self._lock:
+            self._close_idle()
+
+    def end_stuck(self, pid: int) -> None:
+        """A guardian whose keepers do not answer is of no use. Those that do go on without it."""
+        with self._lock:
+            if self._process is not None and self._process.pid == pid:
+                self._process.kill()
+                self._forget(_DEAD_SECONDS)
+
+    def close(self, timeout: float) -> None:
+        """The guardian ends as soon as its last run has; that long is waited for it."""
+        with self._lock:
+            self._forget(timeout)
+
+    def _guardian(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        if self._process is None or self._requests is None:
+            self._process, self._requests = _start_guardian()
+        return self._process, self._requests
+
+    def _receive(self, requests: socket.socket) -> socket.socket:
+        """The one that was forked ahead, or else one that is forked now."""
+        if not (self._is_owed and _has_come(requests)):
+            requests.send(NOW if self._is_owed else SPARE + NOW)
+            self._is_owed = True
+        requests.settimeout(READY_SECONDS)
+        said, descriptors, _, _ = socket.recv_fds(requests, ERRNO_BYTES, 1, _CLOSED_ON_EXEC)
+        if not said:
+            raise EOFError
+        self._is_owed = False
+        if not descriptors:
+            # One that was sent and could not be taken in, for want of descriptors here, goes away by itself.
+            raise OSError(int.from_bytes(said, "big") or errno.EMFILE, "no keeper")
+        keeper = socket.socket(fileno=descriptors[0])
+        keeper.set_inheritable(False)
+        return keeper
+
+    def _forget(self, timeout: float) -> None:
+        """A keeper that waits in the socket sees its wire end with it."""
+        requests, self._requests = self._requests, None
+        process, self._process = self._process, None
+        self._is_owed = False
+        self._close_idle()
+        if requests is not None:
+            requests.close()
+        if process is not None:
+            _wait_for(process, timeout)
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+
+def _has_come(source: socket.socket | Wire) -> bool:
+    poll = select.poll()
+    poll.register(source, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _start_guardian() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """In a session of its own, out of reach of the terminal; it holds no file, directory or secret of the worker.
+
+    mam is found by PYTHONPATH alone (-S), and never in the working directory (-P).
+    """
+    import subprocess
+
+    import mam
+
+    env = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    env["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(mam.__file__)))
+    env["PYTHONUTF8"] = "1"
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-S", "-m", "mam.work.process.guardian", str(theirs.fileno())],
+                env=env,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+    except BaseException:
+        ours.close()
+        raise
+    return process, ours
+
+
+def _wait_for(process: subprocess.Popen[bytes], timeout: float) -> None:
+    """A guardian that still has runs to keep is waited for in the background, so that it does not stay a zombie."""
+    import subprocess
+
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        threading.Thread(target=process.wait, name="mam-guardian", daemon=True).start()

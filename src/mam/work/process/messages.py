@@ -1,0 +1,96 @@
+"""What the worker hears about a run. `Ended`, `Failed` and `Lost` are last words."""
+
+from __future__ import annotations
+
+from mam.machine.processes import ProcessId
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+LEFT_BEHIND = "the agent ended and left processes behind"
+"""Why a tree was ended whose agent had come to its own end."""
+
+
+class Started(Frozen):
+    """The agent runs."""
+
+    agent: ProcessId | None
+    keeper: ProcessId | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As a job's record keeps it, and as `takeover.end_earlier` reads it."""
+        return {
+            "agent": self.agent and self.agent.to_json(),
+            "keeper": self.keeper and self.keeper.to_json(),
+        }
+
+
+class Output(Frozen):
+    """A sign of life, about once a second while there is output: how many bytes there have been so far."""
+
+    stdout: int
+    stderr: int
+
+
+class Ended(Frozen):
+    """The agent has ended, and its tree with it."""
+
+    exit_code: int | None
+    """None when a signal ended it."""
+    signal: int | None
+    user_seconds: float
+    system_seconds: float
+    """Of the whole tree, as far as its processes were waited for."""
+    peak_memory_bytes: int
+    """Of the largest process; never less than a keeper takes, about 12 MiB, since that is what the agent was before
+    its program began."""
+    wall_seconds: float
+    stdout_bytes: int
+    stderr_bytes: int
+    stdout_tail: str
+    """The last 64 KiB, as text."""
+    lost_bytes: int
+    """Output that the disk did not take."""
+    log_problem: str | None
+    tree_ended_because: str | None
+    """None when all ended by themselves."""
+    is_tree_gone: bool
+    """False when some could not be ended within five seconds of SIGKILL (another user's, or stuck in the kernel)."""
+
+
+class Failed(Frozen):
+    """Nothing was started."""
+
+    reason: str
+    is_the_machines: bool = False
+    """Whether any other plan would have failed too: mam.work.host_checks."""
+
+
+class Lost(Frozen):
+    """The keeper is gone without a word, or does not answer; how the agent ended is not known."""
+
+    reason: str
+    left: str | None
+    """What could not be ended, as a sentence."""
+
+
+if TYPE_CHECKING:
+    Message = Started | Output | Ended | Failed | Lost
+    LastMessage = Ended | Failed | Lost
+
+
+def from_wire(value: dict[str, Any]) -> Message:
+    facts = {name: fact for name, fact in value.items() if name != "kind"}
+    match value["kind"]:
+        case "started":
+            agent, keeper = (ProcessId.from_json(facts[name]) for name in ("agent", "keeper"))
+            return Started(agent=agent, keeper=keeper)
+        case "output":
+            return Output(**facts)
+        case "ended":
+            return Ended(**facts)
+        case _:
+            return Failed(**facts)

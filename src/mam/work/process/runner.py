@@ -1,0 +1,320 @@
+"""The worker's side of a run: one `Run` for each agent.
+
+Several threads may share a guardian; a run belongs to one thread, except that anybody may call `stop`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import threading
+import time
+from collections import deque
+
+from mam.util.encoding import write_all
+from mam.util.frozen import Frozen
+from mam.work.output_log import LIMIT
+from mam.work.process.channel import Wire
+from mam.work.process.keeper_pool import READY_SECONDS, Keepers, Silent
+from mam.work.process.messages import Ended, Failed, Lost, Started, from_wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Self
+
+    from mam.work.process.messages import LastMessage, Message
+
+_OVERDUE_SECONDS = 10.0
+_TRIES = 3
+
+
+class Plan(Frozen):
+    """What to run."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    """All of it: the agent gets no other variable."""
+    cwd: str
+    stdin: bytes | None = None
+    """None is /dev/null."""
+    tee: bool = False
+    """Whether the agent's stdout also comes to the worker, through `Run.tee`."""
+    tee_errors: bool = False
+    """The same for stderr and `Run.tee_errors`."""
+    tee_patience: float = 60.0
+    """For how many seconds the worker may take nothing before it is cut off; the agent waits that long with it."""
+    log_limit: int = LIMIT
+
+
+class Run:
+    """One run of one agent. Closing it before its last message ends the agent."""
+
+    def __init__(self) -> None:
+        self._wire: Wire | None = None
+        self._idle: Wire | None = None
+        """To a keeper that has nothing to keep any more."""
+        self._lock = threading.Lock()
+        """Orders may come from several threads, and none may be written to a descriptor that has just been closed."""
+        self._waiting: deque[Message] = deque()
+        self._is_ready = False
+        self._kept_by: dict[str, Any] = {}
+        self._overdue_at: float | None = None
+        self.tee: int | None = None
+        """The agent's stdout, to be read until it ends; whoever asked for it must read it. Fewer bytes than
+        `Ended.stdout_bytes` mean that this worker took nothing for too long and was cut off."""
+        self.tee_errors: int | None = None
+        self.started: Started | None = None
+        self.ended: LastMessage | None = None
+
+    def fileno(self) -> int:
+        """Readable when something new has come; -1 after the last message. Whoever sleeps on it calls `wait(0)` until
+        that gives None first, since messages that came together have been taken in together."""
+        return -1 if self._wire is None else self._wire.fileno()
+
+    def is_open(self) -> bool:
+        """Whether there may be more to hear."""
+        return self._wire is not None and self._wire.is_open
+
+    def wait(self, timeout: float | None = None) -> Message | None:
+        """The next message; None when the time is up, or when the last one has been given.
+
+        When a keeper has not ended its tree long after it was told to, it is done from here, and the answer is `Lost`.
+        """
+        ends = None if timeout is None else time.monotonic() + timeout
+        while not self._waiting and self._wire is not None:
+            if self._poll(_earlier(ends, self._overdue_at)):
+                self._listen()
+            elif self._overdue_at is not None and time.monotonic() >= self._overdue_at:
+                self._add(self._end_what_is_left("the keeper of the run does not answer"))
+            elif ends is not None and time.monotonic() >= ends:
+                return None
+        return self._waiting.popleft() if self._waiting else None
+
+    def messages(self) -> Iterator[Message]:
+        """Until the last one."""
+        while (message := self.wait()) is not None:
+            yield message
+
+    def stop(self, grace: float, why: str) -> None:
+        """SIGTERM for the whole tree, SIGKILL after `grace` seconds; it is gone within one more.
+
+        A keeper that does not do so (an agent can stop it with a signal) is passed over: see `wait`.
+        """
+        overdue = time.monotonic() + max(0.0, grace) + _OVERDUE_SECONDS
+        self._overdue_at = overdue if self._overdue_at is None else min(overdue, self._overdue_at)
+        self._order({"order": "stop", "grace": grace, "why": why})
+
+    def hold(self, seconds: float | None) -> None:
+        """The tree is ended unless this is called again in time: the way in which a worker that hangs, or is stopped
+        by a signal, loses its agent before it loses its claim. None takes it back."""
+        self._order({"order": "hold", "seconds": seconds})
+
+    def close(self) -> None:
+        self._close_wire()
+        if (idle := self.idle_keeper()) is not None:
+            idle.close()
+        for tee in (self.tee, self.tee_errors):
+            if tee is not None:
+                os.close(tee)
+        self.tee = self.tee_errors = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        """A run that its thread forgot, by an error for instance, must not go on unwatched."""
+        self.close()
+
+    def begin(self, keeper: Wire, plan: Plan, log: str, given: list[int]) -> None:
+        """Makes this the run of a keeper that has nothing to keep. One that has died shows as the wire's end."""
+        self._wire = keeper
+        keeper.send(
+            {
+                "argv": plan.argv,
+                "env": plan.env,
+                "cwd": os.path.abspath(plan.cwd),
+                "stdin": plan.stdin is not None,
+                "tee": plan.tee,
+                "tee_errors": plan.tee_errors,
+                "tee_patience": plan.tee_patience,
+                "log": os.path.abspath(log),
+                "log_limit": plan.log_limit,
+            },
+            given,
+        )
+
+    def is_taken(self) -> bool:
+        """False when the keeper went away, or never came, before it started anything."""
+        ends = time.monotonic() + READY_SECONDS
+        while not self._is_ready and self.is_open() and self._poll(ends):
+            self._listen()
+        return self._is_ready
+
+    def fail(self, reason: str) -> Run:
+        """Before any keeper has seen the plan."""
+        self._add(Failed(reason=reason, is_the_machines=True))
+        return self
+
+    def _poll(self, ends: float | None) -> bool:
+        while True:
+            with self._lock:
+                if self._wire is None:
+                    return False
+                poll = select.poll()
+                poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
+            found = poll.poll(None if ends is None else max(0.0, ends - time.monotonic()) * 1000)
+            self._flush()
+            if not found or found[0][1] != select.POLLOUT:
+                return bool(found)
+
+    def _flush(self) -> None:
+        with self._lock:
+            if self._wire is not None:
+                self._wire.flush()
+
+    def _order(self, order: dict[str, Any]) -> None:
+        with self._lock:
+            if self._wire is not None:
+                self._wire.send(order)
+
+    def _listen(self) -> None:
+        wire = self._wire
+        if wire is None:
+            return
+        for value in wire.receive():
+            self._is_ready = True
+            if value["kind"] == "ready":
+                self._kept_by = {"keeper": value["keeper"]}
+            else:
+                self._add(from_wire(value))
+        if not wire.is_open and self._is_ready and self.ended is None:
+            self._add(self._end_what_is_left("the keeper of the run was killed"))
+
+    def _add(self, message: Message) -> None:
+        self._waiting.append(message)
+        if isinstance(message, Started):
+            self.started = message
+            self._kept_by = message.to_json()
+        elif isinstance(message, Ended | Failed | Lost):
+            self.ended = message
+            if isinstance(message, Ended) and message.is_tree_gone:
+                with self._lock:
+                    self._wire, self._idle = None, self._wire
+            else:
+                self._close_wire()
+
+    def idle_keeper(self) -> Wire | None:
+        """Of a run that has ended, for whoever asks first: to be given to `Guardian.take_back`, or closed. What nobody
+        has asked for goes when the run is closed."""
+        idle, self._idle = self._idle, None
+        return idle
+
+    def _close_wire(self) -> None:
+        with self._lock:
+            if self._wire is not None:
+                self._wire.close()
+                self._wire = None
+
+    def _end_what_is_left(self, reason: str) -> Lost:
+        """The guardian does the same when a keeper has died, unless it is gone too."""
+        from mam.work.takeover import end_earlier
+
+        return Lost(reason=reason, left=end_earlier(self._kept_by))
+
+
+class Guardian:
+    """The worker's hold on its guardian process and the keepers that it forks."""
+
+    def __init__(self) -> None:
+        self._keepers = Keepers()
+
+    @property
+    def pid(self) -> int | None:
+        return self._keepers.guardian_pid
+
+    def start(self, plan: Plan, log: str) -> Run:
+        """Never raises for what the system or the plan lacks: the run then has one message, `Failed`. What fails here
+        has not even looked at the plan."""
+        try:
+            for _ in range(_TRIES):
+                if (run := self._try(plan, log)) is not None:
+                    return run
+        except OSError as error:
+            return Run().fail(f"the run could not be started: {os.strerror(error.errno or 0)}")
+        except Silent:
+            pass
+        return Run().fail("the guardian process does not answer")
+
+    def take_back(self, idle: Wire | None) -> None:
+        """A keeper may have another run.
+
+        Only when nobody will look for the last one any more, so after its end is written: whoever takes a job over ends
+        what is left of the earlier attempt by the name of its keeper, and would end another job's agent.
+        """
+        if idle is not None:
+            self._keepers.take_back(idle)
+
+    def close(self, timeout: float = 10.0) -> None:
+        """It ends as soon as its last run has; that long is waited for it."""
+        self._keepers.close(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def _try(self, plan: Plan, log: str) -> Run | None:
+        """None when the keeper went away before it started anything, so that it may be tried again."""
+        run, given = Run(), list[int]()
+        try:
+            if plan.stdin is not None:
+                given.append(_readable(plan.stdin))
+            if plan.tee:
+                run.tee, tee_end = os.pipe()
+                given.append(tee_end)
+            if plan.tee_errors:
+                run.tee_errors, tee_end = os.pipe()
+                given.append(tee_end)
+            keeper, guardian = self._keepers.take()
+            run.begin(keeper, plan, log, given)
+        except BaseException:
+            run.close()
+            raise
+        finally:
+            for descriptor in given:
+                os.close(descriptor)
+        if run.is_taken():
+            return run
+        if run.is_open():
+            self._keepers.end_stuck(guardian)
+        self._keepers.let_idle_go()
+        run.close()
+        return None
+
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    return min(one, other) if one is not None and other is not None else one if other is None else other
+
+
+def _readable(data: bytes) -> int:
+    """A descriptor from which the agent can read all of this, however late, and nobody has to feed it."""
+    if sys.platform == "linux":
+        writer = os.memfd_create("mam-stdin")
+    else:
+        import tempfile
+
+        writer, path = tempfile.mkstemp(prefix="mam-")
+        os.unlink(path)
+    try:
+        write_all(writer, data)
+        os.lseek(writer, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(writer)
+        raise
+    return writer

@@ -1,0 +1,220 @@
+"""Watching one attempt from its claim to its end: the lease is renewed, time is kept, orders from outside are obeyed.
+
+That has a thread of its own, since the attempt's may be busy for longer than a lease lasts: with a large checkout, with
+a check that takes its time. The lease is renewed by the worker, never by the agent; a worker that cannot renew by two
+thirds of it ends its agent before somebody else may claim the job, and a keeper that hears nothing for that long does
+the same.
+"""
+
+from __future__ import annotations
+
+import time
+from math import inf
+from threading import Event, Thread
+
+from mam.errors import ClaimLost, MamError, UnknownJob
+from mam.work.process.messages import Output, Started
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from mam.jobs.record import Job
+    from mam.work.claim import Holding
+    from mam.work.process.messages import LastMessage
+    from mam.work.process.runner import Run
+
+LEASE_SECONDS = 60.0
+GRACE_SECONDS = 5.0
+LINGER_SECONDS = 60.0
+"""How long an agent that said that it is done may take to go."""
+
+REVOKED, CUT_OFF, TIMED_OUT, SILENT, STOPPING = "revoked", "cut off", "timed out", "silent", "stopping"
+"""The claim is gone; it could not be renewed; the attempt's time was up; it was silent; the worker has to go."""
+LINGERED = "lingered"
+HOPELESS = "hopeless"
+"""It was done but stayed; it waits for what will not come."""
+
+_LOOK_SECONDS = 5.0
+"""How often a run is looked at that was told to end by another thread, since its keeper may not obey."""
+
+
+class Watching:
+    """One attempt's clock, which goes while the `with` lasts. Any thread may call `news`, `sign` and `stop`."""
+
+    def __init__(self, holding: Holding, job: Job, lease_seconds: float, grace_seconds: float) -> None:
+        self._holding = holding
+        self._job = job
+        self._lease = lease_seconds
+        self._grace = grace_seconds
+        now = time.monotonic()
+        self._begun = self._heard = self._renewed = now
+        self._next_renewal = now + lease_seconds / 3
+        self._quiet_told = False
+        self._said_at: float | None = None
+        self._run: Run | None = None
+        self._agent_over = self._over = False
+        self._wake = Event()
+        self._said = Event()
+        self._thread = Thread(target=self._watch, name=f"mam-watch-{job.job_id[:8]}", daemon=True)
+        self.ended_because: str | None = None
+        """Why the attempt was ended from outside; None when it ended by itself."""
+        self.lingered = False
+        """Whether the agent had to be ended after it had said that it was done, which is no failure of its own."""
+        self.is_waiting: Callable[[], bool] = lambda: False
+        """Whether the agent waits at its door for jobs that it handed out, which is no silence of its own."""
+        self.asks = False
+        """Whether it waits for a person, who may take as long as they like: its silence is not its own."""
+        self.heard_words = False
+        """Whether the agent may have said how it ended; it may have done so unheard, past its door."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Before the end is written: a renewal behind it would be refused, and the audit log would tell of it."""
+        self._over = True
+        self._wake.set()
+        self._thread.join()
+
+    # -- from other threads ----------------------------------------------------------------------------------------
+
+    def spoke(self) -> None:
+        """The agent spoke through its door."""
+        self.heard_words = True
+        self.sign()
+
+    def sign(self) -> None:
+        """The agent spoke through its door, or printed something."""
+        self._heard = time.monotonic()
+        if self._quiet_told:
+            self._quiet_told = False
+            self._wake.set()
+
+    def news(self, job: Job | None) -> None:
+        """The record changed; None when it is gone."""
+        held = self._job
+        if job is None or job.status != "running" or (job.attempt, job.claim_id) != (held.attempt, held.claim_id):
+            self.stop(REVOKED)
+        elif job.said is not None and self._said_at is None:
+            self._said_at = time.monotonic()
+            self.heard_words = True
+            self._said.set()
+            self._wake.set()
+
+    def stop(self, why: str) -> None:
+        """The first reason counts."""
+        if self.ended_because is None:
+            self.ended_because = why
+            if self._run is not None:
+                self._run.stop(self._grace, why)
+        self._said.set()
+        self._wake.set()
+
+    # -- the attempt's own thread ----------------------------------------------------------------------------------
+
+    def ends_within(self, run: Run, seconds: float) -> bool:
+        ends = time.monotonic() + seconds
+        while run.ended is None and (left := ends - time.monotonic()) > 0:
+            self._hear(run, left)
+        return run.ended is not None
+
+    def until_ended(self, run: Run) -> LastMessage:
+        """Until the last process of the tree is gone; the run has been attached."""
+        while run.ended is None:
+            self._hear(run, _LOOK_SECONDS)
+        self._agent_over = True
+        return run.ended
+
+    def _hear(self, run: Run, seconds: float) -> None:
+        if isinstance(run.wait(seconds), Output | Started):
+            self.sign()
+
+    def attach(self, run: Run) -> None:
+        """Also for the validation script, which is held and stopped like the agent."""
+        self._run = run
+        run.hold(self._hold_seconds())
+        if self.ended_because is not None:
+            run.stop(self._grace, self.ended_because)
+
+    def said_within(self, seconds: float) -> bool:
+        """Whether, in that time, it said something, or the attempt is over."""
+        return self._said.wait(seconds)
+
+    def until_said(self) -> None:
+        """For an agent that is no process of ours: until it says something, or the attempt is over."""
+        self._said.wait()
+        self._agent_over = True
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """What is being ended is renewed all the same: until it is gone nobody else shall begin."""
+        while not self._over:
+            wakes_at = self._tick()
+            self._wake.wait(None if wakes_at == inf else max(0.0, wakes_at - time.monotonic()))
+            self._wake.clear()
+
+    def _tick(self) -> float:
+        """Does what is due, and says when to look again."""
+        if time.monotonic() >= self._next_renewal:
+            self._renew()
+        if self.ended_because is None:
+            self._keep_time(time.monotonic())
+        return min(self._next_renewal, *self._deadlines())
+
+    def _deadlines(self) -> tuple[float, float, float]:
+        """When it has taken too long altogether, when its silence, and when its farewell."""
+        job, over = self._job, self._agent_over
+        if self.ended_because is not None:
+            return inf, inf, inf
+        late = self._begun + job.timeout_sec if job.timeout_sec else inf
+        silent = not (over or self._quiet_told or self.asks)
+        quiet = self._heard + job.idle_timeout_sec if job.idle_timeout_sec and silent else inf
+        lingers = self._said_at is not None and self._run is not None and not (over or self.lingered)
+        return late, quiet, (self._said_at or 0.0) + LINGER_SECONDS if lingers else inf
+
+    def _keep_time(self, now: float) -> None:
+        late, quiet, lingers = self._deadlines()
+        if now >= late:
+            self.stop(TIMED_OUT)
+        elif now >= lingers and self._run is not None:
+            self.lingered = True
+            self._run.stop(self._grace, LINGERED)
+        elif now >= quiet and self.is_waiting():
+            self.sign()
+        elif now >= quiet:
+            self._gone_quiet()
+
+    def _gone_quiet(self) -> None:
+        self._quiet_told = True
+        if self._job.on_idle == "stop":
+            self.stop(SILENT)
+            return
+        try:
+            self._holding.quiet(self._job.idle_timeout_sec)
+        except MamError:
+            return  # whatever it is, the next renewal will meet it too
+
+    def _renew(self) -> None:
+        try:
+            job = self._holding.renew(self._lease, heard=self._heard > self._renewed)
+        except (ClaimLost, UnknownJob):
+            self._next_renewal = inf
+            self.stop(REVOKED)
+            return
+        except (MamError, OSError):  # the store is away, or somebody has spoilt the record: it may come back
+            self._next_renewal = time.monotonic() + min(2.0, self._lease / 30)
+            if self._hold_seconds() == 0:
+                self.stop(CUT_OFF)
+            return
+        self._renewed = time.monotonic()
+        self._next_renewal = self._renewed + self._lease / 3
+        if self._run is not None:
+            self._run.hold(self._hold_seconds())
+        self.news(job)
+
+    def _hold_seconds(self) -> float:
+        return max(0.0, self._renewed + self._lease * 2 / 3 - time.monotonic())

@@ -1,0 +1,124 @@
+"""Where a job runs: in its own `workdir`, in a fresh directory, or in a git worktree of its own."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.errors import MachineUnfit, PlaceBroken, PlaceMissing, StoreUnavailable
+from mam.util.frozen import Frozen
+from mam.work.host_checks import is_the_machines, tells_of_lack
+from mam.work.job_dir import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mam.jobs.record import Job
+
+
+class Place(Frozen):
+    path: str
+    """The agent's working directory, without a link in it."""
+    kind: str
+    branch: str | None = None
+    note: str | None = None
+    """Something that the person who reads the record would want to know."""
+
+
+def prepare(job: Job, work_directory: str, mapping: Mapping[str, str], repos: Mapping[str, str] | None = None) -> Place:
+    """The place of a job's next attempt, which is the place of its earlier ones.
+
+    PlaceMissing: the path, or room for it, is not there on this host, and the job waits until it is. PlaceBroken: it
+    will not get better by waiting. MachineUnfit: no job could run here now.
+    """
+    from mam.work.git.command import GitFailed
+
+    try:
+        if job.workspace == "workdir":
+            return Place(path=source_of(job, mapping), kind="workdir", note=_note(job))
+        home = Home(work_directory, job.job_id)
+        home.make()
+        if job.workspace == "fresh":
+            return _fresh(home)
+        from mam.work.git.worktrees import prepare_worktree
+
+        return prepare_worktree(job, home, mapping, repos or {})
+    except OSError as error:
+        unfit = is_the_machines(error, os.path.realpath(work_directory))
+        raise (MachineUnfit if unfit else PlaceBroken)(job=job.job_id, why=_system_words(error)) from None
+    except StoreUnavailable as error:
+        why = str(error).rstrip(".")
+        raise (MachineUnfit if tells_of_lack(why) else PlaceBroken)(job=job.job_id, why=why) from None
+    except GitFailed as error:
+        # A small checkout may have the room that a large one has not, so that it is this job alone that waits.
+        kind = PlaceMissing if error.tells_of_lack() else PlaceBroken
+        raise kind(job=job.job_id, why=str(error).rstrip(".")) from None
+
+
+def source_of(job: Job, mapping: Mapping[str, str]) -> str:
+    """The job's `workdir` as this host knows it."""
+    if job.workdir is None:
+        return os.getcwd()  # only an old record names none; it means wherever its agent happens to be
+    path = local_path(job, mapping)
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise PlaceMissing(job=job.job_id, why=_why_missing(job, path)) from None
+    except ValueError:
+        raise PlaceBroken(job=job.job_id, why=f"{path!a} is not a path") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise PlaceBroken(job=job.job_id, why=f"{path} is not a directory")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise PlaceBroken(job=job.job_id, why=f"{path} may not be entered by this user")
+    real = os.path.realpath(path)
+    if job.parent_id is not None and path == job.workdir and real != path:
+        # Its parent's agent may have put the link there after the directory was found to be inside of its own.
+        raise PlaceBroken(job=job.job_id, why=f"its directory {path} has become a link, which no child's may be")
+    return real
+
+
+def local_path(job: Job, mapping: Mapping[str, str]) -> str:
+    """Paths of other hosts are mapped by the longest prefix that fits, name by name; those of this host never are."""
+    path = job.workdir or ""
+    if not os.path.isabs(path) or ".." in path.split("/"):
+        raise PlaceBroken(job=job.job_id, why=f"its workdir {path!a} is not an absolute path without ..")
+    path = os.path.normpath(path)
+    if _is_of_this_host(job):
+        return path
+    for remote in sorted(mapping, key=len, reverse=True):
+        if path == remote.rstrip("/") or path.startswith(f"{remote.rstrip('/')}/"):
+            return os.path.normpath(os.path.expanduser(mapping[remote]) + path[len(remote.rstrip("/")) :])
+    return path
+
+
+def _is_of_this_host(job: Job) -> bool:
+    return job.origin_host is None or job.origin_host == os.uname().nodename
+
+
+def _why_missing(job: Job, path: str) -> str:
+    if _is_of_this_host(job):
+        return f"its directory {path} is not there"
+    mapped = "" if path == job.workdir else f" (here {path})"
+    return (
+        f"{job.workdir}{mapped} is not there on {os.uname().nodename}; it was registered on {job.origin_host}. "
+        f"[workdirs] in config.toml maps paths of other hosts, or a worker on {job.origin_host} takes it"
+    )
+
+
+def _note(job: Job) -> str | None:
+    return "the record names no directory; it ran in the worker's own" if job.workdir is None else None
+
+
+def _fresh(home: Home) -> Place:
+    """Made once: a new attempt goes on with what is there."""
+    try:
+        os.mkdir(home.fresh, 0o700)
+    except FileExistsError:
+        if not stat.S_ISDIR(os.lstat(home.fresh).st_mode):
+            raise PlaceBroken(job=home.job_id, why=f"{home.fresh} is not a directory any more") from None
+    return Place(path=home.fresh, kind="fresh")
+
+
+def _system_words(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
