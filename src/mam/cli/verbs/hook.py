@@ -40,9 +40,9 @@ def run_words(words: list[str]) -> int:
         _give_up_in_time()
         _be_silent()
         named, store, directory = _read(words)
-        from mam.agents.hook_events import name_of
+        from mam.agents.hook_events import safe_identifier
 
-        _tell(name_of(named) or "agent", store, directory)
+        _tell(safe_identifier(named) or "agent", store, directory)
     except BaseException:  # noqa: S110 - silence is the whole point
         pass
     return 0
@@ -89,9 +89,9 @@ def _tell(agent: str, store: str | None, directory: str | None) -> None:
     if not job and session:
         _note(agent, given, session)
         return
-    from mam.agents.hook_events import event_for
+    from mam.agents.hook_events import event_from_hook
 
-    told = event_for(agent, given)
+    told = event_from_hook(agent, given)
     if told is None:
         return
     held = os.environ.get("MAM_ATTEMPT", "")
@@ -108,14 +108,14 @@ def _note(agent: str, given: Any, session: str) -> None:
     """Which job it belongs to is the worker's business: the session serves many, and a hook may come late."""
     import time
 
-    from mam.agents.hook_events import line_for
+    from mam.agents.hook_events import log_line
     from mam.agents.hook_log import append
     from mam.door_client import _encoded
     from mam.jobs.input_rules import is_session_id
 
     generation = os.environ.get("MAM_GENERATION", "")
     if os.path.isabs(session) and is_session_id(generation):
-        append(session, generation, _encoded(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
+        append(session, generation, _encoded(log_line(agent, given, time.time_ns() // 1_000_000)).encode())
 
 
 def _input() -> bytes:

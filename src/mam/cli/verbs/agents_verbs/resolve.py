@@ -6,8 +6,7 @@ expired, stopped or misnamed. When several match it is 6, with their ids. --json
 
 from __future__ import annotations
 
-from mam.agents.lookup import AMBIGUOUS, LIVE
-from mam.agents.resolve import needed
+from mam.agents.lookup import AMBIGUOUS, LIVE, require_live
 from mam.cli.render.streams import put
 from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of, put_answer
 
@@ -27,5 +26,5 @@ def run(options: Options) -> int:
     if options.json:
         put_answer(answer)
         return _CODES.get(answer.kind, 1)
-    put(needed(answer, name).agent_id)
+    put(require_live(answer, name).agent_id)
     return 0
