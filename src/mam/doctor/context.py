@@ -9,8 +9,8 @@ from itertools import islice
 from mam.config.settings import Config, load_config
 from mam.errors import MamError, StoreUnavailable, StoreUntrusted
 from mam.jobs.status import ENDED, RUNNING, Status
-from mam.jobs.sweep import end_of_wait
-from mam.location.stores import FILES, POSTGRES, SQLITE_KIND, check_whose, locate, open_store
+from mam.jobs.sweep import next_deadline
+from mam.location.stores import FILES, POSTGRES, SQLITE_KIND, check_ownership, locate, open_store
 from mam.stores.files.layout import is_files_store
 from mam.stores.port import Query
 from mam.util.clock import parse_time
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
     from mam.stores.port import Problem, Store
 
 LATE_MS = 60_000
@@ -52,7 +52,7 @@ class Context:
         """Hears of each record that is read: there may be a million of them."""
         self.bad_settings: MamError | None = None
         self.not_located: MamError | None = None
-        self.located: Located | None = None
+        self.located: StoreLocation | None = None
         self.not_opened: MamError | None = None
         """Why the store is not opened: a check has found something that has to be mended first."""
         self._store: Store | None = None
@@ -64,7 +64,7 @@ class Context:
             self.bad_settings, self.config = error, Config()
         try:
             self.located = locate(flag_store, flag_registry_dir, self.config)
-            check_whose(self.located)
+            check_ownership(self.located)
         except StoreUntrusted as error:
             self.not_opened = error
         except MamError as error:
@@ -148,7 +148,7 @@ def survey_jobs(store: Store, on_record: Callable[[str], None]) -> JobSurvey:
         on_record("open jobs")
         latest = max(latest or 0, parse_time(job.updated_at))
         open_agents[job.agent] += 1
-        end = end_of_wait(job) if job.status is RUNNING else None
+        end = next_deadline(job) if job.status is RUNNING else None
         if end is not None and end.wall_ms < late:
             expired.append(job.job_id)
     for job in islice(store.select(Query()), NEWEST):

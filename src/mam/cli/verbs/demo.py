@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 
 from mam.cli.render.streams import print_json, say, stdout_is_terminal
-from mam.machine.signals import heeded
+from mam.machine.signals import not_ignored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run(options: Options) -> int:
     from mam.demo.sandbox import Sandbox
     from mam.demo.scenario import Scenario
 
-    for number in heeded(signal.SIGTERM, signal.SIGHUP):
+    for number in not_ignored(signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     with Sandbox(keep=options.keep) as sandbox:
         scenario = Scenario(sandbox)

@@ -14,7 +14,7 @@ from mam.cli.verbs.agents_verbs.common import (
     directory_of,
     own_generation,
 )
-from mam.util.human_time import lease_seconds
+from mam.util.human_time import parse_lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_agent_arguments(parser)
     add_generation(parser)
-    parser.add_argument("--lease", type=lease_seconds, metavar="T", help="for how long; default: as long as before")
+    parser.add_argument(
+        "--lease", type=parse_lease_seconds, metavar="T", help="for how long; default: as long as before"
+    )
 
 
 def run(options: Options) -> int:
