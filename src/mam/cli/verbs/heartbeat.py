@@ -24,6 +24,6 @@ def run(options: Options) -> int:
     name = own_job(options)
     registry = registry_of(options)
     fence = own_fence(options, registry, name)
-    job = registry.heartbeat(name, **fence, parse_lease_seconds=options.lease)
+    job = registry.heartbeat(name, **fence, lease_seconds=options.lease)
     print_job(job, as_json=options.json, line=job.lease.expires_at if job.lease else job.status)
     return 0
