@@ -174,7 +174,7 @@ def test_the_model_is_what_the_store_says() -> None:
     read = Model(store, Query())
     read.load()
 
-    for kept in ("queued", "open", "failed", "done", "said"):
+    for kept in ("queued", "open", "failed", "done", "last_events"):
         assert getattr(followed, kept) == getattr(read, kept), kept
     assert followed.retried == read.retried
 

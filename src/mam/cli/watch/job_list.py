@@ -56,7 +56,7 @@ class JobList:
         self._keep_selection()
         shown = [self._with_job(item) for item in self._items[self._top : self._top + self._room]]
         context = DrawContext(
-            now=now, pauses=pauses, last_event=model.last_event.get, explain=lambda job: self._explain(job, now, model)
+            now=now, pauses=pauses, last_event=model.last_events.get, explain=lambda job: self._explain(job, now, model)
         )
         return draw(shown, context, width, self._selected)
 

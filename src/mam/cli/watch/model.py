@@ -63,7 +63,7 @@ class Model:
         """Running and waiting."""
         self.failed: dict[str, Job] = {}
         self.done: dict[str, Job] = {}
-        self.last_event: dict[str, LastEvent] = {}
+        self.last_events: dict[str, LastEvent] = {}
         self.retried: set[str] = set()
 
     # -- reading and following -------------------------------------------------------------------------------------
@@ -135,14 +135,14 @@ class Model:
             self.retried.discard(oldest)
 
     def _forget(self, job_id: str) -> None:
-        for kept in (self.queued, self.open, self.failed, self.done, self.last_event):
+        for kept in (self.queued, self.open, self.failed, self.done, self.last_events):
             kept.pop(job_id, None)
 
     def _note_event(self, job: Job, line: AuditRecord) -> None:
         if line.get("event") == "published" and job.status is RUNNING:
             payload = line["payload"]
             data = payload.get("data", {})
-            self.last_event[job.job_id] = LastEvent(
+            self.last_events[job.job_id] = LastEvent(
                 event=payload["event"],
                 detail=payload["detail"],
                 quiet=data.get("quiet") is True,
@@ -170,7 +170,7 @@ class Model:
             return Attention(word="failed", why=job.reason or "") if fresh and job.job_id not in self.retried else None
         if job.status is not RUNNING:
             return None
-        last_event = self.last_event.get(job.job_id)
+        last_event = self.last_events.get(job.job_id)
         if last_event is not None and last_event.event == PERMISSION_REQUIRED:
             return Attention(word="asks", why=f"{last_event.detail} ({last_event.source})")
         if job.agent == "human":
