@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.errors import BadRecord, TimedOut, UnknownJob
-from mam.registry import NAP_SECONDS
+from mam.registry import LONGEST_SLEEP_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) ->
                 changed[entry.job_id] = None
         yield from _looked_at(registry, list(changed), open_ids, lost)
         if open_ids and not changed:
-            left = NAP_SECONDS if ends is None else ends - time.monotonic()
+            left = LONGEST_SLEEP_SECONDS if ends is None else ends - time.monotonic()
             if left <= 0:
                 who = "1 job has" if len(open_ids) == 1 else f"{len(open_ids)} jobs have"
                 raise TimedOut(what=f"{who} not ended", seconds=f"{timeout:g}")

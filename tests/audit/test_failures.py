@@ -17,7 +17,7 @@ from mam.audit.lock import AuditLogLock
 from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost, StoreDamaged
 from mam.registry import Registry
-from mam.util.notices import tell
+from mam.util.notices import warn
 from tests.audit.support import (
     Memory,
     adopt_files,
@@ -95,12 +95,12 @@ def test_without_a_listener_the_warning_says_who_speaks_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logging.getLogger("mam.audit"), "propagate", False)
-    tell("mam.audit", "/tmp/a\x1b[31m\nb: 가 \ud800")
+    warn("mam.audit", "/tmp/a\x1b[31m\nb: 가 \ud800")
     assert capsys.readouterr().err == "mam: /tmp/a\\x1b[31m\\nb: 가 \\ud800\n"
     monkeypatch.setattr(logging.getLogger("mam.audit"), "disabled", True)
-    tell("mam.audit", "not wanted")
+    warn("mam.audit", "not wanted")
     monkeypatch.setattr("sys.stderr", None)
-    tell("mam.audit", "nowhere to go")
+    warn("mam.audit", "nowhere to go")
     assert capsys.readouterr().err == ""
 
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to.md work as they are written."""
+"""The recipes of docs/how-to/recipes.md work as they are written."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ AFTER = {
 
 
 def _recipes() -> dict[str, list[tuple[str, str]]]:
-    text = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "recipes.md").read_text(encoding="utf-8")
     sections = (section.partition("\n") for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:])
     return {title: _BLOCK.findall(body) for title, _, body in sections}
 

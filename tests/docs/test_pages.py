@@ -86,7 +86,7 @@ def test_no_example_is_left_out(page: Path) -> None:
         if block.kind == "console":
             assert block.text.startswith("$ ")
         if block.kind == "sh":
-            assert page.name == "how-to.md" or _named(page) in RUN_ELSEWHERE
+            assert page.name == "recipes.md" or _named(page) in RUN_ELSEWHERE
     consoles = "".join(block.text for block in blocks(page) if block.kind == "console")
     for line in page.read_text(encoding="utf-8").splitlines():
         assert not line.startswith("$ ") or line in consoles, f"what looks like a command is run: {line}"

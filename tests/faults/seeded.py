@@ -217,7 +217,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a job is completed and nobody looks at its artifacts", file="src/mam/jobs/acts.py",
-        old="    if look_first and job.expected_artifacts:\n", new="    if False:\n",
+        old="    if artifacts_unchecked and job.expected_artifacts:\n", new="    if False:\n",
         caught_by="tests/unit/test_registry.py",
     ),
     Mutant(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mam.config.settings import Config
 from mam.jobs.pause import Pause
-from mam.location.stores import make_store, named, open_store
+from mam.location.stores import create_store, open_store, parse_address
 from mam.maintenance.batches import batches
 from mam.maintenance.destination import begin_import
 from mam.maintenance.migration import Moved, copy
@@ -17,20 +17,20 @@ from mam.stores.port import JobWithEvents, Query
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
     from mam.stores.port import Store
 
 CONFIG = Config()
 
 
 def made(address: str) -> Store:
-    located = named(address, "test")
-    make_store(located, CONFIG)
+    located = parse_address(address, "test")
+    create_store(located, CONFIG)
     return open_store(located, CONFIG)
 
 
 def opened(address: str) -> Store:
-    return open_store(named(address, "test"), CONFIG)
+    return open_store(parse_address(address, "test"), CONFIG)
 
 
 def furnish(store: Store, count: int) -> None:
@@ -97,12 +97,12 @@ def contents(store: Store) -> dict[str, Any]:
 
 
 def migrate(origin: str, target: str, advance: Callable[[int], None] = lambda _count: None) -> Moved:
-    source = open_source(named(origin, "test"), lambda located: open_store(located, CONFIG))
-    destination = begin_import(named(target, "test"))
+    source = open_source(parse_address(origin, "test"), lambda located: open_store(located, CONFIG))
+    destination = begin_import(parse_address(target, "test"))
     moved = copy(source, destination.store, advance)
     destination.finish()
     return moved
 
 
-def located(address: str) -> Located:
-    return named(address, "test")
+def located(address: str) -> StoreLocation:
+    return parse_address(address, "test")

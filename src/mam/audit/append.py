@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.audit.fetch import Batch
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.stores.port import Entry
 
 BEHIND_LIMIT = 32
@@ -95,7 +95,7 @@ class _Writer:
             if appended or entry.number == last[0] or self._cursor.journal_was_replaced:
                 _write_status(folder, entry)
 
-    def _is_there(self, folder: JobFolder, job_id: str, line: Line, *, again: bool) -> bool:
+    def _is_there(self, folder: JobFolder, job_id: str, line: AuditRecord, *, again: bool) -> bool:
         """The name of an entry is not enough: a registry that was restored gives its numbers out a second time. A store
         of mam 0.1.0 that was brought up to date may tell the same in a new journal, under other names."""
         if job_id not in self._there:
@@ -111,7 +111,7 @@ class _Writer:
         older.remove(unnamed)  # each of them counts for one line
         return True
 
-    def _append(self, folder: JobFolder, job_id: str, line: Line) -> None:
+    def _append(self, folder: JobFolder, job_id: str, line: AuditRecord) -> None:
         folder.append(line)
         if job_id in self._there:
             self._there[job_id][0].add(fingerprint(line))

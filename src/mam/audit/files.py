@@ -11,7 +11,7 @@ import os
 from mam.audit.log import EVENTS, META, STATUS, check_regular, parse_line
 from mam.jobs.input_rules import check_job_id
 from mam.jobs.record import split_secrets
-from mam.util.encoding import field_by_line, to_log_bytes, write_all
+from mam.util.encoding import encode_by_line, to_log_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class JobFolder:
         except FileNotFoundError:
             pass
         # The store never gives a secret away; this file outlives it, so it does not rely on that.
-        self._replace(META, field_by_line(split_secrets(record)[0], to_log_bytes))
+        self._replace(META, encode_by_line(split_secrets(record)[0], to_log_bytes))
 
     def write_status(self, job_id: str, status: str, updated_at: str) -> None:
         said = {"job_id": job_id, "status": status, "updated_at": updated_at}

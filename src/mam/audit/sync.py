@@ -12,7 +12,7 @@ from mam.audit.cursor import Cursor
 from mam.audit.fetch import fetch
 from mam.audit.files import JobFolder
 from mam.audit.lock import AuditLogLock
-from mam.util.notices import tell
+from mam.util.notices import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class AuditLog:
         problem = f"{self.logs_dir}: {_in_words(error)}"
         if problem != self._warned:
             self._warned = problem
-            tell("mam.audit", f"the audit log is behind and will be caught up: {problem}")
+            warn("mam.audit", f"the audit log is behind and will be caught up: {problem}")
         if store is None or store.home is None:
             return
         try:

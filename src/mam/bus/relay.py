@@ -28,7 +28,7 @@ ANSWER_SECONDS = 10.0
 """How long a broker may take for a message before the connection counts as broken."""
 
 STANDBY_SECONDS = 1.0
-NAP_SECONDS = 10.0
+LONGEST_SLEEP_SECONDS = 10.0
 """Longest sleep between two looks at the connection, which has to be kept alive."""
 
 BACKOFF_SECONDS = (0.25, 30.0)
@@ -120,7 +120,7 @@ class Relay:
             self._send_new(connection, lambda: ANSWER_SECONDS)
             self._be_content()
             due = self._consumer.due_in
-            if not last and not wait(self._consumer.offset or begin, NAP_SECONDS if due is None else due):
+            if not last and not wait(self._consumer.offset or begin, LONGEST_SLEEP_SECONDS if due is None else due):
                 connection.turn(0)
             self._save_if_due()
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Tell = Callable[[dict[str, Any]], None]
 
-NAP_SECONDS = 30.0
+LONGEST_SLEEP_SECONDS = 30.0
 """Longest sleep: what is due is settled by those who wait, and a message may have been lost on the way."""
 
 CONNECT_SECONDS = (3.0, 10.0)
@@ -272,7 +272,7 @@ class Listener:
 
     def _nap(self) -> float:
         due, deadline = self._store.due_in(), self._deadline()
-        naps = [NAP_SECONDS, NAP_SECONDS if due is None else due + 0.001]
+        naps = [LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001]
         if deadline is not None:
             naps.append(deadline - time.monotonic())
         return max(0.0, min(naps))

@@ -8,7 +8,7 @@ from mam.config.project import NAME, find_project_file
 from mam.config.settings import load_config
 from mam.config.trust import STORES, revoke_store, trust_store, trusted
 from mam.errors import Refused, StoreUnavailable
-from mam.location.ownership import Tracked, look, problem_of
+from mam.location.ownership import TrackedFiles, inspect_path, ownership_problem
 from mam.location.stores import POSTGRES, SQLITE, STORE_NAMES, locate
 from mam.util.clock import SystemClock
 
@@ -45,17 +45,21 @@ def _needs_approval(path: str) -> bool:
     """A whole work tree is no store."""
     if path in trusted(STORES):
         return True
-    seen = look(path)
-    return seen.about is not None and not os.path.lexists(os.path.join(path, ".git")) and problem_of(seen) is not None
+    seen = inspect_path(path)
+    return (
+        seen.about is not None
+        and not os.path.lexists(os.path.join(path, ".git"))
+        and ownership_problem(seen) is not None
+    )
 
 
 def approve(path: str) -> str:
     """What was wrong with it. Records that were left out are touched, so that the store looks at them again."""
-    seen = look(path)
+    seen = inspect_path(path)
     if seen.about is None:
         raise Refused(why=f"nothing is at {path}")
-    problem = problem_of(seen)
-    tracked = Tracked(path).now() or ()
+    problem = ownership_problem(seen)
+    tracked = TrackedFiles(path).now() or ()
     left_out = [name for name in os.listdir(path) if name in tracked] if os.path.isdir(path) else []
     trust_store(path, seen.real, seen.about.st_ino, SystemClock().now().second)
     for name in (*left_out, *([""] if left_out else [])):
@@ -73,7 +77,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def _row(path: str, entry: dict[str, Any]) -> dict[str, Any]:
-    seen = look(path)
+    seen = inspect_path(path)
     there = None if seen.about is None else (seen.real, seen.about.st_ino)
     state = "missing" if there is None else "trusted" if there == (entry["leads_to"], entry["inode"]) else "changed"
     return {"store": path, "leads_to": entry["leads_to"], "trusted_at": entry.get("trusted_at"), "state": state}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.registry import Registry
     from mam.stores.port import Entry
 
-NAP_SECONDS = 0.5
+LONGEST_SLEEP_SECONDS = 0.5
 
 
 class Span(Frozen):
@@ -105,7 +105,7 @@ class Chronicle:
             if job_id in self.lives:
                 self.lives[job_id] = self.lives[job_id].replace(name=name)
 
-    def until(self, holds: Callable[[], bool], deadline: float, nap: float = NAP_SECONDS) -> bool:
+    def until(self, holds: Callable[[], bool], deadline: float, nap: float = LONGEST_SLEEP_SECONDS) -> bool:
         """Sleep until something holds that the journal decides; False when it takes too long."""
         with self._changed:
             while not holds():
@@ -127,7 +127,7 @@ class Chronicle:
                     with self._changed:
                         self._take(entry, self.now)
                         self._changed.notify_all()
-                store.wait(self._offset, NAP_SECONDS)
+                store.wait(self._offset, LONGEST_SLEEP_SECONDS)
         except (MamError, OSError) as error:
             with self._changed:
                 self._error = error

@@ -15,7 +15,7 @@ import time
 
 from mam.config.settings import Config
 from mam.demo.parts import LABEL, VALIDATION, VALIDATOR
-from mam.location.stores import locate, make_store, open_located
+from mam.location.stores import create_store, locate, open_located
 from mam.machine.processes import ProcessId, is_alive
 
 TYPE_CHECKING = False
@@ -78,7 +78,7 @@ class Stage:
         )
         self._move_in()
         located = locate(os.path.join(self.project, ".mam", "jobs"), None, Config())
-        make_store(located, Config())
+        create_store(located, Config())
         self.registry = open_located(located, Config())
 
     def _move_in(self) -> None:

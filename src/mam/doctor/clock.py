@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.doctor.finding import fine, note, wrong
 from mam.location.stores import POSTGRES
 from mam.util.clock import SystemClock, boot_id, parse_time
-from mam.util.human_time import age
+from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _problems(patient: Patient, now: int) -> Iterator[Finding]:
     latest = survey.latest_ms if survey is not None else None
     if latest is not None and latest > now + TOLERATED_MS:
         yield wrong(
-            f"the latest record was written {age(latest - now)} in the future",
+            f"the latest record was written {format_age(latest - now)} in the future",
             "the clock was set back, here or where it was written; after a restart leases last that much longer",
             SET_CLOCK,
         )

@@ -6,7 +6,7 @@ import os
 
 from mam.config.settings import Config, load_config
 from mam.errors import MamError, StoreUnavailable, StoreUntrusted
-from mam.location.stores import FILES, POSTGRES, SQLITE_KIND, check_whose, locate, open_store
+from mam.location.stores import FILES, POSTGRES, SQLITE_KIND, check_ownership, locate, open_store
 from mam.stores.files.layout import is_files_store
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.doctor.open_jobs import Survey
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
     from mam.stores.port import Store
 
 
@@ -29,7 +29,7 @@ class Patient:
         """Hears of each record that is read: there may be a million of them."""
         self.bad_settings: MamError | None = None
         self.not_located: MamError | None = None
-        self.located: Located | None = None
+        self.located: StoreLocation | None = None
         self.closed: MamError | None = None
         """Why the store is not opened: a check has found something that has to be mended first."""
         self._store: Store | None = None
@@ -41,7 +41,7 @@ class Patient:
             self.bad_settings, self.config = error, Config()
         try:
             self.located = locate(flag_store, flag_registry_dir, self.config)
-            check_whose(self.located)
+            check_ownership(self.located)
         except StoreUntrusted as error:
             self.closed = error
         except MamError as error:

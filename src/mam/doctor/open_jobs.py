@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import islice
 
 from mam.jobs.status import ENDED, RUNNING, Status
-from mam.jobs.sweep import end_of_wait
+from mam.jobs.sweep import next_deadline
 from mam.stores.port import Query
 from mam.util.clock import parse_time
 from mam.util.frozen import Frozen
@@ -41,7 +41,7 @@ def survey(store: Store, saw: Callable[[str], None]) -> Survey:
         saw("open jobs")
         latest = max(latest or 0, parse_time(job.updated_at))
         open_agents[job.agent] += 1
-        end = end_of_wait(job) if job.status is RUNNING else None
+        end = next_deadline(job) if job.status is RUNNING else None
         if end is not None and end.wall_ms < late:
             expired.append(job.job_id)
     for job in islice(store.select(Query()), NEWEST):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
     from mam.stores.port import Store
 
     class Source(Protocol):
@@ -84,10 +84,10 @@ class StoreSource:
         return self._store.problems()
 
 
-def open_source(located: Located, open_store: Callable[[Located], Store]) -> Source:
-    from mam.location.stores import FILES, check_whose
+def open_source(located: StoreLocation, open_store: Callable[[StoreLocation], Store]) -> Source:
+    from mam.location.stores import FILES, check_ownership
 
-    check_whose(located)
+    check_ownership(located)
     if located.kind != FILES:
         return StoreSource(open_store(located))
     path = located.path

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.stores.port import Entry
 
 UNKNOWN = "?"
@@ -60,7 +60,7 @@ def transitions_in(entry: Entry) -> Iterator[JobTransition]:
         yield JobTransition(job_id=entry.job_id, tokens=spent[0], cost=spent[1])
 
 
-def _arrived(entry: Entry, line: Line) -> JobTransition:
+def _arrived(entry: Entry, line: AuditRecord) -> JobTransition:
     """A new job, or one that has a life behind it: somebody else's file, or a job of another store. Of that life the
     record knows the last claim and the end."""
     fields = entry.fields or {}
@@ -87,7 +87,7 @@ def _at(fields: dict[str, Any], name: str, otherwise: int | None) -> int | None:
     return otherwise if text is None else parse_time(str(text)) // 1000
 
 
-def _second(line: Line) -> int:
+def _second(line: AuditRecord) -> int:
     return parse_time(str(line["timestamp"])) // 1000
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from zlib import crc32
 
-from mam.util.encoding import as_text, to_log_bytes
+from mam.util.encoding import to_json_text, to_log_bytes
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
 
@@ -132,7 +132,7 @@ class Consumer:
         if self._last is not None:
             self.at = position_after(self._last, self.at.epoch)
         self._last, self._unsaved = None, 0
-        text = as_text({**self.at.as_dict(), "count": self.count})
+        text = to_json_text({**self.at.as_dict(), "count": self.count})
         if text != self._saved and self.at.epoch:
             self._keeper.save_position(self._name, text)
             self._saved = text

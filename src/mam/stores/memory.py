@@ -8,11 +8,11 @@ from threading import Condition
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import Change
-from mam.jobs.claiming import claim_order, claimable
+from mam.jobs.claiming import claim_order, is_claimable
 from mam.jobs.dependency import settle_dependency
 from mam.jobs.ending import end
-from mam.jobs.generation import Generations, announced, displaced
-from mam.jobs.pause import holding, seconds_until_lifted, tried_first
+from mam.jobs.generation import Generations, release_displaced, supersede
+from mam.jobs.pause import blocking_pause, probe_jobs, seconds_until_lifted
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.ending import End
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
@@ -103,15 +103,15 @@ class MemoryStore:
             pending = [job for job in self._jobs.values() if self._may_take(request, job, moment)]
             if not pending:
                 return None
-            tried = tried_first(self.pauses(), request.label, moment)
+            tried = probe_jobs(self.pauses(), request.label, moment)
             first = min(pending, key=lambda job: (job.job_id not in tried, claim_order(job)))
             return self._commit(claimed(first, request, moment))
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         with self._changed:
             moment = self.clock.now()
-            self._generations[agent_id] = announced(self._generations.get(agent_id), agent_id, generation_id)
-            changes = [displaced(job, agent_id, generation_id, moment) for job in self._jobs.values()]
+            self._generations[agent_id] = supersede(self._generations.get(agent_id), agent_id, generation_id)
+            changes = [release_displaced(job, agent_id, generation_id, moment) for job in self._jobs.values()]
             return [self._commit(change) for change in changes if change.lines]
 
     def generations(self) -> dict[str, Generations]:
@@ -158,7 +158,7 @@ class MemoryStore:
 
     def ahead_of(self, job: Job) -> int:
         with self._changed:
-            rivals = [other for other in self._jobs.values() if claimable(other, job.agent_session)]
+            rivals = [other for other in self._jobs.values() if is_claimable(other, job.agent_session)]
         return sum(claim_order(other) < claim_order(job) for other in rivals)
 
     def newest(self, job_id: str) -> Job | None:
@@ -199,8 +199,8 @@ class MemoryStore:
     def problems(self) -> list[Problem]:
         return []
 
-    def events(self, job_id: str) -> list[Line]:
-        lines: list[Line] = []
+    def events(self, job_id: str) -> list[AuditRecord]:
+        lines: list[AuditRecord] = []
         for entry in self._entries:
             if entry.job_id == job_id:
                 lines = [*entry.lines] if entry.lines[0]["event"] == "migrated" else [*lines, *entry.lines]
@@ -278,10 +278,10 @@ class MemoryStore:
 
     def _may_take(self, request: ClaimRequest, job: Job, moment: Moment) -> bool:
         return (
-            claimable(job, request.label)
+            is_claimable(job, request.label)
             and request.job_id in (None, job.job_id)
             and (job.exclusive is None or self.holder(job.exclusive) is None)
-            and holding(self.pauses(), job, moment) is None
+            and blocking_pause(self.pauses(), job, moment) is None
         )
 
     def _sweep(self, moment: Moment) -> list[Job]:
@@ -301,7 +301,7 @@ class MemoryStore:
             self._append(change.job.job_id, changed_fields(before, change), change.lines)
         return change.job
 
-    def _append(self, job_id: str, fields: Json | None, lines: tuple[Line, ...]) -> None:
+    def _append(self, job_id: str, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         number = len(self._entries) + 1
         self._entries.append(Entry(offset=str(number), number=number, job_id=job_id, fields=fields, lines=lines))
         self._changed.notify_all()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.ending import End
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
@@ -78,14 +78,14 @@ class Entry(Frozen):
     job_id: str
     fields: dict[str, Any] | None
     """The fields that changed, with their new values; None when the job is gone."""
-    lines: tuple[Line, ...]
+    lines: tuple[AuditRecord, ...]
 
 
 class JobWithEvents(Frozen):
     """A whole job: its record and everything that was told about it."""
 
     job: Job
-    events: list[Line]
+    events: list[AuditRecord]
     """As `Store.events` gives them."""
 
 
@@ -212,7 +212,7 @@ if TYPE_CHECKING:
         def problems(self) -> list[Problem]:
             """What the last look at the store found and left alone."""
 
-        def events(self, job_id: str) -> list[Line]:
+        def events(self, job_id: str) -> list[AuditRecord]:
             """Payloads and markers of one job, in the order of their sequence numbers."""
 
         def archive(self, job_ids: Sequence[str]) -> list[str]:

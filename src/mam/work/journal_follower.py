@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from threading import Event, Lock, Thread
 
-from mam.registry import NAP_SECONDS
+from mam.registry import LONGEST_SLEEP_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.jobs.record import Json
-    from mam.registry import Shadow
+    from mam.registry import AuditSink
     from mam.stores.port import Store
 
 _BUSY_SECONDS = 0.05
@@ -30,7 +30,7 @@ class News:
     def __init__(
         self,
         store: Store,
-        shadow: Shadow | None,
+        shadow: AuditSink | None,
         changed: Callable[[dict[str, Json | None]], None],
         hungry: Callable[[], bool],
     ) -> None:
@@ -100,7 +100,7 @@ class News:
 
     def _patience(self) -> float:
         due = self._store.due_in() if self._hungry() else None
-        longest = _COPY_SECONDS if self._lags else NAP_SECONDS
+        longest = _COPY_SECONDS if self._lags else LONGEST_SLEEP_SECONDS
         return longest if due is None else min(longest, due + 0.001)
 
     def _copy(self) -> None:

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.bus.background_relay import Resident
     from mam.jobs.record import Job, Json
-    from mam.registry import Shadow
+    from mam.registry import AuditSink
     from mam.work.attempt import Attempt
     from mam.work.context import Crew
 
@@ -46,7 +46,9 @@ class Orders(Frozen):
 
 
 class Worker:
-    def __init__(self, crew: Crew, orders: Orders, shadow: Shadow | None = None, relay: Resident | None = None) -> None:
+    def __init__(
+        self, crew: Crew, orders: Orders, shadow: AuditSink | None = None, relay: Resident | None = None
+    ) -> None:
         self._crew = crew
         self._relay = relay
         self._orders = orders

@@ -11,7 +11,7 @@ from mam.errors import BadInput
 from mam.jobs.input_rules import check_text
 from mam.jobs.record import CHOICES
 from mam.util.clock import SystemClock
-from mam.util.human_time import when, whole_seconds
+from mam.util.human_time import parse_when, parse_whole_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def add_job_options(parser: Parser) -> None:
         "--agent", metavar="A", help="the kind of worker: claude-code, codex, opencode, shell, human, …"
     )
     parser.add_argument("--agent-session", "-s", metavar="LABEL", help="who shall pick it; default: the agent's name")
-    parser.add_argument("--timeout", type=whole_seconds, metavar="S", default=3600,
+    parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S", default=3600,
                         help="how long an attempt may take, 0 for ever (default 3600)")  # fmt: skip
-    parser.add_argument("--idle-timeout", type=whole_seconds, metavar="S", default=120,
+    parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S", default=120,
                         help="silence after which it shows as stalled, 0 for never (default 120)")  # fmt: skip
     parser.add_argument("--artifact", action="append", default=[], metavar="PATH",
                         help="a file that must be there for the job to be complete; repeat it for more")  # fmt: skip
@@ -70,7 +70,7 @@ def choices_of(options: Options) -> dict[str, Any]:
         "idle_timeout_sec": options.idle_timeout,
         "artifacts": options.artifact,
         "priority": options.priority,
-        "due_ms": None if options.at is None else when(options.at, SystemClock().now().wall_ms),
+        "due_ms": None if options.at is None else parse_when(options.at, SystemClock().now().wall_ms),
         "max_retries": options.max_retries,
         "key": options.key,
         "workdir": _workdir(options),

@@ -8,7 +8,7 @@ from mam.cli.render.streams import put, put_json_array, say
 from mam.errors import BadInput, MamError
 from mam.jobs.status import parse_status
 from mam.stores.port import Query
-from mam.util.human_time import since
+from mam.util.human_time import parse_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def query_of(options: Options, registry: Registry) -> Query:
     return Query(
         statuses=_statuses(options.status),
         label=options.agent_session,
-        since=None if options.since is None else since(options.since, now),
+        since=None if options.since is None else parse_since(options.since, now),
     )
 
 

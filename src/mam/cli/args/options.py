@@ -40,11 +40,11 @@ def _find_door_of_session(options: Options) -> None:
     named = [word for word in words if word]
     if not named or not hasattr(options, "attempt"):
         return
-    from mam.door_client import _decoded
+    from mam.door_client import _decode
 
     try:
         with open(os.path.join(os.environ["MAM_SESSION_DIR"], "current.json"), encoding="utf-8") as file:
-            page = _decoded(file.read())
+            page = _decode(file.read())
         at, own = page["job_id"], page["generation_id"] == os.environ.get("MAM_GENERATION")
         if own and page["turn"] in ("typing", "handed") and page["socket"] and any(map(at.startswith, named)):
             held = {"MAM_ATTEMPT": str(page["attempt"]), "MAM_CLAIM": str(page.get("claim_id") or "")}

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from mam.cli.render.text import first_line, one_line
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
-from mam.jobs.pause import holding
+from mam.jobs.pause import blocking_pause
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
-from mam.jobs.sweep import stalled
+from mam.jobs.sweep import is_quiet
 from mam.util.clock import parse_time
-from mam.util.human_time import age
+from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _cells(job: Job, now: Moment, pauses: Sequence[Pause]) -> dict[str, Text]:
     names = [Text(one_line(name)) for name in (job.agent, job.agent_session)]
     for name in names:
         name.truncate(NAME_MOST, overflow="ellipsis")
-    old = age(now.wall_ms - parse_time(job.created_at))
+    old = format_age(now.wall_ms - parse_time(job.created_at))
     short = (Text(job.job_id[:ID_PREFIX_SHOWN]), status_text(job, now, pauses), *names, Text(old))
     return {**dict(zip(SHORT, short, strict=True)), "PROMPT": Text(first_line(job.prompt))}
 
@@ -72,9 +72,9 @@ def _cells(job: Job, now: Moment, pauses: Sequence[Pause]) -> dict[str, Text]:
 def status_text(job: Job, now: Moment, pauses: Sequence[Pause] = ()) -> Text:
     """Icon, word and colour, so that none of them is needed alone."""
     icon, colour = LOOKS[job.status]
-    if stalled(job, now):
+    if is_quiet(job, now):
         return Text("▶ running (stalled)", style="bold red")
-    if job.status is PENDING and holding(pauses, job, now) is not None:
+    if job.status is PENDING and blocking_pause(pauses, job, now) is not None:
         return Text("○ pending (paused)", style="dim cyan")
     unchecked = " (unchecked)" if job.status is COMPLETED and not job.checked else ""
     return Text(f"{icon} {job.status}{unchecked}", style=colour)

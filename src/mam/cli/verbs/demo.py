@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 
 from mam.cli.render.streams import person_reads, put_json, say
-from mam.machine.signals import heeded
+from mam.machine.signals import not_ignored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run(options: Options) -> int:
     from mam.demo.stage import Stage
     from mam.demo.story import Story
 
-    for number in heeded(signal.SIGTERM, signal.SIGHUP):
+    for number in not_ignored(signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     with Stage(keep=options.keep) as stage:
         story = Story(stage)

@@ -83,9 +83,9 @@ def _tell(agent: str, store: str | None, directory: str | None) -> None:
     job, session = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_SESSION_DIR")
     if not job and not session:
         return
-    from mam.door_client import _decoded
+    from mam.door_client import _decode
 
-    given = _decoded(text.decode())
+    given = _decode(text.decode())
     if not job and session:
         _note(agent, given, session)
         return
@@ -110,12 +110,12 @@ def _note(agent: str, given: Any, session: str) -> None:
 
     from mam.agents.hook_events import line_for
     from mam.agents.hook_log import append
-    from mam.door_client import _encoded
+    from mam.door_client import _encode
     from mam.jobs.input_rules import is_session_id
 
     generation = os.environ.get("MAM_GENERATION", "")
     if os.path.isabs(session) and is_session_id(generation):
-        append(session, generation, _encoded(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
+        append(session, generation, _encode(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
 
 
 def _input() -> bytes:

@@ -11,7 +11,7 @@ from mam.cli.render.streams import put, put_json_array, put_json_line, say
 from mam.cli.render.text import first_line
 from mam.cli.render.timeline import told
 from mam.errors import BadInput, MamError, StoreMissing, StoreUnavailable, UnknownJob
-from mam.location.stores import catch_up_log, check_whose, locate, open_located
+from mam.location.stores import catch_up_log, check_ownership, locate, open_located
 from mam.registry import only_match
 from mam.stores.common import event_lines
 from mam.stores.port import JobWithEvents
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mam.cli.args.parser import Options, Parser
     from mam.config.settings import Config
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
 
 
 def add_arguments(parser: Parser) -> None:
@@ -40,7 +40,7 @@ def run(options: Options) -> int:
 
         config = load_config()
         found = locate(options.store, options.registry_dir, config)
-        check_whose(found)
+        check_ownership(found)
         _catch_up(found, config)
         if options.list:
             return _list(found.logs_dir, as_json=options.json)
@@ -65,7 +65,7 @@ def _lines_at_door(options: Options) -> list[dict[str, Any]] | None:
         return None
 
 
-def _logged(found: Located, config: Config, job: str) -> list[dict[str, Any]]:
+def _logged(found: StoreLocation, config: Config, job: str) -> list[dict[str, Any]]:
     """From the log; a job that came with another registry's archive has its events there and no line here."""
     try:
         return list(iter_lines(found.logs_dir, _resolved(found.logs_dir, job)))
@@ -80,7 +80,7 @@ def _logged(found: Located, config: Config, job: str) -> list[dict[str, Any]]:
         return list(event_lines(JobWithEvents(job=known, events=registry.events(known.job_id))))
 
 
-def _catch_up(found: Located, config: Config) -> None:
+def _catch_up(found: StoreLocation, config: Config) -> None:
     """Best effort: the log is readable either way, and the store may be gone."""
     try:
         catch_up_log(found, config)

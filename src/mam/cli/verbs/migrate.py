@@ -15,7 +15,7 @@ from mam.errors import BadInput
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
     from mam.maintenance.migration import Moved
     from mam.maintenance.source import Source
 
@@ -41,7 +41,7 @@ def run(options: Options) -> int:
     return _told(_jobs(options, origin, target), options, "jobs")
 
 
-def _jobs(options: Options, origin: Located, target: Located) -> Moved:
+def _jobs(options: Options, origin: StoreLocation, target: StoreLocation) -> Moved:
     from mam.cli.render.progress import counting
     from mam.config.settings import load_config
     from mam.location.stores import catch_up_log, keep_out_of_git, open_store
@@ -71,15 +71,15 @@ def _planned(source: Source) -> Moved:
     return Moved(jobs=len(ids), archived=archived, left_behind=source.problems())
 
 
-def _agents(options: Options, origin: Located, target: Located) -> Moved:
-    from mam.location.ownership import check
-    from mam.location.stores import FILES, check_whose
+def _agents(options: Options, origin: StoreLocation, target: StoreLocation) -> Moved:
+    from mam.location.ownership import check_path_ownership
+    from mam.location.stores import FILES, check_ownership
     from mam.maintenance.destination import FILLING
     from mam.maintenance.old_agents import copy_agents, plan_agents, root_of
 
     for place in (origin, target):
-        check_whose(place)
-    check(os.path.realpath(root_of(target.path)) + FILLING)
+        check_ownership(place)
+    check_path_ownership(os.path.realpath(root_of(target.path)) + FILLING)
     if target.kind != FILES:
         raise BadInput(why="sessions are copied into a directory; on a server each publishes itself")
     return plan_agents(origin.path) if options.dry_run else copy_agents(origin.path, target.path)
@@ -102,7 +102,7 @@ def _told(moved: Moved, options: Options, what: str) -> int:
     return 1 if moved.left_behind else 0
 
 
-def _located(text: str) -> Located:
-    from mam.location.stores import named
+def _located(text: str) -> StoreLocation:
+    from mam.location.stores import parse_address
 
-    return named(text, "migrate")
+    return parse_address(text, "migrate")

@@ -14,7 +14,7 @@ from mam.cli.render.text import one_line
 from mam.errors import BadInput
 from mam.jobs.input_rules import ID_PREFIX_SHOWN, check_name
 from mam.jobs.pause import draft_pause
-from mam.util.human_time import when
+from mam.util.human_time import parse_when
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(options: Options) -> int:
         return _list(registry, options)
     agent, label = whom(options)
     now = registry.store.clock.now()
-    until = None if options.until is None else when(options.until, now.wall_ms, "--until")
+    until = None if options.until is None else parse_when(options.until, now.wall_ms, "--until")
     reason = None if options.reason is None else check_name("reason", options.reason)
     pause = draft_pause(agent, label, until, reason, now)
     registry.pause(pause)

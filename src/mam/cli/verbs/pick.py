@@ -15,7 +15,7 @@ import os
 from mam.cli.args.options import registry_of
 from mam.cli.render.streams import put, put_job, say
 from mam.errors import BadInput, NothingToPick
-from mam.util.human_time import duration, lease_seconds
+from mam.util.human_time import parse_duration, parse_lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--agent-session", "-s", metavar="LABEL", help="whose jobs")
-    parser.add_argument("--lease", type=lease_seconds, metavar="S", help="how long the claim shall be believed")
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", help="how long the claim shall be believed")
     parser.add_argument("--owner", metavar="O", help="who holds it; default: user@host:process")
-    parser.add_argument("--wait", type=duration, metavar="S", default=0.0, help="wait this long for one to come")
+    parser.add_argument("--wait", type=parse_duration, metavar="S", default=0.0, help="wait this long for one to come")
     parser.add_argument("--agent-id", metavar="ID", help="the session that claims; default: MAM_AGENT_ID")
     parser.add_argument("--generation", metavar="G", help="this life of the session; default: MAM_GENERATION")
     parser.add_argument(

@@ -12,7 +12,7 @@ from mam.cli.send_event import add_broker, deliver
 from mam.errors import BadInput
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.util.clock import iso_second
-from mam.util.human_time import duration
+from mam.util.human_time import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    seconds = duration(options.older_than)
+    seconds = parse_duration(options.older_than)
     statuses = _statuses(options.status)
     registry = registry_of(options)
     from mam.maintenance.retention import Retention, newest_too_old

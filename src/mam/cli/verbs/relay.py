@@ -17,7 +17,7 @@ from mam.cli.args.options import registry_of
 from mam.cli.render.streams import put, put_json, say
 from mam.cli.send_event import add_broker
 from mam.errors import BadInput
-from mam.machine.signals import heeded
+from mam.machine.signals import not_ignored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class _Sleeper:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._stopped = self._asleep = False
-        for number in (signal.SIGINT, signal.SIGALRM, *heeded(signal.SIGTERM, signal.SIGHUP)):
+        for number in (signal.SIGINT, signal.SIGALRM, *not_ignored(signal.SIGTERM, signal.SIGHUP)):
             signal.signal(number, self._stop)
 
     def is_stopped(self) -> bool:

@@ -18,7 +18,7 @@ from mam.cli.args.options import registry_of
 from mam.cli.render.streams import person_reads, put, put_json
 from mam.errors import BadInput
 from mam.util.clock import parse_time
-from mam.util.human_time import since
+from mam.util.human_time import parse_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(options: Options) -> int:
     from mam.stats.cache import StatsCache
 
     now = registry.store.clock.now().wall_ms
-    begin = parse_time(since(options.since, now)) // 1000
+    begin = parse_time(parse_since(options.since, now)) // 1000
     # The first call may take a while; later ones read only what is new.
     with counting("entries of the journal read") as told, StatsCache(registry.store, told) as cache:
         database = cache.database
@@ -57,7 +57,7 @@ def run(options: Options) -> int:
         put_json(
             {
                 "store": registry.store.address,
-                "since": since(options.since, now),
+                "since": parse_since(options.since, now),
                 "registered": registered,
                 "open": open_now,
                 "ended_per_hour": None if hours is None else round(total.ended / max(hours, 1), 3),

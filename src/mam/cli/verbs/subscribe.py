@@ -21,7 +21,7 @@ from mam.cli.send_event import add_broker
 from mam.errors import BadInput, TimedOut, UnknownJob
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import PENDING, WAITING
-from mam.util.human_time import duration
+from mam.util.human_time import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +48,12 @@ def add_arguments(parser: Parser) -> None:
         "--all", action="store_true", help="every job of the store, until it is stopped; from where the last one ended"
     )
     parser.add_argument("--from-now", action="store_true", help="with --all: leave out what came while nobody listened")
-    parser.add_argument("--timeout", type=duration, metavar="S", help="give up after this long (exit 5), 0 for never")
-    parser.add_argument("--idle-timeout", type=duration, metavar="S", help="give up after this much silence (exit 5)")
+    parser.add_argument(
+        "--timeout", type=parse_duration, metavar="S", help="give up after this long (exit 5), 0 for never"
+    )
+    parser.add_argument(
+        "--idle-timeout", type=parse_duration, metavar="S", help="give up after this much silence (exit 5)"
+    )
     parser.add_argument("--replay", action="store_true", help="from the first event on, also what was told before")
     add_broker(parser)
 

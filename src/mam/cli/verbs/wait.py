@@ -20,7 +20,7 @@ from mam.cli.render.streams import put_json_array, say
 from mam.errors import MamError
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import CANCELLED, ERROR, PENDING, WAITING, Status
-from mam.util.human_time import duration
+from mam.util.human_time import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
 
 def add_arguments(parser: Parser) -> None:
     add_jobs(parser)
-    parser.add_argument("--timeout", type=duration, metavar="S", help="give up after this long (exit 5)")
+    parser.add_argument("--timeout", type=parse_duration, metavar="S", help="give up after this long (exit 5)")
 
 
 def run(options: Options) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.cli.render.streams import put, put_json, say
 from mam.config.settings import load_config
 from mam.errors import MamError
-from mam.location.stores import POSTGRES, check_whose, locate
+from mam.location.stores import POSTGRES, check_ownership, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def run(options: Options) -> int:
     is_known_empty = not found.exists and found.kind != POSTGRES
     say(f"{found.why}; nothing is there yet" if is_known_empty else found.why)
     try:
-        check_whose(found)
+        check_ownership(found)
     except MamError as error:
         say(str(error))
     return 0

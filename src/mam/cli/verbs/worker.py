@@ -21,8 +21,8 @@ from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import say
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.input_rules import check_name
-from mam.machine.signals import heeded
-from mam.util.human_time import duration, lease_seconds
+from mam.machine.signals import not_ignored
+from mam.util.human_time import parse_duration, parse_lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--once", action="store_true", help="one job, or exit 3 if there is none")
     parser.add_argument("--drain", action="store_true", help="end when there is nothing to claim")
     parser.add_argument("--job", metavar="JOB", help="only this job, until it has ended")
-    parser.add_argument("--lease", type=lease_seconds, metavar="S", default=60.0,
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", default=60.0,
                         help="how long a claim is believed without a renewal (default 60)")  # fmt: skip
-    parser.add_argument("--grace", type=duration, metavar="S", default=5.0,
+    parser.add_argument("--grace", type=parse_duration, metavar="S", default=5.0,
                         help="between SIGTERM and SIGKILL for an agent that is ended (default 5)")  # fmt: skip
     parser.add_argument("--owner", metavar="O", help="who holds the claims; default: user@host:process")
 
@@ -158,7 +158,7 @@ def obey_signals(worker: Obedient) -> None:
             _say_at_once("finishing what runs; once more hands it back")
 
     signal.signal(signal.SIGINT, finish)
-    for ending in heeded(signal.SIGTERM, signal.SIGHUP):
+    for ending in not_ignored(signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda _number, _frame: worker.hand_back())
 
 

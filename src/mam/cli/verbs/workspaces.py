@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mam.cli.args.options import registry_of
 from mam.cli.render.streams import put, put_json, put_json_array, say
-from mam.errors import BadInput, PlaceKept, UnknownJob
+from mam.errors import BadInput, UnknownJob, WorkspaceKept
 from mam.jobs.input_rules import is_job_id
 from mam.jobs.status import RUNNING
 from mam.work.cleanup import places, remove
@@ -71,5 +71,5 @@ def _resolved(registry: Registry, directory: str, name: str) -> str:
             return name
         raise
     if job.status is RUNNING:
-        raise PlaceKept(job=job.job_id, why="the job is running in it; `mam cancel` ends it first")
+        raise WorkspaceKept(job=job.job_id, why="the job is running in it; `mam cancel` ends it first")
     return job.job_id

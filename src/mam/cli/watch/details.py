@@ -14,7 +14,7 @@ from mam.cli.verbs.output import output_log
 from mam.cli.watch.drawing import shortened
 from mam.jobs.status import RUNNING
 from mam.util.clock import parse_time
-from mam.util.human_time import age
+from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _heading(registry: Registry, job: Job) -> Text:
     now = registry.store.clock.now()
     label = "" if job.agent_session == job.agent else f" for {one_line(job.agent_session)}"
     tries = f", attempt {job.attempt}" if job.attempt else ""
-    registered = age(now.wall_ms - parse_time(job.created_at))
+    registered = format_age(now.wall_ms - parse_time(job.created_at))
     status = status_text(job, now, registry.store.pauses())
     rest = f"  {one_line(job.agent)}{label}{tries}, registered {registered} ago"
     return Text.assemble((job.job_id, "bold"), "  ", status, (rest, "dim"))

@@ -15,7 +15,7 @@ from mam.jobs.pause import Pause
 from mam.jobs.status import COMPLETED, PENDING, RUNNING
 from mam.util.clock import Moment, parse_time
 from mam.util.frozen import Frozen
-from mam.util.human_time import age
+from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _state(item: Item, job: Job) -> Text:
 
 def _age(job: Job, now: Moment) -> str:
     since = job.claimed_at if job.status is RUNNING else job.ended_at if job.status.ended else job.created_at
-    return age(now.wall_ms - parse_time(since or job.updated_at))
+    return format_age(now.wall_ms - parse_time(since or job.updated_at))
 
 
 def _text(item: Item, job: Job, around: Around) -> Text:

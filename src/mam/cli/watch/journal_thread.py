@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 AWAY_SECONDS = 1.0
-NAP_SECONDS = 5.0
+LONGEST_SLEEP_SECONDS = 5.0
 """Longest sleep: a store that was taken away sends no news."""
 
 
@@ -122,6 +122,6 @@ class Follower:
                 self._registry.sweep()
             due = self._registry.store.due_in()
         except MamError:
-            return NAP_SECONDS  # a store that this user may only read
+            return LONGEST_SLEEP_SECONDS  # a store that this user may only read
         # What one sweep leaves is somebody else's concern for a moment: two watchers must not fight for the lock.
-        return NAP_SECONDS if due is None else min(NAP_SECONDS, max(due, 0.1) + 0.001)
+        return LONGEST_SLEEP_SECONDS if due is None else min(LONGEST_SLEEP_SECONDS, max(due, 0.1) + 0.001)

@@ -13,7 +13,7 @@ from mam.jobs.status import ENDED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.watch.journal_thread import News
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.registry import Registry
     from mam.stores.port import Entry, Query
 
@@ -76,7 +76,7 @@ class Lines:
         if entry.fields is None or (changes and _ended(changes[-1])):
             self._labels.pop(entry.job_id, None)
 
-    def _put(self, line: Line, before: str | None, after: str | None, label: str) -> None:
+    def _put(self, line: AuditRecord, before: str | None, after: str | None, label: str) -> None:
         if self._query.statuses is not None and after not in self._query.statuses:
             return
         if self._as_json:
@@ -107,11 +107,11 @@ class Lines:
             say(why)
 
 
-def _ended(line: Line) -> bool:
+def _ended(line: AuditRecord) -> bool:
     return (line.get("to") or line.get("status")) in ENDED
 
 
-def _reason(line: Line) -> str:
+def _reason(line: AuditRecord) -> str:
     if line.get("reason"):
         return str(line["reason"])
     if line.get("losses"):

@@ -12,10 +12,10 @@ from itertools import islice
 from mam.cli.render.text import first_line
 from mam.errors import BadRecord, UnknownJob
 from mam.events.event import PERMISSION_REQUIRED
-from mam.jobs.activity import source_of
+from mam.jobs.activity import event_source
 from mam.jobs.record import parse_job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
-from mam.jobs.sweep import stalled
+from mam.jobs.sweep import is_quiet
 from mam.stores.common import matches, queued_job
 from mam.stores.port import Query, QueuedJob
 from mam.util.clock import iso_second, parse_time
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job
     from mam.stores.port import Entry, Store
     from mam.util.clock import Moment
@@ -138,7 +138,7 @@ class Model:
         for kept in (self.queued, self.open, self.failed, self.done, self.said):
             kept.pop(job_id, None)
 
-    def _hear(self, job: Job, line: Line) -> None:
+    def _hear(self, job: Job, line: AuditRecord) -> None:
         if line.get("event") == "published" and job.status is RUNNING:
             payload = line["payload"]
             data = payload.get("data", {})
@@ -146,7 +146,7 @@ class Model:
                 event=payload["event"],
                 detail=payload["detail"],
                 quiet=data.get("quiet") is True,
-                source=source_of(data),
+                source=event_source(data),
             )
 
     def _hear_again(self, job: Job) -> None:
@@ -177,7 +177,7 @@ class Model:
             return Need(word="yours")
         if said is not None and said.quiet:
             return Need(word="quiet", why=said.detail)
-        return Need(word="stalled", why="no sign of life") if stalled(job, now) else None
+        return Need(word="stalled", why="no sign of life") if is_quiet(job, now) else None
 
     def next_of(self, label: str, count: int) -> list[str]:
         """The pending jobs of a label that are claimed first."""

@@ -6,7 +6,7 @@ from mam.cli.watch.drawing import Around, draw
 from mam.cli.watch.keys import DOWN, END, HOME, PAGE_DOWN, PAGE_UP, UP
 from mam.cli.watch.layout import LABEL, MORE, fitted, sections
 from mam.errors import MamError
-from mam.jobs.explain import Surroundings, explain
+from mam.jobs.explain import ExplainContext, explain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,4 +128,4 @@ class Listing:
     def _explained(self, job: Job, now: Moment, model: Model) -> list[str]:
         """What it waits for is often on the screen or in the model; else it is looked up once."""
         needed = {job_id: model.open.get(job_id) or self._look(job_id) for job_id in job.after}
-        return explain(job, now, Surroundings(needed=needed))
+        return explain(job, now, ExplainContext(needed=needed))

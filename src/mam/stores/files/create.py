@@ -239,10 +239,10 @@ def _take_over_the_rest(store: FilesStore) -> None:
 
     for chunk in _steps(list(read_archive(os.path.join(store.home, "archive.sqlite")))):
         store.import_jobs(chunk, archived=True)
-    from mam.jobs.pause import pause_of
+    from mam.jobs.pause import parse_pause
 
     for fields in read_json_file(os.path.join(store.home, "pauses")) or []:
-        store.pause(pause_of(fields))
+        store.pause(parse_pause(fields))
     generations = read_json_file(os.path.join(store.home, "generations")) or {}
     for agent_id, known in generations.items():
         store._act(lambda: store._rows(

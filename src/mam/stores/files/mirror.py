@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job
 
 ASIDE = "aside"
@@ -35,7 +35,7 @@ class RecordUpdate(Frozen):
     job: Job
     version: int
     """0: the job is gone from the registry."""
-    events: list[Line]
+    events: list[AuditRecord]
     """Those to append; all of them for a new job."""
     is_new: bool
     is_taken: bool = False
@@ -123,7 +123,7 @@ class Mirror:
     # -- what an earlier act left undone -------------------------------------------------------------------------------
 
     def repair(
-        self, job: Job, stamp: RecordStamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool
+        self, job: Job, stamp: RecordStamp, events: Callable[[], list[AuditRecord]], *, is_taken: bool, is_sure: bool
     ) -> None:
         """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that
         they are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
@@ -176,5 +176,5 @@ def older(job_id: str) -> str:
     return f"is older than its record files (job {job_id}): a backup was restored"
 
 
-def events_in(lines: tuple[Line, ...]) -> list[Line]:
+def events_in(lines: tuple[AuditRecord, ...]) -> list[AuditRecord]:
     return [event for event in map(event_in_line, lines) if event is not None]

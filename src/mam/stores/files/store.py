@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.errors import StoreUnavailable
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
     from mam.stores.port import Problem
     from mam.stores.sql.rows import Row
@@ -142,7 +142,7 @@ class FilesStore(SqliteStore):
             self._mirrored = NEVER_MIRRORED
             self._close_mirror()
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         super()._note(job, version, fields, lines)
         before = self._shown.get(job.job_id)
         events = events_in(lines)
@@ -272,10 +272,10 @@ class FilesStore(SqliteStore):
                 return
             made = build_missing_database(self._directory, self._path, self.clock, self._wait_seconds)
         if made.jobs:
-            from mam.util.notices import tell
+            from mam.util.notices import warn
 
             left = f"; left alone: {made.left_alone}" if made.unreadable else ""
-            tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}{left}")
+            warn("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}{left}")
 
     def _let_go(self) -> None:
         super()._let_go()

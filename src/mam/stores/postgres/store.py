@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.jobs.change import Line
-    from mam.jobs.dependency import Needed
+    from mam.jobs.change import AuditRecord
+    from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
     from mam.stores.port import Act, ClaimRequest
@@ -235,7 +235,7 @@ class PostgresStore(SqlStore):
             self._rows("lock", name=f"chain {root}")
         return super()._register(draft)
 
-    def _needed(self, draft: Job) -> Needed:
+    def _needed(self, draft: Job) -> Dependencies:
         """They are marked before they are read: a later end sees the mark, and an earlier one is seen."""
         for job_id in draft.after:
             self._rows("await", job_id=job_id)
@@ -297,7 +297,7 @@ class PostgresStore(SqlStore):
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:  # noqa: ARG002
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         self._entries.append(_entry(job, None, fields, lines))
 
     def end_offset(self) -> str:
@@ -369,7 +369,7 @@ class PostgresStore(SqlStore):
         return bool(self._rows("relay lock is free", name=name, space=space)[0][0])
 
 
-def _entry(job: Job, act_id: str | None, fields: Json | None, lines: tuple[Line, ...]) -> Json:
+def _entry(job: Job, act_id: str | None, fields: Json | None, lines: tuple[AuditRecord, ...]) -> Json:
     return {
         "job": job.number,
         "job_id": job.job_id,

@@ -10,14 +10,14 @@ from mam.jobs.change import Change
 from mam.jobs.record import parse_job
 from mam.stores.common import archived_line, import_lines
 from mam.stores.port import JobWithEvents
-from mam.util.encoding import as_text
+from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
     from mam.util.clock import Moment
 
@@ -44,13 +44,13 @@ class SqlArchive(ABC):
     def _insert(self, change: Change, root: str | None, moment: Moment) -> None: ...
 
     @abstractmethod
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None: ...
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None: ...
 
     @abstractmethod
     def get(self, job_id: str) -> Job: ...
 
     @abstractmethod
-    def events(self, job_id: str) -> list[Line]: ...
+    def events(self, job_id: str) -> list[AuditRecord]: ...
 
     # -- ended jobs ------------------------------------------------------------------------------------------------
 
@@ -115,8 +115,8 @@ class SqlArchive(ABC):
             key=job.key,
             retry_of=job.retry_of,
             root=self._root_of(job),
-            record=as_text(job.to_json()),
-            events=as_text(kept.events),
+            record=to_json_text(job.to_json()),
+            events=to_json_text(kept.events),
         )
 
     def _root_of(self, job: Job) -> str | None:

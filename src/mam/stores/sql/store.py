@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.jobs.change import Change, Line
-    from mam.jobs.dependency import Needed
+    from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
     from mam.stores.port import Act, ClaimRequest, Query
@@ -67,7 +67,7 @@ class SqlStore(SqlArchive):
         """The time by which this database judges leases."""
 
     @abstractmethod
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         """One entry of the journal, in the open transaction; `version` is that of the row now, 0 when it is gone."""
 
     @property
@@ -116,7 +116,7 @@ class SqlStore(SqlArchive):
                 return found or self._archived_job(archived[0][0])
         return None
 
-    def _needed(self, draft: Job) -> Needed:
+    def _needed(self, draft: Job) -> Dependencies:
         """The jobs that a new one comes after, as they are until this transaction ends."""
         needed = {job_id: self.newest(job_id) for job_id in draft.after}
         return check_dependencies(draft, needed, self.address, self.newest)
@@ -163,17 +163,17 @@ class SqlStore(SqlArchive):
 
     def _first(self, request: ClaimRequest, pauses: list[Pause], moment: Moment) -> Row | None:
         """The job that a request gets, past those whose agent is paused."""
-        from mam.jobs.pause import passed_over, tried_first
+        from mam.jobs.pause import paused_agents, probe_jobs
 
         wanted = [] if request.job_id is None else [request.job_id]
-        wanted = wanted or tried_first(pauses, request.label, moment)
+        wanted = wanted or probe_jobs(pauses, request.label, moment)
         for job_id in wanted:
-            row = self._first_of(request.label, job_id, passed_over(pauses, request.label, moment, job_id))
+            row = self._first_of(request.label, job_id, paused_agents(pauses, request.label, moment, job_id))
             if row is not None:
                 return row
         if request.job_id is not None:
             return None
-        return self._first_of(request.label, None, passed_over(pauses, request.label, moment))
+        return self._first_of(request.label, None, paused_agents(pauses, request.label, moment))
 
     def _first_of(self, label: str, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
         if skipped is None:
@@ -187,14 +187,16 @@ class SqlStore(SqlArchive):
 
     def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
         """The jobs that an older generation of the session held; they can be claimed again."""
-        from mam.jobs.generation import displaced
+        from mam.jobs.generation import release_displaced
 
         sessions = self._sessions
         if not sessions.announce(agent_id, generation_id):
             return []
         moment = self._moment()
         rows = self._to_change(sessions.held_by(agent_id))
-        moved = [self._settled(row, displaced(row.job, agent_id, generation_id, moment), moment) for row in rows]
+        moved = [
+            self._settled(row, release_displaced(row.job, agent_id, generation_id, moment), moment) for row in rows
+        ]
         return [job for job in moved if job is not None]
 
     def generations(self) -> dict[str, Generations]:
@@ -319,9 +321,9 @@ class SqlStore(SqlArchive):
     def holder(self, key: str) -> str | None:
         return self._blocking.holder(key)
 
-    def events(self, job_id: str) -> list[Line]:
+    def events(self, job_id: str) -> list[AuditRecord]:
         """What came with a job from another registry begins its history anew."""
-        lines: list[Line] = []
+        lines: list[AuditRecord] = []
         for (text,) in self._rows("lines of job", job_id=job_id):
             found = json.loads(text)
             lines = found if found[0]["event"] == "migrated" else lines + found

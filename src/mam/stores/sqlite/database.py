@@ -11,7 +11,7 @@ import apsw
 
 from mam import __version__
 from mam.errors import StoreMissing, StoreUnavailable
-from mam.location.ownership import owned_by_others_is_fine
+from mam.location.ownership import is_approved_path
 from mam.stores.private_files import make_directories
 from mam.stores.sqlite.file_system import network_file_system
 
@@ -198,7 +198,7 @@ def _check_file(path: str, *, owner: bool = True) -> None:
         raise StoreUnavailable(store=sqlite_address(path), problem=error.strerror) from None
     if stat.S_ISDIR(found.st_mode):
         raise StoreUnavailable(store=sqlite_address(path), problem="is a directory; name a file, such as jobs.db in it")
-    if owner and found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
+    if owner and found.st_uid != os.geteuid() and not is_approved_path(path):
         raise StoreUnavailable(store=sqlite_address(path), problem=f"belongs to another user (uid {found.st_uid})")
 
 

@@ -18,14 +18,14 @@ from mam.stores.sql.store import SqlStore
 from mam.stores.sqlite.database import create_database, open_database, sqlite_address, unavailable
 from mam.stores.sqlite.wake_file import WakeFile
 from mam.util.clock import SystemClock
-from mam.util.encoding import as_text
+from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
     from mam.stores.file_watch import DirectoryWatch
     from mam.util.clock import Clock, Moment
@@ -148,10 +148,10 @@ class SqliteStore(SqlStore):
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:  # noqa: ARG002
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         self._is_news = True
-        text = None if fields is None else as_text(fields)
-        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=as_text(lines))
+        text = None if fields is None else to_json_text(fields)
+        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=to_json_text(lines))
 
     def end_offset(self) -> str:
         return str(self._rows("last entry")[0][0])

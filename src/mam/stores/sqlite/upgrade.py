@@ -10,7 +10,7 @@ from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.record import parse_job
 from mam.stores.sql.rows import column_values
 from mam.util.clock import SystemClock
-from mam.util.encoding import as_text
+from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _copy_archive(database: apsw.Connection, path: str) -> None:
     found = database.execute("SELECT record, prompt, number, key, retry_of, root, events FROM old_archive")
     for record, prompt, number, key, retry_of, root, events in found:
         job = _job(record, prompt, path)
-        whole = as_text(job.to_json())
+        whole = to_json_text(job.to_json())
         database.execute(
             "INSERT INTO archive (job_id, number, key, retry_of, root, record, events) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (job.job_id, number, key, retry_of, root, whole, events),

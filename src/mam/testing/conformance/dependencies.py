@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import BadInput, Refused, UnknownJob
-from mam.jobs.change import Change, line
+from mam.jobs.change import Change, audit_record
 from mam.jobs.status import Status
 from mam.jobs.sweep import SWEEP_LIMIT
 from mam.stores.port import ClaimRequest
@@ -239,7 +239,7 @@ class Dependencies(StoreCase):
 
 
 def _comes_after(job_id: str) -> Act:
-    return lambda job, now: Change(job=job.replace(after=[job_id]), lines=(line("adopted", now, job),))
+    return lambda job, now: Change(job=job.replace(after=[job_id]), lines=(audit_record("adopted", now, job),))
 
 
 def request_for(job_id: str) -> ClaimRequest:

@@ -8,7 +8,7 @@ import pytest
 
 from mam.errors import IllegalMove, MamError, Refused
 from mam.events.event import EVENTS
-from mam.jobs.change import line, unchanged
+from mam.jobs.change import audit_record, unchanged
 from mam.jobs.status import Status
 from mam.testing.conformance.base import (
     StoreCase,
@@ -213,7 +213,7 @@ class Lifecycle(StoreCase):
 
         def look(job: Job, now: Moment) -> Change:
             seen.append((job, now))
-            return unchanged(job).then(job, line("seen", now, job))
+            return unchanged(job).then(job, audit_record("seen", now, job))
 
         store.change(job.job_id, look)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ANSWER_BYTES = 1 << 22
 """Of jobs in one answer, or one job if that is more; the others come with the next."""
 
-NAP_SECONDS = 5.0
+LONGEST_SLEEP_SECONDS = 5.0
 """Only bounds how long a worker that ends has to wait for this thread, and what a lost wake-up can cost."""
 
 
@@ -101,7 +101,7 @@ class Ear:
         store = self._registry.store
         offset = self._offset or store.end_offset()
         due = store.due_in()
-        store.wait(offset, NAP_SECONDS if due is None else min(NAP_SECONDS, due + 0.001))
+        store.wait(offset, LONGEST_SLEEP_SECONDS if due is None else min(LONGEST_SLEEP_SECONDS, due + 0.001))
         if self._closed.is_set():
             return
         # Who waits also settles what is due, so that a lost job is seen to be lost even if nobody claims.

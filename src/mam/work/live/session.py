@@ -20,7 +20,7 @@ from mam.agents.resolve import by_any, needed
 from mam.agents.send import check_quiet
 from mam.agents.turns import Turns
 from mam.errors import MamError, UnknownJob
-from mam.jobs.activity import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, believed
+from mam.jobs.activity import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, decide_state
 from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.stores.port import Query
 from mam.util.encoding import to_bytes
@@ -245,7 +245,7 @@ class LiveSession:
         now_ms = self._now_ms()
         told = self.turns.state()
         seen = None if told is not None else state_on(self._screen, now_ms)
-        return believed([process_state(self.record, now_ms), told, seen], now_ms)
+        return decide_state([process_state(self.record, now_ms), told, seen], now_ms)
 
     # -- its page --------------------------------------------------------------------------------------------------
 

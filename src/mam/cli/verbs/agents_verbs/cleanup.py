@@ -10,7 +10,7 @@ from mam.agents.cleanup import clean_up
 from mam.agents.lease import GRACE_SECONDS
 from mam.cli.render.streams import put, put_json
 from mam.cli.verbs.agents_verbs.common import directory_of
-from mam.util.human_time import duration
+from mam.util.human_time import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    parser.add_argument("--grace-seconds", "--grace", type=duration, default=GRACE_SECONDS, metavar="T",
+    parser.add_argument("--grace-seconds", "--grace", type=parse_duration, default=GRACE_SECONDS, metavar="T",
                         help="how long an expired record is left alone (default 300)")  # fmt: skip
 
 

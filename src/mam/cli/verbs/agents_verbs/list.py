@@ -7,7 +7,7 @@ from mam.agents.lookup import LIVE, judged
 from mam.cli.render.streams import person_reads, put, put_json_array, say
 from mam.cli.verbs.agents_verbs.common import directory_of
 from mam.util.clock import parse_time
-from mam.util.human_time import age
+from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _glance(look: Look, answer: Answer, now_ms: int) -> tuple[str, ...]:
     *named, until = _columns(answer)
     record = look.record
     if record is not None and record.liveness is not None:
-        until = age(max(0, parse_time(record.liveness.lease_expires_at) - now_ms))
+        until = format_age(max(0, parse_time(record.liveness.lease_expires_at) - now_ms))
     doing = "-" if record is None or not record.live else session_state(record, now_ms).state
     return (*named, until, doing, look.agent_id[:8])
 

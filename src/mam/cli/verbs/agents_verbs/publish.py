@@ -26,7 +26,7 @@ from mam.cli.render.streams import put, put_json
 from mam.cli.verbs.agents_verbs.common import announce, directory_of
 from mam.errors import BadInput
 from mam.util.clock import iso_second
-from mam.util.human_time import lease_seconds
+from mam.util.human_time import parse_lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", default="shell", help="which agent it is (default shell)")
     parser.add_argument("--backend", metavar="B", default="tmux", help="what it runs under (default tmux)")
     parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined")
-    parser.add_argument("--lease", type=lease_seconds, metavar="T", help="until it must be refreshed (default 24h)")
+    parser.add_argument(
+        "--lease", type=parse_lease_seconds, metavar="T", help="until it must be refreshed (default 24h)"
+    )
     parser.add_argument("--record", metavar="FILE", help="a whole record instead; - is stdin")
 
 

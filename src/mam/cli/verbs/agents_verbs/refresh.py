@@ -8,7 +8,7 @@ from __future__ import annotations
 from mam.agents.acts import refresh
 from mam.cli.render.streams import put, put_json
 from mam.cli.verbs.agents_verbs.common import add_generation, add_whom, directory_of, known_id, own_generation
-from mam.util.human_time import lease_seconds
+from mam.util.human_time import parse_lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_whom(parser)
     add_generation(parser)
-    parser.add_argument("--lease", type=lease_seconds, metavar="T", help="for how long; default: as long as before")
+    parser.add_argument(
+        "--lease", type=parse_lease_seconds, metavar="T", help="for how long; default: as long as before"
+    )
 
 
 def run(options: Options) -> int:

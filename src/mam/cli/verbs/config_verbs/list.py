@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.cli.args.parser import Options, Parser
-    from mam.config.keys import Current
+    from mam.config.keys import SettingValue
 
 WIDE = 100
 """Columns from which on there is room for the defaults."""
@@ -35,7 +35,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def as_json(one: Current) -> dict[str, Any]:
+def as_json(one: SettingValue) -> dict[str, Any]:
     return {
         "key": one.key.name,
         "value": one.value,
@@ -52,7 +52,7 @@ def shown(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else encoded(value)
 
 
-def _table(found: list[Current]) -> None:
+def _table(found: list[SettingValue]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

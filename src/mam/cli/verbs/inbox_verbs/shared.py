@@ -109,7 +109,7 @@ def work(options: Options, *, once: bool) -> int:
     from mam.inbox.settings import settings_of
     from mam.inbox.tree import QUEUE
     from mam.inbox.watcher import eyesight
-    from mam.location.stores import locate, make_store
+    from mam.location.stores import create_store, locate
     from mam.work.factory import open_worker
     from mam.work.worker import Orders
 
@@ -123,7 +123,7 @@ def work(options: Options, *, once: bool) -> int:
     if belongs is not None and located.exists is False:  # nothing is made for what will be refused
         page = os.path.join(settings.root, QUEUE, DATABASE)
         raise InboxTaken(root=settings.root, store=belongs, other=located.shown, page=page)
-    if make_store(located, config):
+    if create_store(located, config):
         say(f"made a store at {located.shown}")
     telling = Telling(options, settings, once=once)
     orders = Orders(labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency))
