@@ -255,12 +255,14 @@ def _take_over_the_rest(store: FilesStore) -> None:
 
 
 def _in_one_file(path: str, wait_seconds: float, *, shared: bool) -> None:
-    """What is still in the log goes into the database, so that one rename moves all of it."""
+    """Moves the rest of the log into the database, so that one rename moves everything. The database is then marked for
+    a log again, so that the processes that open it first need not change that together."""
     if not shared:
         return
     database = open_database(path, wait_seconds)
     try:
-        database.execute("PRAGMA journal_mode = DELETE").fetchall()
+        for mode in ("DELETE", "WAL"):
+            database.execute(f"PRAGMA journal_mode = {mode}").fetchall()
     finally:
         database.close()
 

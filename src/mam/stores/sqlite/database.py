@@ -47,7 +47,7 @@ def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_
         if under_lock:
             database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         _check_contents(database, path)
-        _settle_in(database, shared=shared)
+        _settle_in(database, wait_seconds, shared=shared)
     except apsw.Error as error:
         raise unavailable(path, error, wait_seconds) from None
     return database
@@ -92,7 +92,7 @@ def create_database(path: str, journal_id: str, wait_seconds: float, *, shared: 
         try:
             if not _is_empty(database):
                 _check_ours(database, path)
-            _settle_in(database, shared=shared)
+            _settle_in(database, wait_seconds, shared=shared)
             return _brought_up_to_date(database, path, journal_id)
         finally:
             database.close()
@@ -150,18 +150,33 @@ def _connected(path: str, wait_seconds: float) -> apsw.Connection:
     return database
 
 
-def _settle_in(database: apsw.Connection, *, shared: bool = True) -> None:
+def _settle_in(database: apsw.Connection, wait_seconds: float, *, shared: bool = True) -> None:
     """Only in a database that is mam's own: another program's is not even turned to WAL."""
     # FULL: with NORMAL a power cut takes acknowledged jobs with it. Each is read to its end, since a statement that
     # answers stops there, and those behind it are never run.
-    mode = "WAL" if shared else "DELETE"
-    settings = [f"journal_mode = {mode}", "synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"]
+    _set_journal_mode(database, "WAL" if shared else "DELETE", wait_seconds)
+    settings = ["synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"]
     if not shared:
         settings.append("locking_mode = EXCLUSIVE")
     if sys.platform == "darwin":
         settings += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
     for setting in settings:
         database.execute(f"PRAGMA {setting}").fetchall()
+
+
+def _set_journal_mode(database: apsw.Connection, mode: str, wait_seconds: float) -> None:
+    """SQLite calls no busy handler while it changes the journal mode: of several processes that open a new database at
+    once, all but the first would fail."""
+    pause, tries = _patience(wait_seconds), 0
+    while True:
+        try:
+            database.execute(f"PRAGMA journal_mode = {mode}").fetchall()
+        except apsw.BusyError:
+            if not pause(tries):
+                raise
+            tries += 1
+        else:
+            return
 
 
 def _is_empty(database: apsw.Connection) -> bool:
