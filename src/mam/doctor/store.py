@@ -40,7 +40,7 @@ def look(patient: Patient) -> Iterator[Finding]:
         return
     try:
         store = patient.store
-        store.end()
+        store.end_offset()
     except StoreMissing as error:
         yield note(str(error), "nothing has been registered here", init)
         return
