@@ -114,7 +114,7 @@ def crowd(count: int) -> Iterator[Entry]:
             updated_at="2026-01-01T00:00:00Z",
             **later,
         )
-        yield Entry(cursor="", number=at, job_id=job.job_id, fields=job.to_json(), lines=())
+        yield Entry(offset="", number=at, job_id=job.job_id, fields=job.to_json(), lines=())
 
 
 def test_ten_thousand_jobs_cost_no_more_reading_than_ten() -> None:
@@ -127,7 +127,7 @@ def test_ten_thousand_jobs_cost_no_more_reading_than_ten() -> None:
     for entry in crowd(MANY):
         model.apply(entry)
     assert len(model.queued) + len(model.open) == MANY + 50
-    listing, now, cursor = JobList(registry), store.clock.now(), store.end()
+    listing, now, cursor = JobList(registry), store.clock.now(), store.end_offset()
     listing.draw(model, [], now, 100, 30)
 
     store.asked.clear()
@@ -136,7 +136,7 @@ def test_ten_thousand_jobs_cost_no_more_reading_than_ten() -> None:
         assert job is not None
         registry.complete(job.job_id, attempt=job.attempt)
         for entry in store.entries(cursor):
-            cursor = entry.cursor
+            cursor = entry.offset
             model.apply(entry)
             listing.forget({entry.job_id})
         lines = listing.draw(model, [], now, 100, 30)
@@ -152,7 +152,7 @@ def test_the_model_is_what_the_store_says() -> None:
     store = MemoryStore()
     registry = Registry(store)
     followed = Model(store, Query())
-    cursor = store.end()
+    cursor = store.end_offset()
     ids = [registry.register(prompt=f"p{at}", agent="shell", priority=at % 3).job.job_id for at in range(12)]
     last = registry.register(prompt="last", agent="human", after=ids[:2]).job.job_id
     for at in range(8):
@@ -182,7 +182,7 @@ def test_the_model_is_what_the_store_says() -> None:
 def test_of_ended_jobs_the_latest_are_kept() -> None:
     store = MemoryStore()
     registry = Registry(store)
-    model, cursor = Model(store, Query()), store.end()
+    model, cursor = Model(store, Query()), store.end_offset()
     for at in range(KEPT_ENDED + 10):
         registry.cancel(registry.register(prompt=f"{at}", agent="shell").job.job_id)
     for entry in store.entries(cursor):

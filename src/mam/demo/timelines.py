@@ -71,7 +71,7 @@ class JobTimelines:
         """When a worker was killed."""
         self.begun = time.monotonic()
         self._changed = Condition()
-        self._cursor = registry.store.end()
+        self._offset = registry.store.end_offset()
         self._error: Exception | None = None
         self._ended: float | None = None
         self._stopped = False
@@ -122,12 +122,12 @@ class JobTimelines:
         store = self._registry.store
         try:
             while not self._stopped:
-                for entry in store.entries(self._cursor):
-                    self._cursor = entry.cursor
+                for entry in store.entries(self._offset):
+                    self._offset = entry.offset
                     with self._changed:
                         self._take(entry, self.now)
                         self._changed.notify_all()
-                store.wait(self._cursor, LONGEST_SLEEP_SECONDS)
+                store.wait(self._offset, LONGEST_SLEEP_SECONDS)
         except (MamError, OSError) as error:
             with self._changed:
                 self._error = error

@@ -40,7 +40,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     try:
         store = context.store
-        store.end()
+        store.end_offset()
     except StoreMissing as error:
         yield note(str(error), "nothing has been registered here", init)
         return

@@ -13,8 +13,8 @@ from mam.cli.render.timeline import format_line
 from mam.errors import BadInput, MamError, StoreMissing, StoreUnavailable, UnknownJob
 from mam.location.stores import catch_up_log, check_ownership, locate, open_located
 from mam.registry import only_match
-from mam.stores.common import told_of
-from mam.stores.port import Kept
+from mam.stores.common import event_lines
+from mam.stores.port import JobWithEvents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _logged(found: StoreLocation, config: Config, job: str) -> list[dict[str, An
             known = None
         if known is None:
             raise
-        return list(told_of(Kept(job=known, events=registry.events(known.job_id))))
+        return list(event_lines(JobWithEvents(job=known, events=registry.events(known.job_id))))
 
 
 def _catch_up(found: StoreLocation, config: Config) -> None:

@@ -45,7 +45,7 @@ def _jobs(options: Options, origin: StoreLocation, target: StoreLocation) -> Mov
     from mam.cli.render.progress import counting
     from mam.config.settings import load_config
     from mam.location.stores import catch_up_log, keep_out_of_git, open_store
-    from mam.maintenance.destination import begin_filling
+    from mam.maintenance.destination import begin_import
     from mam.maintenance.migration import copy
     from mam.maintenance.source import open_source
 
@@ -53,7 +53,7 @@ def _jobs(options: Options, origin: StoreLocation, target: StoreLocation) -> Mov
     source = open_source(origin, lambda located: open_store(located, config))
     if options.dry_run:
         return _planned(source)
-    destination = begin_filling(target)
+    destination = begin_import(target)
     with counting("copied", len(source.ids())) as advance:
         moved = copy(source, destination.store, advance)
     destination.finish()

@@ -48,7 +48,7 @@ def run(options: Options) -> int:
     # The first call may take a while; later ones read only what is new.
     with counting("entries of the journal read") as told, StatsCache(registry.store, told) as cache:
         database = cache.database
-        ended = figures.Ended(database, begin)
+        ended = figures.EndedJobs(database, begin)
         total, groups = ended.total(), {kind: ended.grouped(kind) for kind in kinds}
         registered, open_now = figures.registered(database, begin), figures.open_jobs(database)
         first = figures.first_end(database, begin)

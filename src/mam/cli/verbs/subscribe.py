@@ -104,7 +104,7 @@ def _everything(bookmark: Consumer, log: AuditLog, options: Options) -> Everythi
         bookmark.save_if_due()
 
     return Everything(
-        begin=None if options.replay else bookmark.cursor,
+        begin=None if options.replay else bookmark.offset,
         moved=moved,
         received=lambda job_id: 0 if options.replay else _received(log, job_id),
     )

@@ -105,15 +105,15 @@ class JournalFollower:
 
     def _follow(self) -> None:
         store = self._registry.store
-        cursor = store.end()
+        offset = store.end_offset()
         self._notify(Loaded(what=self._load(), pauses=store.pauses()))
         while not self._stopped:
             entries = []
-            for entry in store.entries(cursor):
-                cursor = entry.cursor
+            for entry in store.entries(offset):
+                offset = entry.offset
                 entries.append(entry)
             self._notify(NewEntries(entries=entries, pauses=store.pauses()))
-            store.wait(cursor, self._settled())
+            store.wait(offset, self._settled())
 
     def _settled(self) -> float:
         """What is due now is settled; how long nothing else will be."""

@@ -16,8 +16,8 @@ from mam.jobs.activity import event_source
 from mam.jobs.record import parse_job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import is_quiet
-from mam.stores.common import matches, queue_place
-from mam.stores.port import Query, Queued
+from mam.stores.common import matches, queued_job
+from mam.stores.port import Query, QueuedJob
 from mam.util.clock import iso_second, parse_time
 from mam.util.frozen import Frozen
 
@@ -58,7 +58,7 @@ class Model:
     def __init__(self, store: Store, query: Query) -> None:
         self._store = store
         self._query = query
-        self.queued: dict[str, Queued] = {}
+        self.queued: dict[str, QueuedJob] = {}
         self.open: dict[str, Job] = {}
         """Running and waiting."""
         self.failed: dict[str, Job] = {}
@@ -124,7 +124,7 @@ class Model:
 
     def _put(self, job: Job) -> None:
         if job.status is PENDING:
-            self.queued[job.job_id] = queue_place(job)
+            self.queued[job.job_id] = queued_job(job)
             return
         job = job.replace(prompt=first_line(job.prompt[: PROMPT_KEPT * 4])[:PROMPT_KEPT], result=None)
         kept = self.failed if job.status is ERROR else self.done if job.status.ended else self.open
