@@ -41,11 +41,11 @@ _KEPT_AWAY = "a sandbox keeps this command away from the worker; the last messag
 _TAKEN = "publish, heartbeat, complete, fail, register, get, result, logs, status and wait"
 
 
-class Answered(MamError):
+class DoorError(MamError):
     """{message}"""
 
 
-class NotHere(Answered):
+class NotHere(DoorError):
     """{message}"""
 
 
@@ -62,7 +62,7 @@ class DoorRegistry(Registry):
         """Whether the caller prints the whole record; most want one word of it."""
         self._other: Registry | None = None
         # At once, so that a dead door is found before anything was said through it.
-        self._connection: _socket.socket | None = _connected(address)
+        self._connection: _socket.socket | None = _connect(address)
 
     # -- what a holder says --------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class DoorRegistry(Registry):
             choices["job_id"] = job_id
         words = {"agent": agent, "choices": choices, "whole": self._whole, **({"sign": True} if sign else {})}
         answer = self._ask("register", _body("prompt", prompt), **words)
-        return SimpleNamespace(job=_told(answer["job"]), created=answer["created"])  # type: ignore[return-value]
+        return SimpleNamespace(job=_partial_job(answer["job"]), created=answer["created"])  # type: ignore[return-value]
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class DoorRegistry(Registry):
         return self._other
 
     def _written(self, verb: str, job: str, body: bytes | None = None, **fields: Any) -> Job:
-        return _told(self._ask(verb, body, job=job, whole=self._whole, **fields)["job"])
+        return _partial_job(self._ask(verb, body, job=job, whole=self._whole, **fields)["job"])
 
     def _parsed(self, fields: Any) -> Job:
         from mam.jobs.record import parse_job
@@ -211,14 +211,14 @@ class DoorRegistry(Registry):
         request = {"verb": verb, **{name: value for name, value in fields.items() if value is not None}}
         if body is not None:
             request["body"] = len(body)
-        connection, self._connection = self._connection or _connected(self._address), None
-        answer = _exchanged(connection, _encoded(request).encode() + b"\n" + (body or b""), self._address)
+        connection, self._connection = self._connection or _connect(self._address), None
+        answer = _exchange(connection, _encode(request).encode() + b"\n" + (body or b""), self._address)
         if "error" in answer:
             raise _error(answer)
         return answer
 
 
-class Told:
+class PartialJob:
     """The job after a write, as far as the worker told of it."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
@@ -244,8 +244,8 @@ def peer_uid(connection: _socket.socket) -> int:
     return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
-def _told(fields: dict[str, Any]) -> Job:
-    return Told(fields)  # type: ignore[return-value]
+def _partial_job(fields: dict[str, Any]) -> Job:
+    return PartialJob(fields)  # type: ignore[return-value]
 
 
 def _body(what: str, text: str | None) -> bytes | None:
@@ -256,14 +256,14 @@ def _body(what: str, text: str | None) -> bytes | None:
     return check_text(what, text, REASON_LIMIT if what == "reason" else TEXT_LIMIT).encode()
 
 
-def _error(answer: dict[str, Any]) -> Answered:
-    kind = NotHere if answer["error"] == NotHere.__name__ else Answered
+def _error(answer: dict[str, Any]) -> DoorError:
+    kind = NotHere if answer["error"] == NotHere.__name__ else DoorError
     error = kind(message=answer["message"])
     error.exit_code = answer["exit_code"]
     return error
 
 
-def _connected(address: str) -> _socket.socket:
+def _connect(address: str) -> _socket.socket:
     """StoreUnavailable when nobody is there, or somebody else is."""
     ends = time.monotonic() + CONNECT_SECONDS
     try:
@@ -290,7 +290,7 @@ def _connected(address: str) -> _socket.socket:
     return connection
 
 
-def _exchanged(connection: _socket.socket, request: bytes, address: str) -> dict[str, Any]:
+def _exchange(connection: _socket.socket, request: bytes, address: str) -> dict[str, Any]:
     problem = "the worker went away before it answered; whether it did what was asked is not known"
     parts: list[bytes] = []
     try:
@@ -308,22 +308,22 @@ def _exchanged(connection: _socket.socket, request: bytes, address: str) -> dict
     text = b"".join(parts)
     if not text.endswith(b"\n"):
         raise StoreUnavailable(store=address, problem=problem)
-    return _decoded(text.decode())
+    return _decode(text.decode())
 
 
-def _encoded(value: Any) -> str:
+def _encode(value: Any) -> str:
     if isinstance(value, str):
         return _quoted(value)
     if value is None or isinstance(value, bool):
         return "null" if value is None else "true" if value else "false"
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(name)}:{_encoded(item)}" for name, item in value.items()) + "}"
+        return "{" + ",".join(f"{_quoted(name)}:{_encode(item)}" for name, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(map(_encoded, value)) + "]"
+        return "[" + ",".join(map(_encode, value)) + "]"
     return repr(value)
 
 
-def _decoded(text: str) -> dict[str, Any]:
+def _decode(text: str) -> dict[str, Any]:
     value: dict[str, Any] = _scan(text, 0)[0]
     return value
 

@@ -27,7 +27,9 @@ WRITES: dict[str, Callable[[Holding], Job]] = {
     "quiet": lambda holding: holding.quiet(60),
     "finish": lambda holding: holding.finish(Ending(run={})),
     "finish what has just begun": lambda holding: holding.finish(Ending(run={}), {}),
-    "finish for now": lambda holding: holding.finish(Ending(run={}, reason="busy", retryable=True), unsaid=True),
+    "finish for now": lambda holding: holding.finish(
+        Ending(run={}, reason="busy", retryable=True), only_if_unreported=True
+    ),
     "postpone": lambda holding: holding.postpone("no such path", 60),
     "tell": lambda holding: holding.tell("progress", "half", {}),
     "hand back": lambda holding: holding.hand_back(),

@@ -10,7 +10,7 @@ from mam.agents.screen_prompts import find_question
 from mam.agents.tmux import Tmux
 from mam.agents.turns import TurnTracker
 from mam.errors import MamError
-from mam.jobs.activity import GONE, NEEDS_PERMISSION, PROCESS, SCREEN, UNKNOWN, State, believed
+from mam.jobs.activity import GONE, NEEDS_PERMISSION, PROCESS, SCREEN, UNKNOWN, State, decide_state
 from mam.machine.processes import ProcessId, is_alive
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def session_state(record: AgentRecord, now_ms: int, *, lookup: bool = False) -> 
     """`look` has the screen looked at as well, which costs a question to tmux."""
     hook_state = read_turns(record).state()
     on_screen = screen_state(record, now_ms) if lookup and hook_state is None else None
-    return believed([process_state(record, now_ms), hook_state, on_screen], now_ms)
+    return decide_state([process_state(record, now_ms), hook_state, on_screen], now_ms)
 
 
 def read_turns(record: AgentRecord) -> TurnTracker:
@@ -77,7 +77,7 @@ def session_root_of(record: AgentRecord) -> str:
 
 def parse_hook_line(line: bytes) -> dict[str, Any] | None:
     """A line of the file; None for what is none of ours. The agent can write there too, so each field has its kind."""
-    from mam.util.notices import clean
+    from mam.util.notices import storable_text
     from mam.util.strict_json import safe_json
 
     try:
@@ -86,7 +86,7 @@ def parse_hook_line(line: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(found, dict) or not all(_is_kind(name, value) for name, value in found.items()):
         return None
-    return {name: clean(value) if isinstance(value, str) else value for name, value in found.items()}
+    return {name: storable_text(value) if isinstance(value, str) else value for name, value in found.items()}
 
 
 def _is_kind(name: str, value: object) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mam.agents.port import Directory
     from mam.agents.record import AgentRecord
     from mam.config.settings import Config
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
 
 
 class Announcement(Frozen):
@@ -39,13 +39,13 @@ def note_store(directory: Directory, agent_id: str, generation_id: str, store: s
     return None
 
 
-def announce_in_stores(record: AgentRecord, config: Config, here: Located | None) -> list[Announcement]:
+def announce_in_stores(record: AgentRecord, config: Config, here: StoreLocation | None) -> list[Announcement]:
     """Tells every store that the session, or one before it, has claimed from. `here` is the store of this command: its
     address may hold a password, which the record never does."""
     return [_announce_in(store, record, config, here) for store in record.mam.stores]
 
 
-def _announce_in(store: str, record: AgentRecord, config: Config, here: Located | None) -> Announcement:
+def _announce_in(store: str, record: AgentRecord, config: Config, here: StoreLocation | None) -> Announcement:
     from mam.location.stores import locate, open_located
 
     try:

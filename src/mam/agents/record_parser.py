@@ -22,7 +22,7 @@ from mam.agents.record import (
     Terminal,
 )
 from mam.util.clock import parse_time
-from mam.util.strict_json import NameTwice, strict_json
+from mam.util.strict_json import DuplicateName, strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Newer(ValueError):
 def parse_record(data: bytes) -> AgentRecord:
     try:
         value = strict_json(data)
-    except NameTwice as doubt:
+    except DuplicateName as doubt:
         raise Invalid(str(doubt)) from None
     except ValueError:
         raise Malformed("it is not JSON") from None

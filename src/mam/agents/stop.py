@@ -9,7 +9,7 @@ from mam.agents import acts, errors
 from mam.agents.control import check_target
 from mam.agents.status import is_proven_gone
 from mam.agents.tmux import generation_condition
-from mam.machine.processes import ProcessId, is_alive, send
+from mam.machine.processes import ProcessId, is_alive, send_signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _kill(target: Target) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         if _ended(process):
             return
-        send(process, number)
+        send_signal(process, number)
 
 
 def _ended(process: ProcessId) -> bool:

@@ -28,7 +28,7 @@ ANSWER_SECONDS = 10.0
 """How long a broker may take for a message before the connection counts as broken."""
 
 STANDBY_SECONDS = 1.0
-MAX_SLEEP_SECONDS = 10.0
+LONGEST_SLEEP_SECONDS = 10.0
 """Longest sleep between two looks at the connection, which has to be kept alive."""
 
 BACKOFF_SECONDS = (0.25, 30.0)
@@ -116,11 +116,11 @@ class Relay:
             if last:
                 # From here on others deliver by themselves; whoever relied on us before has stored its event already.
                 self._resident_lock.release()
-            begin = self._consumer.cursor or self._store.end()
+            begin = self._consumer.offset or self._store.end_offset()
             self._send_new(connection, lambda: ANSWER_SECONDS)
             self._report_recovery()
             due = self._consumer.due_in
-            if not last and not wait(self._consumer.cursor or begin, MAX_SLEEP_SECONDS if due is None else due):
+            if not last and not wait(self._consumer.offset or begin, LONGEST_SLEEP_SECONDS if due is None else due):
                 connection.poll(0)
             self._save_if_due()
 

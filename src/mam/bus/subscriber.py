@@ -11,7 +11,7 @@ import time
 from mam.errors import BrokerUnavailable
 from mam.events.subscriber import Subscription
 from mam.jobs.input_rules import is_job_id
-from mam.stores.common import event_of
+from mam.stores.common import event_in_line
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Emit = Callable[[dict[str, Any]], None]
 
-MAX_SLEEP_SECONDS = 30.0
+LONGEST_SLEEP_SECONDS = 30.0
 """Longest sleep: what is due is settled by those who wait, and a message may have been lost on the way."""
 
 CONNECT_SECONDS = (3.0, 10.0)
@@ -63,7 +63,7 @@ class Subscriber:
         self._all_jobs = all_jobs
         self._subscriptions: dict[str, Subscription] = {}
         self._topics: dict[str, str] = {}
-        self._cursor = self._store.end() if all_jobs is None else all_jobs.begin or ""
+        self._offset = self._store.end_offset() if all_jobs is None else all_jobs.begin or ""
         self._dropped = 0
         self._recheck_at: float | None = None
         """When the registry is to be read again because of messages that it did not know."""
@@ -87,7 +87,7 @@ class Subscriber:
         while self._is_open():
             self._registry.sweep()
             if not self._catch_up() and self._is_open():
-                self._store.wait(self._cursor, self._sleep_seconds())
+                self._store.wait(self._offset, self._sleep_seconds())
 
     def run_with_broker(self, broker: Broker) -> None:
         self._begin()
@@ -143,7 +143,7 @@ class Subscriber:
         while self._is_open() and (left := ends - time.monotonic()) > 0:
             self._sweep_and_catch_up()
             if self._is_open():
-                self._store.wait(self._cursor, min(left, self._sleep_seconds()))
+                self._store.wait(self._offset, min(left, self._sleep_seconds()))
 
     def _sweep_and_catch_up(self) -> None:
         self._registry.sweep()
@@ -201,10 +201,10 @@ class Subscriber:
             self._recheck_at = time.monotonic() + RECHECK_SECONDS
 
     def _catch_up(self) -> bool:
-        """Everything that the journal has behind the cursor; whether that was something."""
+        """Everything that the journal has behind the offset; whether that was something."""
         handled = False
-        for entry in self._store.entries(self._cursor or None):
-            self._cursor = entry.cursor
+        for entry in self._store.entries(self._offset or None):
+            self._offset = entry.offset
             handled = True
             self._handle_entry(entry)
             if self._all_jobs is not None:
@@ -212,7 +212,7 @@ class Subscriber:
         return handled
 
     def _handle_entry(self, entry: Entry) -> None:
-        events = [event for event in map(event_of, entry.lines) if event is not None]
+        events = [event for event in map(event_in_line, entry.lines) if event is not None]
         subscription = self._subscriptions.get(entry.job_id)
         if subscription is None and self._all_jobs is not None and events:
             subscription = self._new_job(entry.job_id, events[0]["seq"] - 1, self._all_jobs)
@@ -272,7 +272,7 @@ class Subscriber:
 
     def _sleep_seconds(self) -> float:
         due, deadline = self._store.due_in(), self._deadline()
-        naps = [MAX_SLEEP_SECONDS, MAX_SLEEP_SECONDS if due is None else due + 0.001]
+        naps = [LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001]
         if deadline is not None:
             naps.append(deadline - time.monotonic())
         return max(0.0, min(naps))

@@ -11,7 +11,7 @@ from mam.inbox.shallow_yaml import SIZE_LIMIT, entries
 from mam.jobs.record import CHOICES
 from mam.util.clock import SystemClock
 from mam.util.frozen import Frozen
-from mam.util.human_time import when, whole_seconds
+from mam.util.human_time import parse_when, parse_whole_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ def _switch(value: Value) -> bool:
 
 
 def _seconds(value: Value) -> int:
-    return whole_seconds(_text(value))
+    return parse_whole_seconds(_text(value))
 
 
 def _moment(value: Value) -> int:
     """From when the file is read: `+2h` counts from then."""
-    return when(_text(value), SystemClock().now().wall_ms, "at")
+    return parse_when(_text(value), SystemClock().now().wall_ms, "at")
 
 
 def _permissions(value: Value) -> str:

@@ -18,7 +18,7 @@ from mam.inbox.mirror import Mirror
 from mam.inbox.names import check_name, path_with_state
 from mam.inbox.repair import prune, recover_rows, repair
 from mam.inbox.tree import QUEUE, Tree
-from mam.location.ownership import Tracked
+from mam.location.ownership import TrackedFiles
 from mam.location.stores import ignore_in_git
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ class Inbox:
             settings, self.tree, self._ledger, self._mirror, registry, self._writer.find_refusal
         )  # fmt: skip
         self._debouncer = Debouncer(self.tree, settings.settle_seconds)
-        self._tracked = Tracked(self.tree.inbox)
+        self._tracked = TrackedFiles(self.tree.inbox)
         self._tracked_files: Container[str] = frozenset()
         self._waits_for_git = False
         self.open: dict[str, LedgerRow] = {}

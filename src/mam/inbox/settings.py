@@ -8,7 +8,7 @@ from mam.errors import BadInput
 from mam.inbox.names import FLAT, INBOX, LOCAL_OWNER, MULTI, SINGLE, Target
 from mam.inbox.tree import QUEUE
 from mam.jobs.input_rules import check_name
-from mam.location.ownership import check
+from mam.location.ownership import check_path_ownership
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -96,7 +96,7 @@ def _root(named: str | None, here_path: str | None) -> str:
         raise BadInput(why=f"{root} is not a directory; `mkdir` it, or name another with --root")
     if os.path.basename(root) == INBOX and not os.path.isdir(os.path.join(root, INBOX)):
         raise BadInput(why=f"--root names the directory above {INBOX}/; give {os.path.dirname(root)}")
-    check(os.path.join(root, QUEUE), (os.path.join(root, INBOX),))
+    check_path_ownership(os.path.join(root, QUEUE), (os.path.join(root, INBOX),))
     return os.path.realpath(root)
 
 

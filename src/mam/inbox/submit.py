@@ -105,7 +105,7 @@ class Submitter:
             return
         try:
             with self._tree.folder(PROCESSED, row.target.path, row.job_id) as folder:
-                kept = read_whole(folder, COPY, TEXT_LIMIT + 1)
+                kept = read_json_file(folder, COPY, TEXT_LIMIT + 1)
         except FileNotFoundError:
             kept = b""
         if job.prompt.encode(errors="replace") not in kept:
@@ -164,7 +164,7 @@ class Submitter:
         try:
             with self._tree.folder(INBOX, os.path.dirname(row.rel)) as folder:
                 name = os.path.basename(path_with_state(row.rel, RUNNING))
-                return read_whole(folder, name, TEXT_LIMIT + 1)
+                return read_json_file(folder, name, TEXT_LIMIT + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -244,7 +244,7 @@ def _unexpected(bug: Exception) -> str:
     return f"mam cannot read it ({type(bug).__name__}); please report that, with the file"
 
 
-def read_whole(folder: int, name: str, limit: int) -> bytes:
+def read_json_file(folder: int, name: str, limit: int) -> bytes:
     descriptor = os.open(name, _READ, dir_fd=folder)
     try:
         parts = []

@@ -28,7 +28,7 @@ ALLOWED: dict[str, type] = {
 """These give a child nothing: what it must leave, and when it may begin."""
 
 NAMED: dict[str, type] = {"label": str, "workdir": str, "workspace": str, "key": str, "after": list}
-"""Each has a rule of its own in `choices_of_child`; the door looks `after` up among the family."""
+"""Each has a rule of its own in `child_choices`; the door looks `after` up among the family."""
 
 WIDTHS: dict[str, Callable[[Any], float]] = {
     "permissions": CHOICES["permissions"].index,
@@ -62,7 +62,7 @@ class Grants(Frozen):
     validation: Json | None = None
 
 
-def choices_of_child(
+def child_choices(
     parent: Job, agent: str, asked: object, grants: Grants, place: str, resolve: Callable[[str], str]
 ) -> Json:
     """The choices of `draft_job` for a job that `parent`, which runs in `place`, registers.

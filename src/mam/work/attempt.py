@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, PlaceMissing
-from mam.jobs.worker_acts import Ending, Spoken
+from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, WorkDirMissing
+from mam.jobs.worker_acts import Ending, OutcomeReported
 from mam.util.state_dir import make_private
 from mam.work import supervision
 from mam.work.adapters.port import EXIT, SAID
@@ -74,7 +74,7 @@ class Attempt:
             write()
         except ClaimLost as lost:
             self._crew.say(self.job, f"given up: {lost}")
-        except (PlaceMissing, *AWAY) as missing:
+        except (WorkDirMissing, *AWAY) as missing:
             self._postpone(str(missing))
         except MachineUnfit as unfit:
             self._hand_back_unbegun(str(unfit.facts["why"]))
@@ -266,8 +266,8 @@ class Attempt:
             self._turn.let_others_go()
         began = self._beginning.untold()
         try:
-            job = self._write(lambda: self._holding.finish(ending, began, unsaid=with_words is not None))
-        except Spoken as spoken:
+            job = self._write(lambda: self._holding.finish(ending, began, only_if_unreported=with_words is not None))
+        except OutcomeReported as spoken:
             if with_words is not None:
                 self._finish(with_words(spoken.said))
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.errors import PlaceKept
+from mam.errors import WorkspaceKept
 from mam.jobs.input_rules import is_job_id
 from mam.util.frozen import Frozen
 from mam.work.git.command import Git, GitFailed, at
@@ -63,19 +63,19 @@ def look(home: Home) -> Held | None:
 
 
 def remove(work_directory: str, job_id: str, *, force: bool) -> str | None:
-    """PlaceKept when something would be lost. With force files are lost, and commits still are not: then the branch
+    """WorkspaceKept when something would be lost. With force files are lost, and commits still are not: then the branch
     stays, and the sentence that comes back says so."""
     home = Home(work_directory, job_id)
     if not os.path.isdir(home.path):
-        raise PlaceKept(job=job_id, why="there is none on this host")
+        raise WorkspaceKept(job=job_id, why="there is none on this host")
     with home.locked() as lock:
         held = look(home)
         if held is None:
-            raise PlaceKept(job=job_id, why="there is none on this host")
+            raise WorkspaceKept(job=job_id, why="there is none on this host")
         page = read_page(home)
         started = page is not None and page["state"] == REMOVING
         if held.why_kept and not force and not started:
-            raise PlaceKept(job=job_id, why="; ".join([*held.why_kept, "--force removes it all the same"]))
+            raise WorkspaceKept(job=job_id, why="; ".join([*held.why_kept, "--force removes it all the same"]))
         if page is not None:
             page = {**page, "state": REMOVING}
             home.write(page)

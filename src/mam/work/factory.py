@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.config.settings import Config
-    from mam.location.stores import Located
-    from mam.registry import Shadow
+    from mam.location.stores import StoreLocation
+    from mam.registry import AuditSink
     from mam.stores.port import Store
     from mam.work.worker import Orders
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class LaterShadow:
     """The audit log of a worker: refusals are told at once, everything else is copied by the thread that follows."""
 
-    def __init__(self, shadow: Shadow) -> None:
+    def __init__(self, shadow: AuditSink) -> None:
         self._shadow = shadow
 
     def follow(self, store: Store) -> None:
@@ -34,7 +34,7 @@ class LaterShadow:
         self._shadow.refused(store, job_id, verb, why)
 
 
-def open_worker(located: Located, config: Config, orders: Orders, **settings: Any) -> tuple[Worker, Crew]:
+def open_worker(located: StoreLocation, config: Config, orders: Orders, **settings: Any) -> tuple[Worker, Crew]:
     """`settings` are those of Crew."""
     shadow = AuditLog(located.logs_dir)
     store = open_store(located, config)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 
 from mam.cli.args.options import number
-from mam.cli.args.signing import add_sign
 from mam.cli.args.text_files import read_text
 from mam.errors import BadInput
 from mam.jobs.input_rules import check_text
 from mam.jobs.record import CHOICES
 from mam.util.clock import SystemClock
-from mam.util.human_time import when, whole_seconds
+from mam.util.human_time import parse_when, parse_whole_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +24,9 @@ def add_job_options(parser: Parser) -> None:
         "--agent", metavar="A", help="the kind of worker: claude-code, codex, opencode, shell, human, …"
     )
     parser.add_argument("--agent-session", "-s", metavar="LABEL", help="who shall pick it; default: the agent's name")
-    parser.add_argument("--timeout", type=whole_seconds, metavar="S", default=3600,
+    parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S", default=3600,
                         help="how long an attempt may take, 0 for ever (default 3600)")  # fmt: skip
-    parser.add_argument("--idle-timeout", type=whole_seconds, metavar="S", default=120,
+    parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S", default=120,
                         help="silence after which it shows as stalled, 0 for never (default 120)")  # fmt: skip
     parser.add_argument("--artifact", action="append", default=[], metavar="PATH",
                         help="a file that must be there for the job to be complete; repeat it for more")  # fmt: skip
@@ -70,7 +69,7 @@ def choices_of(options: Options) -> dict[str, Any]:
         "idle_timeout_sec": options.idle_timeout,
         "artifacts": options.artifact,
         "priority": options.priority,
-        "due_ms": None if options.at is None else when(options.at, SystemClock().now().wall_ms),
+        "due_ms": None if options.at is None else parse_when(options.at, SystemClock().now().wall_ms),
         "max_retries": options.max_retries,
         "key": options.key,
         "workdir": _workdir(options),
@@ -143,3 +142,24 @@ def _workdir(options: Options) -> str:
     if not os.path.isdir(workdir):
         raise BadInput(why=f"--workdir {workdir} is not a directory")
     return workdir
+
+
+def add_sign(parser: Parser) -> None:
+    parser.add_argument(
+        "--sign", action="store_true", help="sign its events with a token of its own; so is done for a broker elsewhere"
+    )
+
+
+def is_signed(options: Options) -> bool:
+    return options.sign or _broker_is_elsewhere()
+
+
+def _broker_is_elsewhere() -> bool:
+    from mam.config.settings import load_config
+
+    host = os.environ.get("MQTT_BROKER") or load_config().broker.get("host")
+    if not host:
+        return False
+    from mam.bus.settings import host_and_port, is_loopback
+
+    return not is_loopback(host_and_port(host)[0])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 
-def read_options(verb: str, module: ModuleType, arguments: list[str]) -> Options:
+def parse_options(verb: str, module: ModuleType, arguments: list[str]) -> Options:
     """The options of one verb, and those that every verb has."""
     parser = Parser(verb, module.__doc__ or "")
     module.add_arguments(parser)
@@ -40,11 +40,11 @@ def _find_door_of_session(options: Options) -> None:
     named = [word for word in words if word]
     if not named or not hasattr(options, "attempt"):
         return
-    from mam.door_client import _decoded
+    from mam.door_client import _decode
 
     try:
         with open(os.path.join(os.environ["MAM_SESSION_DIR"], "current.json"), encoding="utf-8") as file:
-            page = _decoded(file.read())
+            page = _decode(file.read())
         at, own = page["job_id"], page["generation_id"] == os.environ.get("MAM_GENERATION")
         if own and page["turn"] in ("typing", "handed") and page["socket"] and any(map(at.startswith, named)):
             held = {"MAM_ATTEMPT": str(page["attempt"]), "MAM_CLAIM": str(page.get("claim_id") or "")}
@@ -82,7 +82,7 @@ def door_of(options: Options) -> DoorRegistry:
     return DoorRegistry(os.environ["MAM_SOCKET"], lambda: _stored(options), whole=options.json)
 
 
-def descent(registry: Registry) -> dict[str, Any]:
+def parent_fields(registry: Registry) -> dict[str, Any]:
     """What a job that is registered inside another one says about its parent. A door says that itself."""
     own = os.environ.get("MAM_JOB_ID")
     if not own:
@@ -133,7 +133,7 @@ def add_attempt(parser: Parser) -> None:
     )
 
 
-def one_job(options: Options) -> str:
+def named_job(options: Options) -> str:
     """The job that was named."""
     return _given(_named(options.word, options.job))
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 import sys
 import time
 
-from mam.cli.render.streams import person_reads, put, put_json_line, say
+from mam.cli.render.streams import print_json_line, print_row, say, stdout_is_terminal
 from mam.cli.send_event import add_broker
 from mam.errors import BadInput, TimedOut, UnknownJob
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import PENDING, WAITING
-from mam.util.human_time import duration
+from mam.util.human_time import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +48,12 @@ def add_arguments(parser: Parser) -> None:
         "--all", action="store_true", help="every job of the store, until it is stopped; from where the last one ended"
     )
     parser.add_argument("--from-now", action="store_true", help="with --all: leave out what came while nobody listened")
-    parser.add_argument("--timeout", type=duration, metavar="S", help="give up after this long (exit 5), 0 for never")
-    parser.add_argument("--idle-timeout", type=duration, metavar="S", help="give up after this much silence (exit 5)")
+    parser.add_argument(
+        "--timeout", type=parse_duration, metavar="S", help="give up after this long (exit 5), 0 for never"
+    )
+    parser.add_argument(
+        "--idle-timeout", type=parse_duration, metavar="S", help="give up after this much silence (exit 5)"
+    )
     parser.add_argument("--replay", action="store_true", help="from the first event on, also what was told before")
     add_broker(parser)
 
@@ -70,7 +74,7 @@ def run(options: Options) -> int:
     log = AuditLog(located.logs_dir)
     bookmark = subscribe_consumer(registry.store, located.logs_dir)
     all_jobs = _everything(bookmark, log, options) if options.all else None
-    listener = Subscriber(registry, _Telling(registry, log, as_json=options.json), say, all_jobs=all_jobs)
+    listener = Subscriber(registry, _EventPrinter(registry, log, as_json=options.json), say, all_jobs=all_jobs)
     jobs = [registry.get(name) for name in named]
     for job in jobs:
         _subscribe(listener, registry, job, options, log)
@@ -100,7 +104,7 @@ def _everything(bookmark: Consumer, log: AuditLog, options: Options) -> AllJobs:
         bookmark.save_if_due()
 
     return AllJobs(
-        begin=None if options.replay else bookmark.cursor,
+        begin=None if options.replay else bookmark.offset,
         handled=moved,
         last_seen=lambda job_id: 0 if options.replay else _received(log, job_id),
     )
@@ -166,7 +170,7 @@ def _broker(registry: Registry, jobs: list[Job], config: Config, options: Option
     return broker
 
 
-class _Telling:
+class _EventPrinter:
     """Each event once: a line of data, and a line in the audit log."""
 
     def __init__(self, registry: Registry, log: AuditLog, *, as_json: bool) -> None:
@@ -176,10 +180,12 @@ class _Telling:
 
     def __call__(self, event: dict[str, Any]) -> None:
         if self._as_json:
-            put_json_line(event)
+            print_json_line(event)
         else:
             job_id, detail = event["job_id"], event["detail"]
-            put(job_id[:ID_PREFIX_SHOWN] if person_reads() else job_id, str(event["seq"]), event["event"], detail)
+            print_row(
+                job_id[:ID_PREFIX_SHOWN] if stdout_is_terminal() else job_id, str(event["seq"]), event["event"], detail
+            )
         sys.stdout.flush()
         now = self._clock.now().second
         line = {"timestamp": now, "event": "received", "job_id": event["job_id"], "payload": event}

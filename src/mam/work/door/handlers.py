@@ -15,7 +15,7 @@ from mam.events.data import check_levels
 from mam.jobs import acts
 from mam.jobs.input_rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
 from mam.jobs.record import MOST, Job
-from mam.jobs.rights import Grants, choices_of_child
+from mam.jobs.rights import Grants, child_choices
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
 from mam.work.children import is_below, kinship
@@ -156,7 +156,7 @@ def _register(bound: Bound, asked: Asked) -> Json:
     if more := asked.fields.keys() - _OF_REGISTER:
         raise BadInput(why=f"register does not take {min(more)[:40]!r}; what is chosen for a child stands in choices")
     wanted = asked.fields.get("choices", {})
-    choices = choices_of_child(parent, agent, wanted, bound.grants, bound.place, os.path.realpath)
+    choices = child_choices(parent, agent, wanted, bound.grants, bound.place, os.path.realpath)
     choices["after"] = [resolve(bound, needed) for needed in choices.get("after", ())]
     choices |= {**kinship(parent, bound.max_depth), "origin_host": os.uname().nodename}
     registration = bound.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)

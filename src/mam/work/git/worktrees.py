@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 
-from mam.errors import PlaceBroken, PlaceMissing
+from mam.errors import WorkDirMissing, WorkDirUnusable
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, discover
 from mam.work.job_dir import remove_tree
@@ -65,7 +65,7 @@ def read_page(home: Home) -> Json | None:
 def _checked(home: Home) -> Json | None:
     page = read_page(home)
     if page is None and os.path.lexists(home.worktree):
-        raise PlaceBroken(job=home.job_id, why=f"nothing says what is in {home.worktree}; it was left alone")
+        raise WorkDirUnusable(job=home.job_id, why=f"nothing says what is in {home.worktree}; it was left alone")
     return page
 
 
@@ -193,7 +193,7 @@ def repository_alone(home: Home, page: Json) -> Iterator[int]:
 
 def _check_repository(home: Home, page: Json) -> None:
     if not os.path.isdir(page["repository"]):
-        raise PlaceMissing(job=home.job_id, why=f"its repository {page['repository']} is not there")
+        raise WorkDirMissing(job=home.job_id, why=f"its repository {page['repository']} is not there")
 
 
 def forget_worktree(git: Git, home: Home) -> None:
@@ -205,7 +205,7 @@ def _enter(home: Home, page: Json) -> str:
     """The same directory below the repository's top as the job's `workdir`, reached without a link."""
     _check_repository(home, page)
     if not os.path.isdir(page["git_directory"]):
-        raise PlaceBroken(
+        raise WorkDirUnusable(
             job=home.job_id,
             why=f"git no longer knows {home.worktree}; `mam workspaces --remove {home.job_id} --force` clears it away",
         )
@@ -219,7 +219,9 @@ def _enter(home: Home, page: Json) -> str:
             os.close(directory)
     except NotADirectoryError:
         below = f"{page['prefix']} in its worktree" if names else home.worktree
-        raise PlaceBroken(job=home.job_id, why=f"{below} is not a directory, or leads out of it by a link") from None
+        raise WorkDirUnusable(
+            job=home.job_id, why=f"{below} is not a directory, or leads out of it by a link"
+        ) from None
     return os.path.join(home.worktree, *names)
 
 

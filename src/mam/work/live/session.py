@@ -20,7 +20,7 @@ from mam.agents.names import bare_name
 from mam.agents.send import check_can_type
 from mam.agents.turns import TurnTracker
 from mam.errors import MamError, UnknownJob
-from mam.jobs.activity import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, believed
+from mam.jobs.activity import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, decide_state
 from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.stores.port import Query
 from mam.util.encoding import to_bytes
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mam.jobs.activity import State
     from mam.jobs.record import Job, Json
     from mam.registry import Registry
-    from mam.stores.port import Request
+    from mam.stores.port import ClaimRequest
 
 SESSION = "session"
 """In `waiting_for`: its session could not take it."""
@@ -104,7 +104,7 @@ class LiveSession:
 
     # -- claiming --------------------------------------------------------------------------------------------------
 
-    def claim(self, registry: Registry, request: Request) -> Job | None:
+    def claim(self, registry: Registry, request: ClaimRequest) -> Job | None:
         """As the registry's, for this generation, and only when the session can take a job. `shut` says why not."""
         self.shut = None
         try:
@@ -245,7 +245,7 @@ class LiveSession:
         now_ms = self._now_ms()
         told = self.turns.state()
         seen = None if told is not None else state_from_screen(self._screen, now_ms)
-        return believed([process_state(self.record, now_ms), told, seen], now_ms)
+        return decide_state([process_state(self.record, now_ms), told, seen], now_ms)
 
     # -- its page --------------------------------------------------------------------------------------------------
 

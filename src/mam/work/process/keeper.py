@@ -18,7 +18,7 @@ import sys
 import time
 from itertools import dropwhile
 
-from mam.machine.kernel import inherit_orphans
+from mam.machine.kernel import become_subreaper
 from mam.machine.processes import identify
 from mam.util.encoding import to_bytes
 from mam.util.frozen import Frozen
@@ -52,7 +52,7 @@ class Readiness(Frozen):
 
 
 def get_ready() -> Readiness:
-    inherit_orphans("mam-keeper")
+    become_subreaper("mam-keeper")
     return Readiness(wakes=Wakes(signal.SIGCHLD, *_ASKED), name=_name_of(os.getpid()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from mam.events.event import generalised
+from mam.events.event import redact
 from mam.work.reports.report import BILLING, FAILED, LIMIT, LOGIN, OVERLOAD, Trouble, words
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ def trouble_of(
     kind = kind_of(said, status)
     if kind == LIMIT and resets_at_ms is None:
         resets_at_ms = reset_in(said, now)
-    return Trouble(kind=kind, words=generalised(said), resets_at_ms=resets_at_ms if kind == LIMIT else None)
+    return Trouble(kind=kind, words=redact(said), resets_at_ms=resets_at_ms if kind == LIMIT else None)
 
 
 def kind_of(text: str, status: object = None) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mam.agents.activity import session_state
 from mam.agents.lookup import LIVE, resolve_lookup
-from mam.cli.render.streams import person_reads, put, put_json_array, say
+from mam.cli.render.streams import print_json_array, print_row, say, stdout_is_terminal
 from mam.cli.verbs.agents_verbs.common import directory_of
 from mam.util.clock import parse_time
-from mam.util.human_time import age
+from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ def run(options: Options) -> int:
     if options.live:
         rows = [(lookup, answer) for lookup, answer in rows if answer.kind == LIVE]
     if options.json:
-        put_json_array(_value(lookup, answer, now.wall_ms) for lookup, answer in rows)
+        print_json_array(_value(lookup, answer, now.wall_ms) for lookup, answer in rows)
         return 0
-    if not person_reads():
+    if not stdout_is_terminal():
         for lookup, answer in rows:
-            put(lookup.agent_id, *_columns(answer), _doing(lookup, now.wall_ms))
+            print_row(lookup.agent_id, *_columns(answer), _activity(lookup, now.wall_ms))
     elif rows:
-        from mam.cli.verbs.agents_verbs.table import put_table
+        from mam.cli.render.table import print_table
 
         headings = ("NAME", "RECORD", "TMUX SESSION", "AGENT", "HOLDS", "STATE", "ID")
-        put_table(headings, [_glance(lookup, answer, now.wall_ms) for lookup, answer in rows])
+        print_table(headings, [_table_row(lookup, answer, now.wall_ms) for lookup, answer in rows])
     else:
         say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
     return 0
@@ -50,19 +50,19 @@ def _value(lookup: Lookup, answer: Resolution, now_ms: int) -> Json:
     }  # fmt: skip
 
 
-def _doing(lookup: Lookup, now_ms: int) -> str:
+def _activity(lookup: Lookup, now_ms: int) -> str:
     """Its screen is not looked at, since there may be many; `status` does that."""
     if lookup.record is None or not lookup.record.live:
         return "-"
     return session_state(lookup.record, now_ms).told(now_ms)
 
 
-def _glance(lookup: Lookup, answer: Resolution, now_ms: int) -> tuple[str, ...]:
+def _table_row(lookup: Lookup, answer: Resolution, now_ms: int) -> tuple[str, ...]:
     """What fits on a terminal: how long the lease holds, and the one word of what it does; `status` says the rest."""
     *named, until = _columns(answer)
     record = lookup.record
     if record is not None and record.liveness is not None:
-        until = age(max(0, parse_time(record.liveness.lease_expires_at) - now_ms))
+        until = format_age(max(0, parse_time(record.liveness.lease_expires_at) - now_ms))
     doing = "-" if record is None or not record.live else session_state(record, now_ms).state
     return (*named, until, doing, lookup.agent_id[:8])
 
