@@ -62,7 +62,9 @@ def test_a_log_that_is_begun_anew_still_wakes(place: Place) -> None:
         assert mine.store.end_offset() != offset
 
 
-def test_opening_waits_for_a_writer_while_it_changes_the_journal_mode(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_waits_for_a_writer_while_it_changes_the_journal_mode(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SQLite calls no busy handler there: processes that opened a new database at once failed after a millisecond."""
     place.open().store.close()
     path = str(place.path)
