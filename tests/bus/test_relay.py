@@ -204,7 +204,7 @@ def test_a_broker_that_was_away_is_found_again(news: Mam, broker: Mosquitto) -> 
     ]
 
     broker.start()
-    until_says(relay, "is there again")
+    until_says(relay, "is available again")
     _until_sent(news, broker, 1)
     relay.send_signal(signal.SIGINT)
 

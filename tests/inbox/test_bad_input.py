@@ -31,7 +31,7 @@ def refused(world: World, content: bytes, name: str = "x.prompt.md", where: str 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "it is empty; write what shall be done"),
+        (b"", "it is empty; write the task into it"),
         (b" \n\n\t", "it is empty"),
         (b"---\nagent: shell\n---\n\n", "it is empty"),
         (b"caf\xe9", "not UTF-8 text (byte 3); save it as UTF-8"),
