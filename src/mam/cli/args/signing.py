@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Config
 
 
 def add_sign(parser: Parser) -> None:
@@ -13,18 +14,13 @@ def add_sign(parser: Parser) -> None:
     )
 
 
-def is_signed(options: Options) -> bool:
-    return options.sign or _broker_is_elsewhere()
-
-
-def _broker_is_elsewhere() -> bool:
+def is_signed(options: Options, config: Config) -> bool:
+    """Whether --sign is given or the broker is on another host."""
     import os
 
-    from mam.config.settings import load_config
-
-    host = os.environ.get("MQTT_BROKER") or load_config().broker.get("host")
-    if not host:
-        return False
+    host = os.environ.get("MQTT_BROKER") or config.broker.get("host")
+    if options.sign or not host:
+        return bool(options.sign)
     from mam.bus.settings import host_and_port, is_loopback
 
     return not is_loopback(host_and_port(host)[0])

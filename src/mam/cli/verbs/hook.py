@@ -83,9 +83,9 @@ def _tell(agent: str, store: str | None, directory: str | None) -> None:
     job, session = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_SESSION_DIR")
     if not job and not session:
         return
-    from mam.door_client import _decode
+    from mam.door_client import decode_json
 
-    given = _decode(text.decode())
+    given = decode_json(text.decode())
     if not job and session:
         _note(agent, given, session)
         return
@@ -110,12 +110,12 @@ def _note(agent: str, given: Any, session: str) -> None:
 
     from mam.agents.hook_events import line_for
     from mam.agents.hook_log import append
-    from mam.door_client import _encode
+    from mam.door_client import encode_json
     from mam.jobs.input_rules import is_session_id
 
     generation = os.environ.get("MAM_GENERATION", "")
     if os.path.isabs(session) and is_session_id(generation):
-        append(session, generation, _encode(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
+        append(session, generation, encode_json(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
 
 
 def _input() -> bytes:
@@ -130,19 +130,15 @@ def _input() -> bytes:
 
 def _told_at_door(job: str, said: dict[str, Any]) -> bool:
     """Whether the worker was there. If it is gone, the store may still take the event."""
-    from mam.door_client import DoorRegistry
+    from mam.door_client import DoorClient
     from mam.errors import StoreUnavailable
 
     try:
-        door = DoorRegistry(os.environ["MAM_SOCKET"], _nowhere)
+        door = DoorClient(os.environ["MAM_SOCKET"])
     except StoreUnavailable:
         return False
     door.publish(job, **said)
     return True
-
-
-def _nowhere() -> Any:
-    raise LookupError
 
 
 def _store(job: str, said: dict[str, Any], store: str | None, directory: str | None) -> None:
