@@ -17,7 +17,7 @@ from mam.jobs.record import MOST
 from mam.jobs.status import COMPLETED, ERROR, RUNNING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Registry:
         if not input_rules.is_job_id(text):
             raise UnknownJob(job=repr(text[:80]), store=self.store.address)
         found = self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1)
-        found = found or self.store.archived_with_prefix(text, CANDIDATES_SHOWN + 1)
+        found = found or self.store.archived_ids_with_prefix(text, CANDIDATES_SHOWN + 1)
         return only_match(text, found, self.store.address)
 
     def get(self, job: str) -> Job:
@@ -193,13 +193,13 @@ class Registry:
             return self.claim(request)
         ends = time.monotonic() + wait
         while True:
-            cursor = self.store.end()
+            offset = self.store.end_offset()
             job = self.claim(request)
             if job is not None or (left := ends - time.monotonic()) <= 0:
                 return job
-            self.nap(cursor, left)
+            self.nap(offset, left)
 
-    def claim(self, request: Request) -> Job | None:
+    def claim(self, request: ClaimRequest) -> Job | None:
         """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
         nothing, it is asked again, so that none is missed that may be claimed."""
         if request.claim_id is not None:
@@ -344,11 +344,11 @@ class Registry:
             input_rules.check_seconds("timeout", timeout)
         return follow(self, job_ids, timeout)
 
-    def nap(self, cursor: str, longest: float) -> None:
-        """Sleeps until there may be news behind the cursor, time decides something, or `longest` is over."""
+    def nap(self, offset: str, longest: float) -> None:
+        """Sleeps until there may be news behind the offset, time decides something, or `longest` is over."""
         due = self.store.due_in()
         self.store.wait(
-            cursor, min(longest, LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001)
+            offset, min(longest, LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001)
         )
 
     def catch_up(self) -> None:
@@ -433,10 +433,12 @@ def _unless_running(act: Act, found: Job, now: Moment, **given: Any) -> Change:
 
 
 @lru_cache(16, typed=True)
-def _checked_request(label: str, owner: str, lease_seconds: float | None, session: tuple[str, str] | None) -> Request:
+def _checked_request(
+    label: str, owner: str, lease_seconds: float | None, session: tuple[str, str] | None
+) -> ClaimRequest:
     """Whoever asks for work asks for the same again and again."""
     agent_id, generation_id = (None, None) if session is None else _checked_session(*session)
-    return Request(
+    return ClaimRequest(
         label=input_rules.check_name("label", label),
         owner=input_rules.check_name("owner", owner),
         lease_seconds=None if lease_seconds is None else input_rules.check_seconds("lease", lease_seconds),

@@ -27,14 +27,14 @@ class Mutant(Frozen):
 MUTANTS = [
     Mutant(
         name="the record files are written before the commit", file=f"{FILES}/store.py",
-        old="            last = int(self.end()) if self._shown else self._mirrored\n",
-        new="            last = int(self.end()) if self._shown else self._mirrored\n            mirror.put()\n",
+        old="            last = int(self.end_offset()) if self._shown else self._mirrored\n",
+        new="            last = int(self.end_offset()) if self._shown else self._mirrored\n            mirror.put()\n",
         caught_by=f"{KILLS}[files-call-complete]",
     ),
     Mutant(
         name="files are called written with the commit", file=f"{FILES}/store.py",
-        old="            last = int(self.end()) if self._shown else self._mirrored\n",
-        new="            last = int(self.end()) if self._shown else self._mirrored\n"
+        old="            last = int(self.end_offset()) if self._shown else self._mirrored\n",
+        new="            last = int(self.end_offset()) if self._shown else self._mirrored\n"
         '            self._rows("save mirrored", number=last)\n',
         caught_by=f"{KILLS}[files-call-complete]",
     ),
@@ -283,13 +283,13 @@ MUTANTS = [
     Mutant(
         name="the audit log's position moves before its lines", file="src/mam/audit/append.py",
         old="        for entry in left:\n",
-        new="        if left:\n            cursor.save(position_behind(left[-1], batch.epoch), caught_up=True)\n"
+        new="        if left:\n            cursor.save(position_after(left[-1], batch.epoch), caught_up=True)\n"
         "        for entry in left:\n",
         caught_by="tests/audit/test_crashes.py",
     ),
     Mutant(
         name="a consumer trusts the position of a journal that was restored", file="src/mam/stores/consumer.py",
-        old="(self.number, self.mark) == (entry.number, mark_of(entry))", new="self.number == entry.number",
+        old="(self.number, self.mark) == (entry.number, entry_checksum(entry))", new="self.number == entry.number",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(

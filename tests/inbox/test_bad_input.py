@@ -230,16 +230,16 @@ def test_what_cannot_be_read_stays_and_is_taken_when_it_can(world: World, monkey
     from mam.inbox import submit
 
     path = world.drop("x.prompt.md", "do it")
-    read = submit.read_whole
+    read = submit.read_json_file
 
     def refuse(_folder: int, _name: str, _limit: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(submit, "read_whole", refuse)
+    monkeypatch.setattr(submit, "read_json_file", refuse)
     world.open().turn()
     assert path.read_text() == "do it"
     assert "it cannot be read: Permission denied" in (world.inbox / WHERE / "x.error.md").read_text()
-    monkeypatch.setattr(submit, "read_whole", read)
+    monkeypatch.setattr(submit, "read_json_file", read)
     os.chmod(path, 0o600)
     world.steady()
     assert world.only_job().prompt == "do it"

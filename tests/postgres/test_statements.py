@@ -19,7 +19,7 @@ from mam.jobs.pause import Pause
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, ERROR, RUNNING
 from mam.stores.memory import MemoryStore
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.clock import FakeClock
@@ -112,7 +112,7 @@ class History:
     def claim(self) -> None:
         one_of = self.chance.choice
         session = one_of(((None, None), (None, None), (None, None), ("gpu", "first"), ("gpu", "second")))
-        request = Request(
+        request = ClaimRequest(
             label=one_of(LABELS), owner=one_of(("worker", "", "w/é")), lease_seconds=one_of(LEASES),
             claim_id=f"claim-{self.turn}", supervised=one_of((False, True)),
             agent_id=session[0], generation_id=session[1],

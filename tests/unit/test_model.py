@@ -204,7 +204,7 @@ class StoreBesideModel(RuleBasedStateMachine):
         if not self.jobs:
             return None
         job_id, expected = self._job(which)
-        before, end = self.store.get(job_id), self.store.end()
+        before, end = self.store.get(job_id), self.store.end_offset()
         fence = _fence(whose, before)
         try:
             model(expected, NO_HOLDER if whose == "another id" else fence["attempt"])

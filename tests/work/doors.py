@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mam.door_client import DoorClient
 from mam.errors import StoreMissing
 from mam.jobs.change import Change, audit_record
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
@@ -28,7 +28,7 @@ def held_job(registry: Registry, label: str = "shell", **choices: Any) -> Job:
 
 
 def claimed(registry: Registry, job: Job, lease_seconds: float = 60.0) -> Job:
-    request = Request(
+    request = ClaimRequest(
         label=job.agent_session, owner="worker", lease_seconds=lease_seconds, supervised=True, job_id=job.job_id
     )
     held = registry.claim(request)

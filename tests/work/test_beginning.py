@@ -10,7 +10,7 @@ import pytest
 
 from mam.jobs.worker_acts import OutcomeReported
 from mam.stores.memory import MemoryStore
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.work.claim import Holding
 from mam.work.start_reporter import Beginning
 from tests.work.shop import LABEL, Shop
@@ -84,7 +84,7 @@ def test_what_never_ran_has_not_begun(shop: Shop) -> None:
 @pytest.fixture
 def held(shop: Shop) -> tuple[Job, Holding]:
     shop.job("x")
-    job = shop.registry.claim(Request(label=LABEL, owner="me", lease_seconds=60.0, supervised=True))
+    job = shop.registry.claim(ClaimRequest(label=LABEL, owner="me", lease_seconds=60.0, supervised=True))
     assert job is not None
     return job, Holding(shop.registry, job)
 

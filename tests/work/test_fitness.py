@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.stores.memory import MemoryStore
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.work import host_checks
 from mam.work.claim import Holding
 from mam.work.host_checks import Rest, is_the_machines, tells_of_lack
@@ -129,7 +129,7 @@ class TestAFullDisk:
         shop = Shop(MemoryStore(), small_disk)
         job_id = shop.job("true")
         run = {"attempt": 1, "process": {"agent": None, "keeper": None}}
-        held = shop.registry.claim(Request(label=LABEL, owner="another", supervised=True))
+        held = shop.registry.claim(ClaimRequest(label=LABEL, owner="another", supervised=True))
         assert held is not None
         Holding(shop.registry, held).started(run)
         Holding(shop.registry, held).hand_back()

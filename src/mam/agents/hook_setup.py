@@ -14,7 +14,7 @@ import shlex
 import sys
 
 from mam.errors import BadInput
-from mam.stores.private_files import replace_bytes, replace_whole
+from mam.stores.private_files import replace_bytes, replace_json_file
 from mam.util.strict_json import safe_json
 
 TYPE_CHECKING = False
@@ -75,7 +75,7 @@ def _claude(command: list[str], root: str, workdir: str) -> tuple[str, ...]:
     program, *words = command
     own, words = _own_settings(words, workdir)
     path = os.path.join(root, "settings.json")
-    replace_whole(path, _merged(own, _claude_settings(root)))
+    replace_json_file(path, _merged(own, _claude_settings(root)))
     return (program, "--settings", path, *words)
 
 

@@ -15,7 +15,7 @@ from mam.agents import errors
 from mam.agents.screen_prompts import question_on
 from mam.agents.tmux import is_generation
 from mam.errors import BadInput, StoreUnavailable
-from mam.stores.private_files import read_whole, replace_whole
+from mam.stores.private_files import read_json_file, replace_json_file
 from mam.util.state_dir import make_private
 
 TYPE_CHECKING = False
@@ -177,9 +177,9 @@ def _remember(root: str, key: str, state: str) -> None:
     keys = _keys(root)
     keys.pop(key, None)
     kept = dict(list(keys.items())[-KEYS_REMEMBERED + 1 :])
-    replace_whole(os.path.join(root, "sent.json"), {**kept, key: state})
+    replace_json_file(os.path.join(root, "sent.json"), {**kept, key: state})
 
 
 def _keys(root: str) -> dict[str, str]:
-    found = read_whole(os.path.join(root, "sent.json"))
+    found = read_json_file(os.path.join(root, "sent.json"))
     return found if isinstance(found, dict) else {}

@@ -28,8 +28,8 @@ _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | 
 BEFORE_ALL = (0, 0)
 
 
-class Folder:
-    """`with Folder(root, job_id) as folder:` one job's directory, made if need be."""
+class JobFolder:
+    """`with JobFolder(root, job_id) as folder:` one job's directory, made if need be."""
 
     def __init__(self, root: int, job_id: str) -> None:
         name = check_job_id(job_id)
@@ -40,7 +40,7 @@ class Folder:
             self._directory = os.open(name, _FOLDER, dir_fd=root)
         self._events = -1
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> JobFolder:
         return self
 
     def __exit__(self, *_exception: object) -> None:

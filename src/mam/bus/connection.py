@@ -1,6 +1,6 @@
 """One connection to a broker, for one thread, until it breaks. Whoever wants another one opens another one.
 
-paho would reconnect by itself and send again what it has in memory. Here the journal's cursor says what is to be sent
+paho would reconnect by itself and send again what it has in memory. Here the journal's offset says what is to be sent
 again, so a broken connection is thrown away with everything in it.
 """
 

@@ -116,11 +116,11 @@ class Relay:
             if last:
                 # From here on others deliver by themselves; whoever relied on us before has stored its event already.
                 self._staying.release()
-            begin = self._consumer.cursor or self._store.end()
+            begin = self._consumer.offset or self._store.end_offset()
             self._send_new(connection, lambda: ANSWER_SECONDS)
             self._be_content()
             due = self._consumer.due_in
-            if not last and not wait(self._consumer.cursor or begin, LONGEST_SLEEP_SECONDS if due is None else due):
+            if not last and not wait(self._consumer.offset or begin, LONGEST_SLEEP_SECONDS if due is None else due):
                 connection.turn(0)
             self._save_if_due()
 

@@ -11,7 +11,7 @@ import time
 from mam.errors import BrokerUnavailable
 from mam.events.subscriber import Subscription
 from mam.jobs.input_rules import is_job_id
-from mam.stores.common import event_of
+from mam.stores.common import event_in_line
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ class Listener:
         self._everything = everything
         self._subscriptions: dict[str, Subscription] = {}
         self._topics: dict[str, str] = {}
-        self._cursor = self._store.end() if everything is None else everything.begin or ""
+        self._offset = self._store.end_offset() if everything is None else everything.begin or ""
         self._dropped = 0
         self._look_at: float | None = None
         """When the registry is to be read again because of messages that it did not know."""
@@ -87,7 +87,7 @@ class Listener:
         while self._is_open():
             self._registry.sweep()
             if not self._catch_up() and self._is_open():
-                self._store.wait(self._cursor, self._nap())
+                self._store.wait(self._offset, self._nap())
 
     def run_with_broker(self, broker: Broker) -> None:
         self._begin()
@@ -143,7 +143,7 @@ class Listener:
         while self._is_open() and (left := ends - time.monotonic()) > 0:
             self._settle()
             if self._is_open():
-                self._store.wait(self._cursor, min(left, self._nap()))
+                self._store.wait(self._offset, min(left, self._nap()))
 
     def _settle(self) -> None:
         self._registry.sweep()
@@ -201,10 +201,10 @@ class Listener:
             self._look_at = time.monotonic() + FRUITLESS_SECONDS
 
     def _catch_up(self) -> bool:
-        """Everything that the journal has behind the cursor; whether that was something."""
+        """Everything that the journal has behind the offset; whether that was something."""
         moved = False
-        for entry in self._store.entries(self._cursor or None):
-            self._cursor = entry.cursor
+        for entry in self._store.entries(self._offset or None):
+            self._offset = entry.offset
             moved = True
             self._take(entry)
             if self._everything is not None:
@@ -212,7 +212,7 @@ class Listener:
         return moved
 
     def _take(self, entry: Entry) -> None:
-        events = [event for event in map(event_of, entry.lines) if event is not None]
+        events = [event for event in map(event_in_line, entry.lines) if event is not None]
         subscription = self._subscriptions.get(entry.job_id)
         if subscription is None and self._everything is not None and events:
             subscription = self._new_job(entry.job_id, events[0]["seq"] - 1, self._everything)

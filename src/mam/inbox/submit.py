@@ -105,7 +105,7 @@ class Handing:
             return
         try:
             with self._tree.folder(PROCESSED, claim.target.path, claim.job_id) as folder:
-                kept = read_whole(folder, COPY, TEXT_LIMIT + 1)
+                kept = read_json_file(folder, COPY, TEXT_LIMIT + 1)
         except FileNotFoundError:
             kept = b""
         if job.prompt.encode(errors="replace") not in kept:
@@ -162,7 +162,7 @@ class Handing:
         try:
             with self._tree.folder(INBOX, os.path.dirname(claim.rel)) as folder:
                 name = os.path.basename(beside(claim.rel, RUNNING))
-                return read_whole(folder, name, TEXT_LIMIT + 1)
+                return read_json_file(folder, name, TEXT_LIMIT + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -242,7 +242,7 @@ def _unexpected(bug: Exception) -> str:
     return f"mam cannot read it ({type(bug).__name__}); please report that, with the file"
 
 
-def read_whole(folder: int, name: str, limit: int) -> bytes:
+def read_json_file(folder: int, name: str, limit: int) -> bytes:
     descriptor = os.open(name, _READ, dir_fd=folder)
     try:
         parts = []

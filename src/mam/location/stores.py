@@ -212,7 +212,7 @@ def _create(located: StoreLocation, lock_wait_seconds: float) -> bool:
     made = create_files_store(located.path) or not is_files_store(located.path)
     FilesStore(
         located.path, lock_wait_seconds=lock_wait_seconds
-    ).end()  # lays the journal, by which the directory is known for a store
+    ).end_offset()  # lays the journal, by which the directory is known for a store
     return made
 
 

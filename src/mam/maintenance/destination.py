@@ -25,7 +25,7 @@ class Destination(Frozen):
     """Makes it a registry like any other."""
 
 
-def begin_filling(located: StoreLocation) -> Destination:
+def begin_import(located: StoreLocation) -> Destination:
     from mam.location.stores import POSTGRES, SQLITE_KIND, check_ownership, require_packages
 
     check_ownership(located)
@@ -35,14 +35,14 @@ def begin_filling(located: StoreLocation) -> Destination:
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite import import_store as sqlite
 
-        database = sqlite.begin_filling(located.path)
-        return Destination(store=database, finish=lambda: sqlite.end_filling(database))
+        database = sqlite.begin_import(located.path)
+        return Destination(store=database, finish=lambda: sqlite.finish_import(database))
     if located.kind == POSTGRES:
         from mam.stores.postgres import import_store as postgres
 
-        server = postgres.begin_filling(located.address)
-        return Destination(store=server, finish=lambda: postgres.end_filling(server))
+        server = postgres.begin_import(located.address)
+        return Destination(store=server, finish=lambda: postgres.finish_import(server))
     from mam.stores.files import import_store as files
 
-    directory = files.begin_filling(located.path)
-    return Destination(store=directory, finish=lambda: files.end_filling(directory))
+    directory = files.begin_import(located.path)
+    return Destination(store=directory, finish=lambda: files.finish_import(directory))

@@ -9,7 +9,7 @@ from mam.jobs import acts
 from mam.jobs.change import audit_record
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import next_deadline
-from mam.stores.port import Queued
+from mam.stores.port import QueuedJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import AuditRecord, Change
     from mam.jobs.dependency import Dependencies
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Kept, Query, Request
+    from mam.stores.port import ClaimRequest, JobWithEvents, Query
     from mam.util.clock import Moment
 
 
@@ -45,7 +45,7 @@ def _has(fields: Json, name: str, value: object) -> bool:
     return name in fields and bool(fields[name] == value)
 
 
-def event_of(audit_record: AuditRecord) -> AuditRecord | None:
+def event_in_line(audit_record: AuditRecord) -> AuditRecord | None:
     """What the event log keeps of a history line: an event's payload, or the marker of numbers without one."""
     if audit_record["event"] == "published":
         payload: AuditRecord = audit_record["payload"]
@@ -55,12 +55,12 @@ def event_of(audit_record: AuditRecord) -> AuditRecord | None:
     return None
 
 
-def lines_of(kept: Kept, moment: Moment) -> tuple[AuditRecord, ...]:
-    """What the journal says of a job that came whole from another registry; `event_of` finds all its events there."""
-    return (audit_record("migrated", moment, kept.job, status=kept.job.status), *told_of(kept))
+def import_lines(kept: JobWithEvents, moment: Moment) -> tuple[AuditRecord, ...]:
+    """The lines of the journal entry for a job imported from another registry: all its events are in them."""
+    return (audit_record("migrated", moment, kept.job, status=kept.job.status), *event_lines(kept))
 
 
-def told_of(kept: Kept) -> tuple[AuditRecord, ...]:
+def event_lines(kept: JobWithEvents) -> tuple[AuditRecord, ...]:
     """A job's events as the lines that told of them."""
     return tuple(_line_of(kept.job, event) for event in kept.events)
 
@@ -91,13 +91,13 @@ def matches(query: Query, job: Job) -> bool:
     )
 
 
-def queue_place(job: Job) -> Queued:
-    return Queued(
+def queued_job(job: Job) -> QueuedJob:
+    return QueuedJob(
         job_id=job.job_id, label=job.agent_session, agent=job.agent, priority=job.priority, number=job.number
     )  # fmt: skip
 
 
-def claimed(job: Job, request: Request, moment: Moment) -> Change:
+def claimed(job: Job, request: ClaimRequest, moment: Moment) -> Change:
     """What a request does to the job that it gets."""
     claimant = None
     if request.agent_id is not None:
@@ -112,7 +112,9 @@ def new_claim_id() -> str:
     return os.urandom(8).hex()
 
 
-def checked_needed(draft: Job, needed: Dependencies, store: str, newest: Callable[[str], Job | None]) -> Dependencies:
+def check_dependencies(
+    draft: Job, needed: Dependencies, store: str, newest: Callable[[str], Job | None]
+) -> Dependencies:
     """Those that a new job comes after, if all of them are there and none waits for it."""
     from mam.jobs.dependency import check_no_cycle
 

@@ -15,7 +15,7 @@ import time
 
 from mam.errors import WorkDirUnusable
 from mam.stores.files.lock import is_still
-from mam.stores.private_files import read_whole, replace_whole
+from mam.stores.private_files import read_json_file, replace_json_file
 from mam.util.encoding import write_all
 from mam.util.state_dir import make_private
 
@@ -50,11 +50,11 @@ class Home:
 
     def read(self) -> Json | None:
         """None when nothing was made here. A page that somebody spoiled is as good as none, and is put aside."""
-        page = read_whole(os.path.join(self.path, PAGE))
+        page = read_json_file(os.path.join(self.path, PAGE))
         return page if isinstance(page, dict) else None
 
     def write(self, page: Json) -> None:
-        replace_whole(os.path.join(self.path, PAGE), page)
+        replace_json_file(os.path.join(self.path, PAGE), page)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[int]:

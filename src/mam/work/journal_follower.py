@@ -49,7 +49,7 @@ class News:
         self._thread.start()
 
     def _begin(self) -> None:
-        self._cursor = self._store.end()
+        self._offset = self._store.end_offset()
         self._journal_id = self._store.journal_id
 
     def stop(self) -> None:
@@ -63,7 +63,7 @@ class News:
         while not self._stopped.is_set():
             try:
                 if is_away:
-                    self._store.end()  # which sees what has become of the store
+                    self._store.end_offset()  # which sees what has become of the store
                     self._look_whose_it_is()
                 self._turn()
                 is_away = False
@@ -72,26 +72,26 @@ class News:
                 self._stopped.wait(1.0)
 
     def _look_whose_it_is(self) -> None:
-        """Somebody may have removed the store and made another, in whose journal the cursor is no place at all: nothing
+        """Somebody may have removed the store and made another, in whose journal the offset is no place at all: nothing
         would ever be behind it, and it would never be the end that one can wait at."""
         if self._store.journal_id != self._journal_id:
             self._begin()
             self._changed({})
 
     def _turn(self) -> None:
-        self._store.wait(self._cursor, self._patience())
+        self._store.wait(self._offset, self._patience())
         if not self._hungry():
             # A job tells of itself three times within moments, and each look takes time from whoever runs it.
             self._stopped.wait(_BUSY_SECONDS)
         if self._stopped.is_set():
             return
         told: dict[str, Json | None] = {}
-        cursor = self._cursor
-        for entry in self._store.entries(cursor):
-            cursor = entry.cursor
+        offset = self._offset
+        for entry in self._store.entries(offset):
+            offset = entry.offset
             told[entry.job_id] = None if entry.fields is None else {**(told.get(entry.job_id) or {}), **entry.fields}
         self._changed(told)
-        self._cursor = cursor  # only now: what could not be looked at is news again
+        self._offset = offset  # only now: what could not be looked at is news again
         self._lags = self._lags or bool(told)
         if self._lags and time.monotonic() >= self._copied + _COPY_SECONDS:
             self._copy()

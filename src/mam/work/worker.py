@@ -12,7 +12,7 @@ from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
 from mam.jobs.status import Status
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.util.frozen import Frozen
 from mam.work.claim import AWAY
 from mam.work.journal_follower import News
@@ -127,7 +127,7 @@ class Worker:
         for step in range(len(labels)):
             label = labels[(self._turn + step) % len(labels)]
             job = self._claimed(
-                Request(
+                ClaimRequest(
                     label=label,
                     owner=self._orders.owner,
                     lease_seconds=self._crew.lease_seconds,
@@ -140,7 +140,7 @@ class Worker:
                 return job
         return None
 
-    def _claimed(self, request: Request) -> Job | None:
+    def _claimed(self, request: ClaimRequest) -> Job | None:
         session, registry = self._crew.session, self._crew.registry
         if session is None:
             return registry.claim(request)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from mam.cli.args.options import at_door, job_registry, number, registry_of
-from mam.cli.args.signing import add_sign, is_signed
 from mam.cli.args.text_files import read_text
 from mam.cli.render.streams import say
 from mam.errors import BadInput, UnknownJob
@@ -180,3 +179,19 @@ def _workdir(options: Options) -> str:
     if not os.path.isdir(workdir):
         raise BadInput(why=f"--workdir {workdir} is not a directory")
     return workdir
+
+
+def add_sign(parser: Parser) -> None:
+    parser.add_argument(
+        "--sign", action="store_true", help="sign its events with a token of its own; so is done for a broker elsewhere"
+    )
+
+
+def is_signed(options: Options, config: Config) -> bool:
+    """Whether --sign is given or the broker is on another host."""
+    host = os.environ.get("MQTT_BROKER") or config.broker.get("host")
+    if options.sign or not host:
+        return bool(options.sign)
+    from mam.bus.settings import host_and_port, is_loopback
+
+    return not is_loopback(host_and_port(host)[0])

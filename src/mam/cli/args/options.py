@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     AnyRegistry = Registry | DoorClient
 
 
-def read_options(verb: str, module: ModuleType, arguments: list[str]) -> Options:
+def parse_options(verb: str, module: ModuleType, arguments: list[str]) -> Options:
     """The options of one verb, and those that every verb has."""
     parser = Parser(verb, module.__doc__ or "")
     module.add_arguments(parser)
@@ -132,7 +132,7 @@ def add_attempt(parser: Parser) -> None:
     )
 
 
-def one_job(options: Options) -> str:
+def named_job(options: Options) -> str:
     """The job that was named."""
     return _given(_named(options.word, options.job))
 

@@ -11,7 +11,7 @@ The first job also makes the store, unless there is one already (`mam where`).
 from __future__ import annotations
 
 from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register
-from mam.cli.render.streams import put_job, say
+from mam.cli.render.streams import print_job, say
 from mam.config.settings import load_config
 from mam.errors import BadInput
 
@@ -35,7 +35,7 @@ def run(options: Options) -> int:
     registration = register(options, config, prompt=prompt, agent=agent, choices=choices_of(options, config))
     if not registration.created:
         _say_known(registration, prompt)
-    put_job(registration.job, as_json=options.json, line=registration.job.job_id)
+    print_job(registration.job, as_json=options.json, line=registration.job.job_id)
     return 0
 
 

@@ -15,7 +15,7 @@ import os
 import sys
 
 from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register_in_store
-from mam.cli.render.streams import put_job
+from mam.cli.render.streams import print_job
 from mam.config.settings import load_config
 from mam.errors import BadInput, ProgramNotFound, ProgramUnfit
 
@@ -44,7 +44,7 @@ def run(options: Options) -> int:
     if os.environ.get("MAM_SOCKET") and options.store is None and options.registry_dir is None:
         raise BadInput(why="this is the inside of a job: hand work on with `mam register`, and `mam wait` for it")
     config = load_config()
-    prompt, agent = _work(options, config)
+    prompt, agent = _prompt_and_agent(options, config)
     choices = choices_of(options, config)
     if options.command and not options.after:  # what a job before it makes may be missing now
         _check_program(options.command[0], choices["workdir"], choices["workspace"])
@@ -57,14 +57,14 @@ def run(options: Options) -> int:
     if options.detach:
         if not job.status.ended:
             start()
-        put_job(job, as_json=options.json, line=job.job_id)
+        print_job(job, as_json=options.json, line=job.job_id)
         return 0
     from mam.cli.follow_job import follow
 
     return follow(registry, job, start, as_json=options.json)
 
 
-def _work(options: Options, config: Config) -> tuple[str, str]:
+def _prompt_and_agent(options: Options, config: Config) -> tuple[str, str]:
     """The prompt and who gets it. Prose is never run as a script: only what stands behind -- is a command."""
     if options.command is not None:
         return _command(options), SHELL

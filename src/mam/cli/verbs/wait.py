@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.args.job_selection import add_jobs, check_choice, chosen, named_jobs
+from mam.cli.args.job_selection import add_jobs, check_selection, named_jobs, selected_jobs
 from mam.cli.args.options import job_registry, registry_of
-from mam.cli.render.progress import Bar, Lines
-from mam.cli.render.streams import put_json_array, say
+from mam.cli.render.progress import EndedBar, EndedLines
+from mam.cli.render.streams import print_json_array, say
 from mam.errors import MamError
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import CANCELLED, ERROR, PENDING, WAITING, Status
@@ -37,22 +37,22 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    check_choice(options)
+    check_selection(options)
     jobs, registry = _jobs(options)
     if not jobs:
         say("no job matches")
-    ids, missed = _resolved(registry, jobs)
-    _warn_of_standstill(registry, ids)
+    ids, first_error = _resolved(registry, jobs)
+    _warn_of_deadlock(registry, ids)
     latest: dict[str, Job] = {}
     try:
         _follow(registry, ids, options, latest)
     finally:
         if options.json:
-            put_json_array(latest[job_id].to_json() for job_id in ids if job_id in latest)
+            print_json_array(latest[job_id].to_json() for job_id in ids if job_id in latest)
     statuses = {job.status for job in latest.values()}
     if ERROR in statuses:
         return ENDED_IN_ERROR
-    return WAS_CANCELLED if CANCELLED in statuses else missed
+    return WAS_CANCELLED if CANCELLED in statuses else first_error
 
 
 def _jobs(options: Options) -> tuple[list[str], AnyRegistry]:
@@ -60,7 +60,7 @@ def _jobs(options: Options) -> tuple[list[str], AnyRegistry]:
     if named := named_jobs(options):
         return named, job_registry(options)
     registry = registry_of(options)
-    return chosen(options, registry, Status), registry
+    return selected_jobs(options, registry, Status), registry
 
 
 def _follow(registry: AnyRegistry, ids: list[str], options: Options, latest: dict[str, Job]) -> None:
@@ -75,17 +75,17 @@ def _follow(registry: AnyRegistry, ids: list[str], options: Options, latest: dic
 def _resolved(registry: AnyRegistry, jobs: list[str]) -> tuple[list[str], int]:
     """Whole ids, and the exit code of the first name that stood for none; the others are waited for all the same."""
     ids: dict[str, None] = {}
-    missed = 0
+    first_error = 0
     for job in jobs:
         try:
             ids[registry.resolve(job)] = None
         except MamError as error:
             say(str(error))
-            missed = missed or error.exit_code
-    return list(ids), missed
+            first_error = first_error or error.exit_code
+    return list(ids), first_error
 
 
-def _warn_of_standstill(registry: AnyRegistry, ids: list[str]) -> None:
+def _warn_of_deadlock(registry: AnyRegistry, ids: list[str]) -> None:
     """A job that waits for a job of its own label holds the worker that would have to do that one."""
     own = os.environ.get("MAM_JOB_ID")
     if not own:
@@ -108,6 +108,6 @@ def _needs_worker(job: Job, label: str) -> bool:
     return job.agent_session == label and job.status in (PENDING, WAITING)
 
 
-def _progress(total: int) -> Lines:
+def _progress(total: int) -> EndedLines:
     watched = total and sys.stderr is not None and sys.stderr.isatty()
-    return Bar(total) if watched else Lines()
+    return EndedBar(total) if watched else EndedLines()

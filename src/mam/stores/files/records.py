@@ -45,21 +45,21 @@ _SEAL_MARK = b',\n  "registry": {"epoch": "'
 _SEAL_LIMIT = 256
 
 
-class Stamp(Frozen):
+class RecordStamp(Frozen):
     """What the end of a record file says of where it came from."""
 
     epoch: str
     version: int
 
 
-class Found(Frozen):
+class ParsedRecord(Frozen):
     """What a record file holds."""
 
     job: Job
     given: frozenset[str]
     """The names of the fields that the file itself has."""
     secrets: dict[str, Any]
-    stamp: Stamp | None
+    stamp: RecordStamp | None
     """None when the file is not as mam wrote it."""
 
 
@@ -78,7 +78,7 @@ def _bare(job_id: str) -> str:
     return job_id
 
 
-def record_text(job: Job, stamp: Stamp) -> bytes:
+def record_text(job: Job, stamp: RecordStamp) -> bytes:
     text = encode_by_line(job.to_json(), to_bytes)[: -len(b"\n}\n")]
     if len(text) > SIZE_LIMIT:
         size = f"{len(text):,} bytes; at most {SIZE_LIMIT:,} are kept"
@@ -86,21 +86,21 @@ def record_text(job: Job, stamp: Stamp) -> bytes:
     return text + _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text, stamp))
 
 
-def stamp_of(text: bytes) -> Stamp | None:
+def read_stamp(text: bytes) -> RecordStamp | None:
     """None when the file is not as mam wrote it."""
     at = text.rfind(_SEAL_MARK, max(0, len(text) - _SEAL_LIMIT))
     if at < 0:
         return None
     try:
         said = strict_json(b"{" + text[at + 1 :])[REGISTRY]
-        stamp = Stamp(epoch=said["epoch"], version=said["version"])
+        stamp = RecordStamp(epoch=said["epoch"], version=said["version"])
         is_own = text[at:] == _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return stamp if is_own else None
 
 
-def _digest(text: bytes, stamp: Stamp) -> bytes:
+def _digest(text: bytes, stamp: RecordStamp) -> bytes:
     made = blake2b(text, digest_size=16)
     made.update(b"%s %d" % (stamp.epoch.encode(), stamp.version))
     return bytes(made.hexdigest().encode())
@@ -148,7 +148,7 @@ class Records:
         finally:
             os.close(descriptor)
 
-    def read(self, job_id: str) -> Found:
+    def read(self, job_id: str) -> ParsedRecord:
         """Raises FileNotFoundError, or BadRecord for anything that is not a sound record of this job."""
         name, text = record_name(job_id), self.text(job_id)
         if text is None:
@@ -169,7 +169,7 @@ class Records:
         job = parse_job(fields, self._label(name))
         if job.job_id != job_id:
             raise self._bad(name, f"it says that it is job {job.job_id}")
-        return Found(job=job, given=frozenset(fields), secrets=secrets, stamp=stamp_of(text))
+        return ParsedRecord(job=job, given=frozenset(fields), secrets=secrets, stamp=read_stamp(text))
 
     def _check_kind(self, name: str, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
@@ -273,7 +273,7 @@ class Records:
         return sorted(found, key=lambda event: int(event["seq"]))
 
 
-def whole_events(events: list[AuditRecord], last_seq: int) -> list[AuditRecord]:
+def complete_events(events: list[AuditRecord], last_seq: int) -> list[AuditRecord]:
     """The events of a log, with markers for the numbers up to the last that it lacks."""
     whole: list[AuditRecord] = []
     upto = 0

@@ -12,10 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.record import Json
-    from mam.stores.port import Request
+    from mam.stores.port import ClaimRequest
 
 
-def claim_values(request: Request) -> Json:
+def claim_values(request: ClaimRequest) -> Json:
     """As mam.stores.common.claimed gives them to mam.jobs.acts.claim."""
     return {
         "label": request.label,

@@ -60,7 +60,7 @@ class Row(Frozen):
     """Whether other jobs come after it."""
 
 
-def row_of(found: Sequence[Any], store: str) -> Row:
+def parse_row(found: Sequence[Any], store: str) -> Row:
     """BadRecord names the row by its number when mam cannot read it."""
     values = dict(zip(COLUMNS, found, strict=True))
     try:
@@ -115,7 +115,7 @@ def _number(seconds: float) -> float:
     return int(seconds) if seconds == int(seconds) else seconds
 
 
-def values_of(job: Job, moment: Moment) -> Json:
+def column_values(job: Job, moment: Moment) -> Json:
     """The columns of a job, by name."""
     fields = job.__dict__
     values = {name: fields[name] for name in SAME}

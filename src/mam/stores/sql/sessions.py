@@ -9,11 +9,11 @@ from mam.jobs.generation import Generations, supersede
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.stores.sql.blocking import Ask
+    from mam.stores.sql.blocking import RunQuery
 
 
 class Sessions:
-    def __init__(self, ask: Ask, tell: Ask | None = None) -> None:
+    def __init__(self, ask: RunQuery, tell: RunQuery | None = None) -> None:
         """Both run a named query of the transaction that is open; `tell` is for what answers nothing."""
         self._ask = ask
         self._tell = tell or ask

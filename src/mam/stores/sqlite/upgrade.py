@@ -8,7 +8,7 @@ import apsw
 
 from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.record import parse_job
-from mam.stores.sql.rows import values_of
+from mam.stores.sql.rows import column_values
 from mam.util.clock import SystemClock
 from mam.util.encoding import to_json_text
 
@@ -55,7 +55,7 @@ def _copy_jobs(database: apsw.Connection, path: str) -> None:
         "SELECT record, prompt, root FROM old_job JOIN old_prompt USING (number) ORDER BY number"
     ):
         job = _job(record, prompt, path)
-        values: dict[str, Any] = {**values_of(job, moment), "root": root}
+        values: dict[str, Any] = {**column_values(job, moment), "root": root}
         names = ", ".join(values)
         marks = ", ".join(f":{name}" for name in values)
         database.execute(f"INSERT INTO job ({names}) VALUES ({marks})", values)  # noqa: S608

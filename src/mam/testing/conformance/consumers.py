@@ -46,13 +46,13 @@ class Consumers(StoreCase):
 
     def test_saving_wakes_nobody_and_is_no_entry(self, registry: Registry, store: Store) -> None:
         registered(registry)
-        cursor = store.end()
-        store.wait(cursor, 0.01)
+        offset = store.end_offset()
+        store.wait(offset, 0.01)
 
         read_all(loaded(store)).save()
 
-        assert not store.wait(cursor, 0.01), "a follower would keep itself awake for ever"
-        assert store.end() == cursor
+        assert not store.wait(offset, 0.01), "a follower would keep itself awake for ever"
+        assert store.end_offset() == offset
 
     def test_what_was_not_saved_is_handled_again(self, registry: Registry, store: Store) -> None:
         registered(registry, 2)

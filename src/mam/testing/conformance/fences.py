@@ -9,7 +9,7 @@ import pytest
 from mam.errors import BadInput, ClaimLost
 from mam.jobs import acts
 from mam.jobs.status import Status
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.testing.conformance.base import StoreCase, claim_again, claimed, everything, picked, registered
 from mam.testing.tasks import LABEL
 
@@ -173,7 +173,7 @@ class Fences(StoreCase):
 
     def test_the_claim_id_of_the_request_is_used(self, registry: Registry, store: Store) -> None:
         (job_id,) = registered(registry)
-        job = store.claim(Request(label=LABEL, owner="worker", claim_id="my-own_claim"))
+        job = store.claim(ClaimRequest(label=LABEL, owner="worker", claim_id="my-own_claim"))
 
         assert job is not None
         assert (job.job_id, job.claim_id, store.get(job_id).claim_id) == (job_id, "my-own_claim", "my-own_claim")
@@ -217,7 +217,7 @@ class Fences(StoreCase):
                 with pytest.raises(BadInput, match="claim id"):
                     write(registry, job.job_id, {"attempt": 1, "claim_id": claim_id})
             with pytest.raises(BadInput, match="claim id"):
-                registry.claim(Request(label=LABEL, owner="worker", claim_id=claim_id))
+                registry.claim(ClaimRequest(label=LABEL, owner="worker", claim_id=claim_id))
         with pytest.raises(BadInput, match="attempt"):
             registry.complete(job.job_id, claim_id=job.claim_id)
         assert everything(store) == before

@@ -12,9 +12,9 @@ from mam.errors import BadInput, ClaimLost, GenerationLost
 from mam.jobs.pause import Pause
 from mam.jobs.status import RUNNING
 from mam.registry import Registry
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.testing import tasks
-from mam.testing.conformance.base import StoreCase, check_journal, everything, in_status, lines_of, registered
+from mam.testing.conformance.base import StoreCase, check_journal, everything, history_lines, in_status, registered
 from mam.testing.tasks import LABEL, SESSION
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Generations(StoreCase):
         assert (again.job_id, again.attempt, again.losses, again.retries) == (job.job_id, 2, 0, 0)
         assert again.claimant == {"agent_id": SESSION, "generation_id": "second"}
         moves = [
-            (line["from"], line["to"], line["by"]) for line in lines_of(registry.store, job.job_id) if "by" in line
+            (line["from"], line["to"], line["by"]) for line in history_lines(registry.store, job.job_id) if "by" in line
         ]
         assert moves[-2:] == [("running", "pending", "generation"), ("pending", "running", "pick")]
         check_journal(registry.store)
@@ -223,7 +223,7 @@ class GenerationsThatLast(StoreCase):
 
         assert again.get(job.job_id).claimant == job.claimant
         with pytest.raises(GenerationLost):
-            again.claim(Request(label=LABEL, owner="worker", agent_id=SESSION, generation_id="first"))
+            again.claim(ClaimRequest(label=LABEL, owner="worker", agent_id=SESSION, generation_id="first"))
         assert [moved.job_id for moved in again.announce(SESSION, "third")] == [job.job_id]
         again.close()
 

@@ -15,10 +15,10 @@ from mam.testing.conformance.base import (
     check_journal,
     claimed,
     everything,
+    history_lines,
     in_status,
-    lines_of,
-    moves_of,
     terminal_events,
+    transitions_of,
 )
 from mam.util.clock import parse_time
 
@@ -94,19 +94,19 @@ class Lifecycle(StoreCase):
         assert (job.status, job.attempt, job.owner) == ("running", 1, "manual")
         assert job.lease is not None
         assert parse_time(job.lease.expires_at) == clock.now().wall_ms + job.timeout_sec * 1000
-        assert moves_of(store, job_id) == [("pending", "running")]
+        assert transitions_of(store, job_id) == [("pending", "running")]
 
     @pytest.mark.parametrize("how", ["complete", "set completed", "publish completed"])
     def test_completed_on_a_pending_job_is_one_act_and_two_moves(
         self, registry: Registry, store: Store, how: str
     ) -> None:
         job_id = in_status(registry, "pending").job_id
-        cursor = store.end()
+        offset = store.end_offset()
 
         job = ENDERS[how](registry, job_id)
 
         assert (job.status, job.attempt, job.owner) == ("completed", 1, "manual")
-        (entry,) = store.entries(cursor)
+        (entry,) = store.entries(offset)
         moves = [(line["from"], line["to"]) for line in entry.lines if line["event"] == "status_changed"]
         assert moves == [("pending", "running"), ("running", "completed")]
 
@@ -123,7 +123,7 @@ class Lifecycle(StoreCase):
         self, registry: Registry, store: Store, status: str, how: str
     ) -> None:
         job_id = in_status(registry, status).job_id
-        cursor = store.end()
+        offset = store.end_offset()
 
         try:
             job = ENDERS[how](registry, job_id)
@@ -136,7 +136,7 @@ class Lifecycle(StoreCase):
         assert job.lease is None
         assert job.ended_at is not None
         assert terminal_events(store, job_id) == [(EVENT_OF_END[job.status], job.status)]
-        assert len(list(store.entries(cursor))) == 1, "the move and its event are one act"
+        assert len(list(store.entries(offset))) == 1, "the move and its event are one act"
         assert store.events(job_id)[-1]["seq"] == job.last_seq
         check_journal(store)
 
@@ -174,12 +174,12 @@ class Lifecycle(StoreCase):
 
     def test_progress_moves_nothing_and_costs_one_entry(self, registry: Registry, store: Store) -> None:
         job = claimed(registry)
-        cursor = store.end()
+        offset = store.end_offset()
 
         after = registry.publish(job.job_id, event="progress", detail="half", attempt=1)
 
         assert (after.status, after.attempt, after.last_seq) == ("running", 1, 1)
-        (entry,) = store.entries(cursor)
+        (entry,) = store.entries(offset)
         assert [told["event"] for told in entry.lines] == ["published"]
 
     def test_a_write_without_an_attempt_is_marked_unfenced(self, registry: Registry, store: Store) -> None:
@@ -188,8 +188,8 @@ class Lifecycle(StoreCase):
         registry.complete(fenced.job_id, attempt=1)
         registry.complete(unfenced.job_id)
 
-        assert "unfenced" not in lines_of(store, fenced.job_id)[-2]
-        assert lines_of(store, unfenced.job_id)[-2]["unfenced"] is True
+        assert "unfenced" not in history_lines(store, fenced.job_id)[-2]
+        assert history_lines(store, unfenced.job_id)[-2]["unfenced"] is True
 
     def test_an_act_that_raises_changes_nothing(self, registry: Registry, store: Store) -> None:
         job = in_status(registry, "pending")
@@ -219,4 +219,4 @@ class Lifecycle(StoreCase):
 
         assert [(found, now.wall_ms) for found, now in seen] == [(job, clock.now().wall_ms)]
         assert bool(seen[0][1].boot_id) is self.has_boot_clock
-        assert lines_of(store, job.job_id)[-1]["event"] == "seen"
+        assert history_lines(store, job.job_id)[-1]["event"] == "seen"

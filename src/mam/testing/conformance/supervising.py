@@ -10,7 +10,7 @@ from mam.errors import ClaimLost
 from mam.jobs import usage_limit, worker_acts
 from mam.jobs.ending import supervised_end
 from mam.jobs.worker_acts import Ending, OutcomeReported
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.testing.conformance.base import StoreCase, everything, registered
 from mam.testing.tasks import LABEL
 
@@ -92,7 +92,7 @@ def _held(job: Job) -> Held:
 
 def _supervised(registry: Registry) -> Job:
     registered(registry)
-    job = registry.claim(Request(label=LABEL, owner="worker", lease_seconds=60, supervised=True))
+    job = registry.claim(ClaimRequest(label=LABEL, owner="worker", lease_seconds=60, supervised=True))
     assert job is not None
     return job
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mam.jobs.activity import State
     from mam.jobs.record import Job, Json
     from mam.registry import Registry
-    from mam.stores.port import Request
+    from mam.stores.port import ClaimRequest
 
 SESSION = "session"
 """In `waiting_for`: its session could not take it."""
@@ -104,7 +104,7 @@ class LiveSession:
 
     # -- claiming --------------------------------------------------------------------------------------------------
 
-    def claim(self, registry: Registry, request: Request) -> Job | None:
+    def claim(self, registry: Registry, request: ClaimRequest) -> Job | None:
         """As the registry's, for this generation, and only when the session can take a job. `shut` says why not."""
         self.shut = None
         try:
