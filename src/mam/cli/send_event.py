@@ -31,7 +31,7 @@ def deliver(options: Options, registry: AnyRegistry, job: Job) -> None:
         broker = broker_for(store, job, load_config(), insecure=options.insecure_broker)
         if broker is None:
             return
-        if broker.insecure and not broker.tls and not broker.is_here:
+        if broker.insecure and not broker.tls and not broker.is_local:
             say(f"everybody on the way to {broker.address} can read and forge these events")
         send(store, broker, say)
     except (MamError, OSError) as error:
