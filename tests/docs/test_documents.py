@@ -122,7 +122,7 @@ def test_the_table_of_settings_has_every_setting() -> None:
 
 
 def test_every_check_of_the_doctor_has_its_line() -> None:
-    assert [row[0] for row in _rows(_read("docs/how-to/maintenance.md"), "| check | looks whether")] == list(CHECKS)
+    assert [row[0] for row in _rows(_read("docs/how-to/maintenance.md"), "| check | verifies")] == list(CHECKS)
 
 
 def test_every_status_has_its_sentence() -> None:
