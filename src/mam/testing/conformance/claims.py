@@ -74,9 +74,8 @@ class Claims(StoreCase):
     def test_a_label_is_exact(self, registry: Registry) -> None:
         (job_id,) = registered(registry, label="tmux:claude")
 
-        for other in (
-            "tmux:claude-a", "tmux:claud", "tmux:Claude", "tmux:claude ", "tmux:claude\u200b", "tmux", "%", "tmux:claud_",
-        ):  # fmt: skip
+        near = ["tmux:claude-a", "tmux:claud", "tmux:Claude", "tmux:claude ", "tmux:claude\u200b", "tmux:claud_"]
+        for other in [*near, "tmux", "%"]:
             assert picked(registry, other) is None, other
         assert registry.get(job_id).attempt == 0
         assert picked(registry, "tmux:claude") == job_id
