@@ -16,6 +16,8 @@ from mam.errors import BadInput
 from tests.agents.sessions import Sessions, Sink, await_that
 from tests.cli.command import finish
 
+pytestmark = pytest.mark.external
+
 LONG = "".join(f"line {number}: \"quoted\" 'single' $HOME `x` \\ 한국어 … ;\n" for number in range(2000))
 TEXTS = {
     "plain": "hello",

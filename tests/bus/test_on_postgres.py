@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.bus.mosquitto import Mosquitto
     from tests.cli.command import Mam
 
+pytestmark = pytest.mark.external
+
 EVENTS, KILLS = 30, 6
 
 

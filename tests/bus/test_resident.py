@@ -15,6 +15,8 @@ from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 
+pytestmark = pytest.mark.external
+
 QUIET: list[str] = []
 
 

@@ -241,7 +241,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a process is known by its pid alone", file="src/mam/machine/processes.py",
-        old="and named(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
+        old="and identity_of(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
     ),
     Mutant(
         name="a short write is not finished", file="src/mam/util/encoding.py",
