@@ -190,7 +190,7 @@ def _all_moves() -> list[tuple[str, str]]:
 
 
 def test_the_table_of_moves_is_the_code_s() -> None:
-    assert sorted((row[0], row[1]) for row in _rows(_read("docs/lifecycle.md"), "## Every move")) == _all_moves()
+    assert sorted((row[0], row[1]) for row in _rows(_read("docs/lifecycle.md"), "## Every transition")) == _all_moves()
 
 
 def test_the_diagram_of_moves_is_the_code_s() -> None:

@@ -74,7 +74,7 @@ WITH ended AS (
       AND (%(claim_id)s::text IS NULL OR claim_id IS NULL OR claim_id = %(claim_id)s)
       AND supervised = %(supervised)s AND NOT (%(supervised)s AND said IS NOT NULL)
       AND NOT awaited AND exclusive IS NULL AND blocked < 2
-      AND NOT (%(look_first)s AND expected_artifacts::text <> '[]')
+      AND NOT (%(artifacts_unchecked)s AND expected_artifacts::text <> '[]')
     RETURNING {columns}
 ), noted AS (
     INSERT INTO mam.journal (job, job_id, act_id, fields, lines)

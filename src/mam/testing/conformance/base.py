@@ -113,6 +113,12 @@ def in_status(registry: Registry, status: str) -> Job:
     return enders[status]()
 
 
+def cancel_unless_ended(registry: Registry, job_id: str) -> None:
+    """So that the job is not the next one to be claimed."""
+    if not registry.get(job_id).status.ended:
+        registry.cancel(job_id)
+
+
 def everything(store: Store) -> tuple[dict[str, Any], list[Entry]]:
     """All records and the whole journal: if this is the same before and after, nothing was changed."""
     return {job.job_id: job.to_json() for job in store.select(Query())}, list(store.entries(None))
