@@ -52,8 +52,6 @@ def _session(options: Options, job: Job) -> list[str]:
     rest = "" if state.state in ("done", "unknown") else " Nothing is typed into it meanwhile."
     doing = _is(state.format_at(now_ms))
     return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {doing}.{rest}"]
-        f"It is for the live session {name} (`mam worker --in {name}`): {name} {_is(state.format_at(now_ms))}.{rest}"
-    ]
 
 
 def _is(told: str) -> str:
