@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mam.machine.processes import Entry, ProcessId, identify, is_alive, look, ps, send, table
-from mam.work.process.tree import _children_by_table, finder, walk
+from mam.work.process.tree import _children_by_table, child_finder, walk
 from tests.needs import need
 from tests.work.support import await_gone
 
@@ -146,7 +146,7 @@ def test_ps_says_the_same(sleeper: subprocess.Popen[bytes]) -> None:
 
 
 def test_both_ways_to_find_children_agree(sleeper: subprocess.Popen[bytes]) -> None:
-    assert sleeper.pid in finder()(os.getpid())
+    assert sleeper.pid in child_finder()(os.getpid())
     assert sleeper.pid in _children_by_table()(os.getpid())
 
 

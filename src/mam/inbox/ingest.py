@@ -20,7 +20,7 @@ from mam.inbox.ledger import OPEN, Claim
 from mam.inbox.names import INBOX, PROMPT, RUNNING, Target, beside, target_of
 from mam.inbox.submit import Handing, Taken
 from mam.inbox.tree import exists, move
-from mam.work.claim import AWAY
+from mam.work.claim import STORE_UNREACHABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Taking:
         for claim in claims:
             try:
                 self._handing.mend_copy(claim)
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except (MamError, OSError) as error:
                 self.troubles.append(f"{claim.rel}: {error}")

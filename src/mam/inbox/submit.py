@@ -17,7 +17,7 @@ from mam.jobs.draft import draft_job
 from mam.jobs.input_rules import TEXT_LIMIT
 from mam.jobs.record import Job
 from mam.util.frozen import Frozen
-from mam.work.claim import AWAY
+from mam.work.claim import STORE_UNREACHABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Handing:
                 taken.append(Taken(claim=claim, refused=f"it cannot be read: {unreadable}", unreadable=True))
             except OSError as error:
                 self._trouble(claim, error)
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except MamError as bad:
                 taken.append(Taken(claim=claim, refused=str(bad)))
@@ -196,7 +196,7 @@ class Handing:
         if not any(draft.after for draft in drafts):
             try:
                 return {job.job_id: job for job in self._registry.store.register_all(drafts)}
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except (MamError, *_OF_THE_DATA):
                 pass  # asked one by one, each says for itself what is wrong with it
@@ -205,7 +205,7 @@ class Handing:
     def _registered_alone(self, draft: Job) -> Job | MamError:
         try:
             return self._registry.store.register(draft).job
-        except AWAY:
+        except STORE_UNREACHABLE:
             raise
         except AlreadyRegistered:
             return self._registry.stored(draft.job_id)

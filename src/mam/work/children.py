@@ -18,7 +18,7 @@ _CLIMB_LIMIT = 1000
 """Steps upward. `parent_id` can be edited by hand, and a circle must end too."""
 
 
-def kinship(parent: Job, max_depth: int) -> dict[str, Any]:
+def parent_fields(parent: Job, max_depth: int) -> dict[str, Any]:
     """What a job that `parent` registers says about its descent; refused when it would be too deep."""
     depth = parent.depth + 1
     if depth > max_depth:
@@ -29,7 +29,7 @@ def kinship(parent: Job, max_depth: int) -> dict[str, Any]:
     return {"parent_id": parent.job_id, "depth": depth}
 
 
-def is_below(registry: Registry, job_id: str, ancestor: str) -> bool:
+def is_descendant(registry: Registry, job_id: str, ancestor: str) -> bool:
     """Whether the job was registered by `ancestor`, or by a job of which that is true."""
     for _ in range(_CLIMB_LIMIT):
         try:
@@ -42,7 +42,7 @@ def is_below(registry: Registry, job_id: str, ancestor: str) -> bool:
     return False
 
 
-def open_below(registry: Registry, ancestor: str) -> list[str]:
+def open_descendants(registry: Registry, ancestor: str) -> list[str]:
     """Every descendant that has not ended, parents before their children.
 
     Ended ones are looked through: a job may be done while what it handed out goes on.

@@ -89,7 +89,7 @@ def descent(registry: Registry) -> dict[str, Any]:
         return {}
     from mam.config.settings import load_config
     from mam.door_client import DoorRegistry
-    from mam.work.children import kinship
+    from mam.work.children import parent_fields
 
     if isinstance(registry, DoorRegistry):
         return {}
@@ -98,7 +98,7 @@ def descent(registry: Registry) -> dict[str, Any]:
     except UnknownJob:
         say(f"the job of this process, {own[:80]}, is not in this store; the new one is not its child")
         return {}
-    return kinship(parent, load_config().max_depth)
+    return parent_fields(parent, load_config().max_depth)
 
 
 def _instead_of_door(options: Options, gone: StoreUnavailable) -> Registry:

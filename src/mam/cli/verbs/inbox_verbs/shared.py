@@ -111,7 +111,7 @@ def work(options: Options, *, once: bool) -> int:
     from mam.inbox.watcher import eyesight
     from mam.location.stores import locate, make_store
     from mam.work.factory import open_worker
-    from mam.work.worker import Orders
+    from mam.work.worker import WorkerOptions
 
     if not 0 <= options.concurrency <= CONCURRENCY_MOST:
         raise BadInput(why=f"--concurrency takes a number between 0 and {CONCURRENCY_MOST}")
@@ -126,15 +126,17 @@ def work(options: Options, *, once: bool) -> int:
     if make_store(located, config):
         say(f"made a store at {located.shown}")
     telling = Telling(options, settings, once=once)
-    orders = Orders(labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency))
+    worker_options = WorkerOptions(
+        labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency)
+    )
     # What the inbox says of a job is enough for a person; the worker's own lines are for when it runs alone.
-    worker, crew = open_worker(located, config, orders, say=_only_troubles, show=show_brief)
+    worker, context = open_worker(located, config, worker_options, say=_only_troubles, show=show_brief)
     try:
         inbox = Inbox(
-            settings.replace(linger_seconds=0.0) if once else settings, crew.registry, telling.told, crew.complain
+            settings.replace(linger_seconds=0.0) if once else settings, context.registry, telling.told, context.say_once
         )
         watching = Watching(
-            inbox, crew.registry.store, worker if options.concurrency else None, crew.complain, once=once
+            inbox, context.registry.store, worker if options.concurrency else None, context.say_once, once=once
         )
         obey_signals(worker if options.concurrency else watching)
         if not once:
@@ -142,7 +144,7 @@ def work(options: Options, *, once: bool) -> int:
             say(f"watching {where}, jobs in {located.shown}, {options.concurrency} at a time")
         watching.run()
     finally:
-        crew.close()
+        context.close()
     if watching.failure is not None:
         raise watching.failure
     if once and inbox.troubles:
