@@ -36,7 +36,7 @@ class Cast:
         self.pending = self._job(registry)
         registry.heartbeat(self.lost, attempt=1, lease_seconds=0)
         self._roles = {self.running: "running", self.lost: "lost", self.pending: "pending", self.ended: "ended"}
-        self._cursor = registry.store.end()
+        self._offset = registry.store.end_offset()
 
     @property
     def job_ids(self) -> list[str]:
@@ -51,7 +51,7 @@ class Cast:
                 (self._roles.get(entry.job_id, "new"), line["event"], line.get("from"), line.get("to"), line.get("seq"))
                 for line in entry.lines
             )
-            for entry in store.entries(self._cursor)
+            for entry in store.entries(self._offset)
             if entry.job_id in mine
         ]
 

@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 DIGEST_LIMIT = 1 << 28
 
 
-class Unfit(Exception):
+class BadArtifact(Exception):
     """What is wrong with an artifact, to be read behind its name."""
 
 
@@ -34,17 +34,17 @@ def check_artifacts(job: Job) -> None:
         # Only an old record can hold an absolute path; registration refuses it.
         root = "/" if artifact.startswith("/") else job.workdir or os.getcwd()
         try:
-            size_of(root, artifact.lstrip("/"))
-        except Unfit as unfit:
+            artifact_size(root, artifact.lstrip("/"))
+        except BadArtifact as unfit:
             raise ArtifactMissing(job=job.job_id, artifact=artifact, problem=str(unfit)) from None
 
 
-def size_of(directory: str, artifact: str) -> int:
-    """Unfit says why it will not do."""
+def artifact_size(directory: str, artifact: str) -> int:
+    """BadArtifact says why it will not do."""
     return _reached(directory, artifact, _look)
 
 
-def digest_of(directory: str, artifact: str) -> tuple[int, str | None]:
+def artifact_digest(directory: str, artifact: str) -> tuple[int, str | None]:
     """Its size and its SHA-256, both of the same file; no SHA-256 for one that would take seconds to read."""
     return _reached(directory, artifact, _digest)
 
@@ -53,13 +53,13 @@ def _reached(directory: str, artifact: str, look: Callable[[int, str], Found]) -
     """Walks down from the directory one name at a time, so that no link can lead the look elsewhere."""
     names = [name for name in artifact.split("/") if name not in ("", ".")]
     if ".." in names or not names or artifact.startswith("/"):
-        raise Unfit("is not a path inside the job's directory")
+        raise BadArtifact("is not a path inside the job's directory")
     try:
         parent = os.open(directory, _FOLDER)
     except OSError as error:
-        raise Unfit(f"cannot be looked for in {directory}: {error.strerror}") from None
+        raise BadArtifact(f"cannot be looked for in {directory}: {error.strerror}") from None
     except ValueError:
-        raise Unfit(f"cannot be looked for in {directory!a}, which no directory can be called") from None
+        raise BadArtifact(f"cannot be looked for in {directory!a}, which no directory can be called") from None
     try:
         for name in names[:-1]:
             below = _entered(parent, name)
@@ -67,11 +67,11 @@ def _reached(directory: str, artifact: str, look: Callable[[int, str], Found]) -
             parent = below
         return look(parent, names[-1])
     except FileNotFoundError:
-        raise Unfit(f"is not there (looked in {directory})") from None
+        raise BadArtifact(f"is not there (looked in {directory})") from None
     except OSError as error:
-        raise Unfit(f"cannot be reached: {error.strerror}") from None
+        raise BadArtifact(f"cannot be reached: {error.strerror}") from None
     except ValueError:
-        raise Unfit("is not a name that a file can have") from None
+        raise BadArtifact("is not a name that a file can have") from None
     finally:
         os.close(parent)
 
@@ -81,7 +81,7 @@ def _entered(parent: int, name: str) -> int:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     except NotADirectoryError:
         is_link = stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-        raise Unfit(f"cannot be reached: {name!a} is {'a link' if is_link else 'not a directory'}") from None
+        raise BadArtifact(f"cannot be reached: {name!a} is {'a link' if is_link else 'not a directory'}") from None
 
 
 def _look(parent: int, name: str) -> int:
@@ -90,11 +90,11 @@ def _look(parent: int, name: str) -> int:
 
 def _size(found: os.stat_result) -> int:
     if stat.S_ISLNK(found.st_mode):
-        raise Unfit("is a link, not a file")
+        raise BadArtifact("is a link, not a file")
     if not stat.S_ISREG(found.st_mode):
-        raise Unfit("is not a regular file")
+        raise BadArtifact("is not a regular file")
     if not found.st_size:
-        raise Unfit("is empty")
+        raise BadArtifact("is empty")
     return found.st_size
 
 

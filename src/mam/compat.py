@@ -13,7 +13,7 @@ from mam.audit.sync import AuditLog
 from mam.config.settings import load_config
 from mam.errors import BadInput
 from mam.jobs.status import parse_status
-from mam.location.stores import FILES, check_whose, locate, open_registry
+from mam.location.stores import FILES, check_ownership, locate, open_registry
 from mam.stores.files.lock import registry_lock as _lock_directory
 from mam.stores.port import Query
 from mam.util.clock import SystemClock
@@ -100,7 +100,7 @@ def registry_lock(registry_dir: Directory = None) -> _lock_directory:
         raise BadInput(
             why=f"only a directory of files has a lock to hold; the store here, {found.why}, is {found.kind}"
         )
-    check_whose(found)
+    check_ownership(found)
     return _lock_directory(found.address)
 
 
@@ -122,9 +122,9 @@ def _text(directory: Directory) -> str | None:
 def broker_config_from_env() -> Record:
     """How the broker is reached, by the environment and then `[broker]` in the user's settings; a host of None means
     that there is none. The one value to keep to oneself is `password`."""
-    from mam.bus.settings import Broker, configured
+    from mam.bus.settings import Broker, configured_broker
 
-    found = configured(load_config().broker)
+    found = configured_broker(load_config().broker)
     names = [name for name in Broker.all_fields if name not in ("insecure", "everybody")]
     return {name: None if found is None else getattr(found, name) for name in names}
 
@@ -132,14 +132,14 @@ def broker_config_from_env() -> Record:
 def verify_hmac(message: bytes | str | Record, token: str) -> bool:
     """Whether a message is signed with the job's token. Bytes as they came are certain; an object is taken as mam would
     send it."""
-    from mam.events.wire import Unusable, parse_wire
+    from mam.events.wire import InvalidMessage, parse_wire
     from mam.util.encoding import to_bytes
 
     try:
         if not isinstance(message, bytes):
             message = message.encode() if isinstance(message, str) else to_bytes(message)
         parse_wire(message, token)
-    except (Unusable, TypeError, ValueError):
+    except (InvalidMessage, TypeError, ValueError):
         return False
     return True
 

@@ -125,11 +125,11 @@ class StoreReadOnly(StoreUnavailable):
     """{store} cannot be written: {problem}."""
 
 
-class PlaceMissing(MamError):
+class WorkDirMissing(MamError):
     """Job {job} cannot run on this host yet: {why}."""
 
 
-class PlaceBroken(MamError):
+class WorkDirUnusable(MamError):
     """Job {job} has nowhere to run: {why}."""
 
 
@@ -152,7 +152,7 @@ class InboxUnfinished(MamError):
     """Not everything could be finished; what is left is taken up by the next `mam inbox`."""
 
 
-class PlaceKept(MamError):
+class WorkspaceKept(MamError):
     """The workspace of job {job} was kept: {why}."""
 
 

@@ -17,7 +17,7 @@ from mam.jobs.record import MOST
 from mam.jobs.status import COMPLETED, ERROR, RUNNING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     from mam.jobs.activity import State
     from mam.jobs.acts import Fence
-    from mam.jobs.change import Change, Line
+    from mam.jobs.change import AuditRecord, Change
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
     from mam.stores.port import Act, Registration, Store
     from mam.util.clock import Moment
 
-    class Shadow(Protocol):
+    class AuditSink(Protocol):
         """What the registry tells of its writes; the audit log is one."""
 
         def follow(self, store: Store) -> None: ...
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 CANDIDATES_SHOWN = 10
 TOKEN_BYTES = 32
-NAP_SECONDS = 30.0
+LONGEST_SLEEP_SECONDS = 30.0
 """Longest sleep of anyone who waits. News wakes sleepers earlier; this only bounds what a lost wake-up can cost."""
 
 
 class Registry:
-    def __init__(self, store: Store, shadow: Shadow | None = None, *, require_attempt: bool = False) -> None:
+    def __init__(self, store: Store, shadow: AuditSink | None = None, *, require_attempt: bool = False) -> None:
         self.store = store
         self._shadow = shadow
         self._require_attempt = require_attempt
@@ -60,7 +60,7 @@ class Registry:
         if not input_rules.is_job_id(text):
             raise UnknownJob(job=repr(text[:80]), store=self.store.address)
         found = self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1)
-        found = found or self.store.archived_with_prefix(text, CANDIDATES_SHOWN + 1)
+        found = found or self.store.archived_ids_with_prefix(text, CANDIDATES_SHOWN + 1)
         return only_match(text, found, self.store.address)
 
     def get(self, job: str) -> Job:
@@ -73,7 +73,7 @@ class Registry:
                 pass
         return self.stored(self.resolve(job))
 
-    def events(self, job: str) -> list[Line]:
+    def events(self, job: str) -> list[AuditRecord]:
         """What was told about a job, wherever it is."""
         found = self.get(job)
         kept = self.store.archived(found.job_id) if found.status.ended else None
@@ -100,15 +100,15 @@ class Registry:
         return (job for job in found if matches(query, job))
 
     def explain(self, job: str) -> tuple[Job, list[str]]:
-        from mam.jobs.explain import Surroundings, explain
-        from mam.jobs.pause import holding
+        from mam.jobs.explain import ExplainContext, explain
+        from mam.jobs.pause import blocking_pause
 
         found, now = self.get(job), self.store.clock.now()
         holder = self.store.holder(found.exclusive) if found.exclusive is not None else None
-        around = Surroundings(
+        around = ExplainContext(
             ahead=self.store.ahead_of(found),
             holder=None if holder == found.job_id else holder,
-            pause=holding(self.store.pauses(), found, now),
+            pause=blocking_pause(self.store.pauses(), found, now),
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
         )
@@ -130,11 +130,20 @@ class Registry:
     def register(
         self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any
     ) -> Registration:
-        """A new job; `choices` are those of `draft_job`. With `sign` its events are signed by a token of its own."""
+        """Registers a job; `choices` are the parameters of `draft_job`."""
         from mam.jobs.draft import draft_job
 
-        choices["after"] = [self.resolve(needed) for needed in choices.get("after", ())]
         draft = draft_job(job_id=job_id or self.store.clock.new_id(), prompt=prompt, agent=agent, **choices)
+        return self.register_draft(draft, sign=sign)
+
+    def register_draft(self, draft: Job, *, sign: bool = False) -> Registration:
+        """Registers a job that `draft_job` has checked; its `after` may hold prefixes of ids. With `sign` its events
+        are signed with a token of its own."""
+        if draft.after:
+            from mam.jobs.dependency import check_after
+
+            after = check_after(draft.job_id, [self.resolve(needed) for needed in draft.after])
+            draft = draft.replace(after=after)
         if sign:
             self._keep_token(draft.job_id)
         registration = self.store.register(draft)
@@ -184,13 +193,13 @@ class Registry:
             return self.claim(request)
         ends = time.monotonic() + wait
         while True:
-            cursor = self.store.end()
+            offset = self.store.end_offset()
             job = self.claim(request)
             if job is not None or (left := ends - time.monotonic()) <= 0:
                 return job
-            self.nap(cursor, left)
+            self.nap(offset, left)
 
-    def claim(self, request: Request) -> Job | None:
+    def claim(self, request: ClaimRequest) -> Job | None:
         """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
         nothing, it is asked again, so that none is missed that may be claimed."""
         if request.claim_id is not None:
@@ -236,10 +245,15 @@ class Registry:
             input_rules.check_text("result", result, input_rules.TEXT_LIMIT)
         if attempt is not None:
             ended = End(
-                status=COMPLETED, attempt=attempt, claim_id=claim_id, result=result, checked=False, look_first=True
+                status=COMPLETED,
+                attempt=attempt,
+                claim_id=claim_id,
+                result=result,
+                checked=False,
+                artifacts_unchecked=True,
             )
             return self.end(job, "complete", ended)
-        act = partial(acts.complete, **fence, new_claim=new_claim_id(), result=result, look_first=True)
+        act = partial(acts.complete, **fence, new_claim=new_claim_id(), result=result, artifacts_unchecked=True)
         return self._change(job, "complete", act, unfenced=True)
 
     def fail(
@@ -288,7 +302,7 @@ class Registry:
         """One event, stored; `started`, `completed` and `error` move the job."""
         act = partial(
             acts.publish, event=event, detail=detail, data=data or {}, **_fence(attempt, claim_id),
-            new_claim=new_claim_id(), look_first=True,
+            new_claim=new_claim_id(), artifacts_unchecked=True,
         )  # fmt: skip
         return self._change(job, "publish", act, unfenced=attempt is None)
 
@@ -330,10 +344,12 @@ class Registry:
             input_rules.check_seconds("timeout", timeout)
         return follow(self, job_ids, timeout)
 
-    def nap(self, cursor: str, longest: float) -> None:
-        """Sleeps until there may be news behind the cursor, time decides something, or `longest` is over."""
+    def nap(self, offset: str, longest: float) -> None:
+        """Sleeps until there may be news behind the offset, time decides something, or `longest` is over."""
         due = self.store.due_in()
-        self.store.wait(cursor, min(longest, NAP_SECONDS, NAP_SECONDS if due is None else due + 0.001))
+        self.store.wait(
+            offset, min(longest, LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001)
+        )
 
     def catch_up(self) -> None:
         """Brings the audit log up to date with writes that were not made through a method of this class."""
@@ -349,17 +365,19 @@ class Registry:
         """How the holder of a claim ends its job."""
 
         def do(job_id: str, looked: bool) -> Job:
-            return self.store.end_job(job_id, ended.replace(look_first=False, checked=True) if looked else ended)
+            return self.store.end_job(
+                job_id, ended.replace(artifacts_unchecked=False, checked=True) if looked else ended
+            )
 
         return self._done(job, verb, do)
 
     def _change(self, job: str, verb: str, act: Act, *, unfenced: bool = False) -> Job:
         """One act on one job. A holder's write without an attempt is `unfenced`, which a setting refuses."""
         if unfenced and self._require_attempt:
-            act = partial(_of_nobodys_job, act)
+            act = partial(_unless_running, act)
 
         def do(job_id: str, looked: bool) -> Job:
-            return self.store.change(job_id, partial(act, look_first=False) if looked else act)  # type: ignore[call-arg] # only what knows that raises LookFirst
+            return self.store.change(job_id, partial(act, artifacts_unchecked=False) if looked else act)  # type: ignore[call-arg] # only what knows that raises ArtifactCheckNeeded
 
         return self._done(job, verb, do)
 
@@ -367,7 +385,7 @@ class Registry:
         """What `do` does to the job of this id or beginning; `looked` is whether its artifacts have been found."""
         try:
             changed = do(job if input_rules.is_job_id(job) else self.resolve(job), looked)
-        except (acts.LookFirst, ClaimLost, UnknownJob) as stopped:
+        except (acts.ArtifactCheckNeeded, ClaimLost, UnknownJob) as stopped:
             changed = self._done_after(stopped, job, verb, do)
         self._tell()
         return changed
@@ -375,7 +393,7 @@ class Registry:
     def _done_after(self, stopped: Exception, job: str, verb: str, do: Callable[[str, bool], Job]) -> Job:
         """What becomes of an act that could not simply be done."""
         match stopped:
-            case acts.LookFirst(job=found):
+            case acts.ArtifactCheckNeeded(job=found):
                 from mam.artifacts import check_artifacts
 
                 check_artifacts(found)
@@ -407,7 +425,7 @@ def _fence(attempt: int | None, claim_id: str | None) -> Fence:
     return {"attempt": attempt, "claim_id": claim_id}
 
 
-def _of_nobodys_job(act: Act, found: Job, now: Moment, **given: Any) -> Change:
+def _unless_running(act: Act, found: Job, now: Moment, **given: Any) -> Change:
     """The act, unless somebody holds the job whose attempt it does not name."""
     if found.status is RUNNING:
         raise AttemptNeeded(job=found.job_id)
@@ -415,10 +433,12 @@ def _of_nobodys_job(act: Act, found: Job, now: Moment, **given: Any) -> Change:
 
 
 @lru_cache(16, typed=True)
-def _checked_request(label: str, owner: str, lease_seconds: float | None, session: tuple[str, str] | None) -> Request:
+def _checked_request(
+    label: str, owner: str, lease_seconds: float | None, session: tuple[str, str] | None
+) -> ClaimRequest:
     """Whoever asks for work asks for the same again and again."""
     agent_id, generation_id = (None, None) if session is None else _checked_session(*session)
-    return Request(
+    return ClaimRequest(
         label=input_rules.check_name("label", label),
         owner=input_rules.check_name("owner", owner),
         lease_seconds=None if lease_seconds is None else input_rules.check_seconds("lease", lease_seconds),

@@ -15,7 +15,7 @@ NEW, SAME, DIFFERENT, FOREIGN = "new", "same", "different", "foreign"
 """Not there yet; there, and the very same; there, with another text; there, and no plain file."""
 
 
-class Place(Frozen):
+class SkillTarget(Frozen):
     path: str
     found: str
 
@@ -32,7 +32,7 @@ def skill_text() -> str:
     raise Refused(why="this installation of mam came without its skill; install it again")
 
 
-def places(*, user: bool, directory: str) -> list[Place]:
+def skill_targets(*, user: bool, directory: str) -> list[SkillTarget]:
     home = os.path.expanduser("~")
     claude = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
     bases = [claude, os.path.join(home, ".agents")] if user else [
@@ -41,7 +41,7 @@ def places(*, user: bool, directory: str) -> list[Place]:
     return [_place(os.path.join(base, "skills", NAME, FILE)) for base in bases]
 
 
-def project_of(directory: str) -> str:
+def project_root(directory: str) -> str:
     """The nearest directory upward that is a repository, else this one."""
     at = os.path.abspath(directory)
     while not os.path.exists(os.path.join(at, ".git")):
@@ -51,7 +51,7 @@ def project_of(directory: str) -> str:
     return at
 
 
-def write(path: str) -> None:
+def write_skill(path: str) -> None:
     """A reader sees the old one or the new one."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     temporary = f"{path}.{os.urandom(6).hex()}.tmp"
@@ -65,11 +65,11 @@ def write(path: str) -> None:
         raise
 
 
-def _place(path: str) -> Place:
+def _place(path: str) -> SkillTarget:
     if os.path.islink(path) or (os.path.lexists(path) and not os.path.isfile(path)):
-        return Place(path=path, found=FOREIGN)
+        return SkillTarget(path=path, found=FOREIGN)
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return Place(path=path, found=SAME if file.read() == skill_text() else DIFFERENT)
+            return SkillTarget(path=path, found=SAME if file.read() == skill_text() else DIFFERENT)
     except FileNotFoundError:
-        return Place(path=path, found=NEW)
+        return SkillTarget(path=path, found=NEW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.errors import BadRecord, TimedOut, UnknownJob
-from mam.registry import NAP_SECONDS
+from mam.registry import LONGEST_SLEEP_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) -> Iterator[Job]:
     """Who waits also settles what is due, so that a lost job is seen to be lost even if nobody else claims."""
     ends = None if timeout is None else time.monotonic() + timeout
-    cursor = registry.store.end()
+    offset = registry.store.end_offset()
     lost: list[MamError] = []
     open_ids = set(job_ids)
     yield from _looked_at(registry, list(job_ids), open_ids, lost)
     while open_ids:
         registry.sweep()
         changed: dict[str, None] = {}
-        for entry in registry.store.entries(cursor):
-            cursor = entry.cursor
+        for entry in registry.store.entries(offset):
+            offset = entry.offset
             if entry.job_id in open_ids:
                 changed[entry.job_id] = None
         yield from _looked_at(registry, list(changed), open_ids, lost)
         if open_ids and not changed:
-            left = NAP_SECONDS if ends is None else ends - time.monotonic()
+            left = LONGEST_SLEEP_SECONDS if ends is None else ends - time.monotonic()
             if left <= 0:
                 who = "1 job has" if len(open_ids) == 1 else f"{len(open_ids)} jobs have"
                 raise TimedOut(what=f"{who} not ended", seconds=f"{timeout:g}")
-            registry.nap(cursor, left)
+            registry.nap(offset, left)
     if lost:
         raise lost[0]
 

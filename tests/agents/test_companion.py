@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from mam.agents.names import default_agent_id
-from mam.machine.processes import is_alive, send
+from mam.machine.processes import is_alive, send_signal
 from tests.agents.sessions import Sessions, await_that
 
 GPU = default_agent_id("gpu")
@@ -29,11 +29,11 @@ def test_one_that_was_stopped_too_long_stands_down(sessions: Sessions) -> None:
     """SIGSTOP past the expiry, another generation takes the name, SIGCONT: the old one changes nothing any more."""
     sessions.mam("agents", "start", "gpu", "--lease", "1", "--", "cat")
     companion = sessions.process("gpu", "companion")
-    assert send(companion, signal.SIGSTOP)
+    assert send_signal(companion, signal.SIGSTOP)
     await_that(lambda: sessions.mam("agents", "resolve", "gpu").code == 1)
     sessions.mam("agents", "publish", "gpu", "--session", "elsewhere", "--manifest", "/m", "--generation", "new")
     taken = sessions.file("gpu").read_bytes()
-    assert send(companion, signal.SIGCONT)
+    assert send_signal(companion, signal.SIGCONT)
 
     await_that(lambda: not is_alive(companion))
     assert sessions.file("gpu").read_bytes() == taken

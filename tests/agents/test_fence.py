@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mam.machine.processes import identify, is_alive, send
+from mam.machine.processes import identify, is_alive, send_signal
 from mam.stores.postgres.store import create_postgres_store
 from tests.agents.sessions import Sessions, await_that
 from tests.cli.command import Mam
@@ -168,13 +168,13 @@ def test_a_predecessor_that_was_frozen_wakes_up_and_is_refused(sessions: Session
     assert sleeper is not None
     shell = identify(int(Path(f"/proc/{sleeper.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1]))
     assert shell is not None
-    assert send(shell, signal.SIGSTOP)
+    assert send_signal(shell, signal.SIGSTOP)
 
     second = mam("agents", "restart", "gpu").out.split()[1]
     await_that(lambda: (mam("get", job).json["claimant"] or {}).get("generation_id") == second)
     before = mam("get", job).json
-    assert send(sleeper, signal.SIGKILL)
-    assert send(shell, signal.SIGCONT)
+    assert send_signal(sleeper, signal.SIGKILL)
+    assert send_signal(shell, signal.SIGCONT)
 
     assert (said("complete"), said("pick")) == ("4", "4")
     assert mam("get", job).json == before
@@ -187,7 +187,7 @@ def _end_sleepers(sessions: Sessions) -> None:
     for file in sessions.folder.glob("*.sleeper"):
         left = identify(int(file.read_text(encoding="ascii")))
         if left is not None and "sleep" in Path(f"/proc/{left.pid}/cmdline").read_text(encoding="utf-8"):
-            send(left, signal.SIGKILL)
+            send_signal(left, signal.SIGKILL)
 
 
 def test_jobs_of_a_session_that_is_over_or_of_another_life_are_a_drift(sessions: Sessions) -> None:

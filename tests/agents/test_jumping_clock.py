@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mam.machine.processes import is_alive, send
+from mam.machine.processes import is_alive, send_signal
 from tests.agents.sessions import Sessions, await_that
 from tests.cli.command import Mam
 from tests.needs import need
@@ -119,7 +119,7 @@ def test_the_companion_keeps_the_lease_while_the_clock_jumps_under_it(sessions: 
         assert (status["record"], status["companion"], status["drift"]) == ("live", "there", [])
         assert mam("agents", "cleanup", "--json").json["applied"] == []
 
-    assert send(companion, signal.SIGKILL)
+    assert send_signal(companion, signal.SIGKILL)
     await_that(lambda: not is_alive(companion))
     await_that(lambda: sessions.status("gpu")["record"] == "expired")
     clock.write_text("-10d", encoding="ascii")

@@ -12,12 +12,12 @@ import pytest
 from mam.agents import launch as launching
 from mam.agents import tmux as tmux_module
 from mam.agents.companion import start_companion
-from mam.agents.directory import FilesDirectory
 from mam.agents.errors import EndedAtOnce
+from mam.agents.files_directory import FilesDirectory
 from mam.agents.names import default_agent_id
 from mam.agents.record import AgentRecord
-from mam.agents.status import status_of
-from mam.machine.processes import is_alive, send
+from mam.agents.status import session_status
+from mam.machine.processes import is_alive, send_signal
 from tests.agents.sessions import SINK, Sessions, Sink, await_that
 from tests.cli.command import finish
 
@@ -116,7 +116,7 @@ def test_a_program_that_ends_at_once_is_told_and_leaves_nothing(
 def test_when_the_program_ends_the_record_says_so(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     companion = sessions.process("gpu", "companion")
-    assert send(sessions.process("gpu", "process"), signal.SIGKILL)
+    assert send_signal(sessions.process("gpu", "process"), signal.SIGKILL)
 
     await_that(lambda: sessions.state("gpu") == "stopped")
     await_that(lambda: not is_alive(companion))
@@ -128,14 +128,14 @@ def test_when_the_program_ends_the_record_says_so(sessions: Sessions) -> None:
 
 def test_when_the_server_is_killed_the_record_says_so(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
-    assert send(sessions.process("gpu", "server"), signal.SIGKILL)
+    assert send_signal(sessions.process("gpu", "server"), signal.SIGKILL)
     await_that(lambda: sessions.state("gpu") == "stopped")
 
 
 def test_a_lost_companion_is_a_drift_and_adopting_resumes_the_generation(sessions: Sessions) -> None:
     generation = sessions.start("gpu", "cat")
     companion = sessions.process("gpu", "companion")
-    assert send(companion, signal.SIGKILL)
+    assert send_signal(companion, signal.SIGKILL)
     await_that(lambda: not is_alive(companion))
 
     ran = sessions.mam("agents", "status", "gpu")
@@ -200,8 +200,8 @@ def test_restart_is_a_new_generation(sessions: Sessions) -> None:
 
 def test_a_name_whose_session_died_without_a_word_can_be_taken_over(sessions: Sessions) -> None:
     old = sessions.start("gpu", "cat")
-    assert send(sessions.process("gpu", "companion"), signal.SIGKILL)
-    assert send(sessions.process("gpu", "server"), signal.SIGKILL)
+    assert send_signal(sessions.process("gpu", "companion"), signal.SIGKILL)
+    assert send_signal(sessions.process("gpu", "server"), signal.SIGKILL)
     server = sessions.process("gpu", "server")
     await_that(lambda: not is_alive(server))
 
@@ -234,7 +234,7 @@ def test_adopting_what_a_person_started(sessions: Sessions, sink: Sink) -> None:
 def test_a_session_of_the_same_name_is_not_the_same_session(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     companion = sessions.process("gpu", "companion")
-    assert send(companion, signal.SIGSTOP)  # so that nobody tells the record
+    assert send_signal(companion, signal.SIGSTOP)  # so that nobody tells the record
     sessions.tmux("new-session", "-d", "-s", "keep", "cat")
     sessions.tmux("kill-session", "-t", "=gpu:")
     sessions.tmux("new-session", "-d", "-s", "gpu", "cat")
@@ -244,20 +244,20 @@ def test_a_session_of_the_same_name_is_not_the_same_session(sessions: Sessions) 
     sessions.mam("agents", "send", "gpu", "text").failed(1, "only has its name")
     sessions.mam("agents", "stop", "gpu").failed(1, "only has its name")
     assert sessions.names() == {"keep", "gpu"}
-    send(companion, signal.SIGCONT)
+    send_signal(companion, signal.SIGCONT)
 
 
 def test_another_server_at_the_same_socket_is_not_the_same_server(sessions: Sessions) -> None:
     generation = sessions.start("gpu", "cat")
     companion, server = sessions.process("gpu", "companion"), sessions.process("gpu", "server")
-    assert send(companion, signal.SIGSTOP)
-    assert send(server, signal.SIGKILL)
+    assert send_signal(companion, signal.SIGSTOP)
+    assert send_signal(server, signal.SIGKILL)
     await_that(lambda: not is_alive(server))
     sessions.tmux("new-session", "-d", "-s", "gpu", "cat")
     sessions.tmux("set-option", "-t", "=gpu:", "@mam_generation", generation)
 
     sessions.mam("agents", "send", "gpu", "text").failed(1, "another tmux server")
-    send(companion, signal.SIGCONT)
+    send_signal(companion, signal.SIGCONT)
 
 
 def test_another_generation_in_the_pane_is_refused(sessions: Sessions) -> None:
@@ -275,13 +275,13 @@ def test_a_server_that_does_not_answer_is_unknown_and_not_dead(
     monkeypatch.setattr(tmux_module, "ANSWER_SECONDS", 0.5)
     server = sessions.process("gpu", "server")
     directory = FilesDirectory(str(sessions.agents))
-    assert send(server, signal.SIGSTOP)
+    assert send_signal(server, signal.SIGSTOP)
     try:
-        status = status_of(directory.look(default_agent_id("gpu")), directory.clock.now())
+        status = session_status(directory.read(default_agent_id("gpu")), directory.clock.now())
         assert (status.record, status.tmux, status.drift) == ("live", "unknown", ())
     finally:
-        assert send(server, signal.SIGCONT)
-    status = status_of(directory.look(default_agent_id("gpu")), directory.clock.now())
+        assert send_signal(server, signal.SIGCONT)
+    status = session_status(directory.read(default_agent_id("gpu")), directory.clock.now())
     assert status.tmux == "there"
 
 

@@ -41,12 +41,12 @@ def adopt_files(store: Store) -> None:
     list(adopt(store, foreign_ids(store)))
 
 
-def lines_of(logs_dir: Path, job_id: str) -> list[Line]:
+def history_lines(logs_dir: Path, job_id: str) -> list[Line]:
     return list(iter_lines(str(logs_dir), job_id))
 
 
 def events_of(logs_dir: Path, job_id: str) -> list[str]:
-    return [line["event"] for line in lines_of(logs_dir, job_id)]
+    return [line["event"] for line in history_lines(logs_dir, job_id)]
 
 
 def raw_lines(logs_dir: Path, job_id: str) -> list[bytes]:
@@ -74,7 +74,7 @@ def history_in_log(logs_dir: Path) -> dict[str, list[Line]]:
     return {
         job_id: [
             {name: value for name, value in line.items() if name != "entry"}
-            for line in lines_of(logs_dir, job_id)
+            for line in history_lines(logs_dir, job_id)
             if "entry" in line
         ]
         for job_id in jobs

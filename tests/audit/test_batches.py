@@ -14,7 +14,7 @@ from mam.audit import fetch as fetching
 from mam.audit.append import copy
 from mam.audit.cursor import CursorRead
 from mam.audit.fetch import fetch
-from mam.audit.lock import Locked
+from mam.audit.lock import AuditLogLock
 from mam.audit.log import list_jobs, read_status
 from mam.audit.sync import AuditLog
 from mam.registry import Registry
@@ -33,7 +33,7 @@ def test_a_batch_that_another_has_copied_touches_nothing(logs_dir: Path, store: 
     batch = fetch(str(logs_dir), store)
     AuditLog(str(logs_dir)).follow(store)
     shutil.rmtree(logs_dir / job.job_id)
-    with Locked(str(logs_dir), 0.0) as root:
+    with AuditLogLock(str(logs_dir), 0.0) as root:
         copy(root, batch, never)
     assert not (logs_dir / job.job_id).exists()
 
@@ -45,7 +45,7 @@ def test_a_log_that_was_removed_after_the_reading_misses_nothing(
     Registry(store).pick("a", owner="me")
     batch = fetch(str(logs_dir), store)
     shutil.rmtree(logs_dir)
-    with Locked(str(logs_dir), 0.0) as root:
+    with AuditLogLock(str(logs_dir), 0.0) as root:
         copy(root, batch, never)
     AuditLog(str(logs_dir)).follow(store)
     assert history_in_log(logs_dir) == history_in(store)
@@ -63,17 +63,17 @@ def test_a_log_that_is_removed_during_the_wait_is_made_anew(logs_dir: Path, monk
         flock(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock_after_removal)
-    with Locked(str(logs_dir), 0.0):
+    with AuditLogLock(str(logs_dir), 0.0):
         assert (logs_dir / ".lock").exists()
-        with pytest.raises(TimeoutError), Locked(str(logs_dir), 0.0):
+        with pytest.raises(TimeoutError), AuditLogLock(str(logs_dir), 0.0):
             pass
 
 
 def test_a_copy_of_the_descriptor_in_a_child_does_not_keep_the_lock(logs_dir: Path) -> None:
-    locked = Locked(str(logs_dir), 0.0)
+    locked = AuditLogLock(str(logs_dir), 0.0)
     with locked:
         child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[locked._lock])
-    with Locked(str(logs_dir), 0.0):
+    with AuditLogLock(str(logs_dir), 0.0):
         assert child.poll() is None
     child.communicate()
 
@@ -105,7 +105,7 @@ def test_many_heartbeats_are_not_read_again_and_again(registry: Registry, logs_d
     assert CursorRead(str(logs_dir), "journal-a").at.number == 2
     registry.heartbeat(job.job_id, attempt=1)
     assert CursorRead(str(logs_dir), "journal-a").at.number == 3 + fetching.FEW
-    assert str(CursorRead(str(logs_dir), "journal-a").at.cursor) == store.end()
+    assert str(CursorRead(str(logs_dir), "journal-a").at.offset) == store.end_offset()
 
 
 def test_reading_the_journal_again_brings_no_old_status_back(

@@ -18,7 +18,7 @@ from tests.audit.support import (
     files_registry,
     history_in,
     history_in_log,
-    lines_of,
+    history_lines,
     raw_lines,
     status_json,
 )
@@ -147,7 +147,7 @@ def test_after_a_power_cut_a_line_lost_from_the_middle_comes_back_alone(
     (logs_dir / job / "events.ndjson").write_bytes(b"".join(lines))
     monkeypatch.setattr(cursor, "boot_id", lambda: "another-boot")
     registry.publish(job, event="progress", detail="4")
-    told = [line["payload"]["detail"] for line in lines_of(logs_dir, job) if line["event"] == "published"]
+    told = [line["payload"]["detail"] for line in history_lines(logs_dir, job) if line["event"] == "published"]
     assert told == ["2", "3", "1", "4"]
 
 
@@ -158,7 +158,7 @@ def test_after_a_power_cut_only_what_may_be_missing_is_read_again(
     for _ in range(10):
         registry.register(prompt="p", agent="a")
     monkeypatch.setattr(cursor, "boot_id", lambda: "another-boot")
-    assert cursor.CursorRead(str(logs_dir), "journal-a").at.cursor == "8"
+    assert cursor.CursorRead(str(logs_dir), "journal-a").at.offset == "8"
 
 
 def test_a_full_disk_leaves_a_torn_line_and_loses_nothing(tmp_path: Path, logs_dir: Path) -> None:
@@ -179,5 +179,5 @@ def test_a_full_disk_leaves_a_torn_line_and_loses_nothing(tmp_path: Path, logs_d
     assert events_of(logs_dir, job.job_id) == ["registered"]
     registry.pick("a", owner="me")
     assert history_in_log(logs_dir) == history_in(registry.store)
-    assert len(raw_lines(logs_dir, job.job_id)) == len(lines_of(logs_dir, job.job_id)) + 1
+    assert len(raw_lines(logs_dir, job.job_id)) == len(history_lines(logs_dir, job.job_id)) + 1
     registry.store.close()

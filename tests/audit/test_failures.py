@@ -13,12 +13,20 @@ import pytest
 
 from mam.audit import append, failures, sync
 from mam.audit.failures import read_failures
-from mam.audit.lock import Locked
+from mam.audit.lock import AuditLogLock
 from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost, StoreDamaged
 from mam.registry import Registry
-from mam.util.notices import tell
-from tests.audit.support import Memory, adopt_files, events_of, files_registry, history_in, history_in_log, lines_of
+from mam.util.notices import warn
+from tests.audit.support import (
+    Memory,
+    adopt_files,
+    events_of,
+    files_registry,
+    history_in,
+    history_in_log,
+    history_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,12 +95,12 @@ def test_without_a_listener_the_warning_says_who_speaks_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logging.getLogger("mam.audit"), "propagate", False)
-    tell("mam.audit", "/tmp/a\x1b[31m\nb: 가 \ud800")
+    warn("mam.audit", "/tmp/a\x1b[31m\nb: 가 \ud800")
     assert capsys.readouterr().err == "mam: /tmp/a\\x1b[31m\\nb: 가 \\ud800\n"
     monkeypatch.setattr(logging.getLogger("mam.audit"), "disabled", True)
-    tell("mam.audit", "not wanted")
+    warn("mam.audit", "not wanted")
     monkeypatch.setattr("sys.stderr", None)
-    tell("mam.audit", "nowhere to go")
+    warn("mam.audit", "nowhere to go")
     assert capsys.readouterr().err == ""
 
 
@@ -182,12 +190,12 @@ def test_the_wait_is_short_and_not_repeated(logs_dir: Path, store: Memory, monke
     """The bound itself, without measuring time: what each act is ready to wait."""
     waits: list[float] = []
 
-    class Watched(Locked):
+    class Watched(AuditLogLock):
         def __init__(self, directory: str, wait_seconds: float) -> None:
             waits.append(wait_seconds)
             super().__init__(directory, 0.0)
 
-    monkeypatch.setattr(sync, "Locked", Watched)
+    monkeypatch.setattr(sync, "AuditLogLock", Watched)
     registry = Registry(store, AuditLog(str(logs_dir)))
     registry.register(prompt="p", agent="a")
     with (logs_dir / ".lock").open("rb") as held:
@@ -224,7 +232,7 @@ def test_a_hostile_id_reaches_no_path(logs_dir: Path, caplog: pytest.LogCaptureF
 
 def test_a_refusal_is_told_even_if_the_log_begins_with_it(logs_dir: Path, store: Memory) -> None:
     AuditLog(str(logs_dir)).refused(store, "abc", "complete", "lost")
-    assert [line["why"] for line in lines_of(logs_dir, "abc")] == ["lost"]
+    assert [line["why"] for line in history_lines(logs_dir, "abc")] == ["lost"]
 
 
 def test_no_secret_reaches_the_log(

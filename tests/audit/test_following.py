@@ -20,7 +20,7 @@ from tests.audit.support import (
     files_registry,
     history_in,
     history_in_log,
-    lines_of,
+    history_lines,
     raw_lines,
     status_json,
 )
@@ -34,7 +34,7 @@ def test_the_life_of_a_job_is_told_in_order(registry: Registry, logs_dir: Path) 
     registry.pick("tmux:claude", owner="me")
     registry.publish(job.job_id, event="progress", detail="half", attempt=1)
     registry.complete(job.job_id, attempt=1, result="done")
-    lines = lines_of(logs_dir, job.job_id)
+    lines = history_lines(logs_dir, job.job_id)
     assert [line["event"] for line in lines] == [
         "registered", "status_changed", "published", "status_changed", "published"
     ]  # fmt: skip
@@ -50,7 +50,7 @@ def test_the_life_of_a_job_is_told_in_order(registry: Registry, logs_dir: Path) 
 def test_every_line_names_its_entry_and_its_place_in_it(registry: Registry, logs_dir: Path) -> None:
     job = registry.register(prompt="p", agent="a").job
     registry.complete(job.job_id)
-    assert [line["entry"] for line in lines_of(logs_dir, job.job_id)] == [
+    assert [line["entry"] for line in history_lines(logs_dir, job.job_id)] == [
         "journal-a:1", "journal-a:2", "journal-a:2.1", "journal-a:2.2"
     ]  # fmt: skip
 
@@ -92,7 +92,7 @@ def test_a_refused_write_leaves_a_line_behind_what_came_before_it(registry: Regi
     registry.cancel(job.job_id)
     with pytest.raises(ClaimLost):
         registry.complete(job.job_id, attempt=1)
-    last = lines_of(logs_dir, job.job_id)[-1]
+    last = history_lines(logs_dir, job.job_id)[-1]
     assert last["event"] == "refused"
     assert last["verb"] == "complete"
     assert "cancelled" in last["why"]
@@ -123,7 +123,7 @@ def test_text_that_is_not_utf8_does_not_stop_the_log(registry: Registry, logs_di
     """What came over the wire is kept as it was."""
     job = registry.register(prompt="p", agent="a").job
     AuditLog(str(logs_dir)).append_local(job.job_id, {"event": "received", "payload": "\ud800"})
-    assert lines_of(logs_dir, job.job_id)[-1]["payload"] == "\ud800"
+    assert history_lines(logs_dir, job.job_id)[-1]["payload"] == "\ud800"
     registry.cancel(job.job_id)
     assert read_status(str(logs_dir), job.job_id) == "cancelled"
 
@@ -146,7 +146,7 @@ def test_one_job_in_two_journals_keeps_both_histories(logs_dir: Path) -> None:
         registry = Registry(Memory(name), log)
         registry.register(prompt=name, agent="a", job_id="same")
         registry.cancel("same")
-    entries = [line["entry"] for line in lines_of(logs_dir, "same")]
+    entries = [line["entry"] for line in history_lines(logs_dir, "same")]
     assert [entry.partition(":")[0] for entry in entries] == ["journal-a"] * 3 + ["journal-b"] * 3
     meta = read_meta(str(logs_dir), "same")
     assert meta is not None

@@ -14,7 +14,7 @@ from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from tests.audit.support import lines_of
+from tests.audit.support import history_lines
 from tests.sqlite.test_upgrade import old_database
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def old_log(kind: str, logs_dir: Path) -> Path:
 def told(logs_dir: Path) -> Counter[str]:
     """Every line of every job but for the name of its entry, which tells the journals apart."""
     jobs = [path.name for path in logs_dir.iterdir() if path.is_dir()]
-    lines = [{**line, "job": job_id} for job_id in jobs for line in lines_of(logs_dir, job_id)]
+    lines = [{**line, "job": job_id} for job_id in jobs for line in history_lines(logs_dir, job_id)]
     return Counter(json.dumps({**line, "entry": None}, sort_keys=True) for line in lines)
 
 
@@ -95,6 +95,6 @@ def test_what_happens_next_is_added_once(store: Store, old_log: Path) -> None:
     registry.publish("running0", event="progress", detail="after the upgrade")
     AuditLog(str(old_log)).catch_up(store)
 
-    details = [line["payload"]["detail"] for line in lines_of(old_log, "running0") if line["event"] == "published"]
+    details = [line["payload"]["detail"] for line in history_lines(old_log, "running0") if line["event"] == "published"]
     assert details.count("after the upgrade") == 1
     assert len(details) == len(set(details))

@@ -8,13 +8,13 @@ import subprocess
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mam.audit.lock import Locked
+from mam.audit.lock import AuditLogLock
 from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.testing.races import Crew
-from tests.audit.support import files_registry, history_in, history_in_log, lines_of, raw_lines, status_json
+from tests.audit.support import files_registry, history_in, history_in_log, history_lines, raw_lines, status_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +102,7 @@ def test_long_lines_of_several_processes_are_not_mixed(tmp_path: Path, logs_dir:
 
 
 def history_of_local(logs_dir: Path, job_id: str) -> list[tuple[str, int]]:
-    return [(line["by"], line["number"]) for line in lines_of(logs_dir, job_id)]
+    return [(line["by"], line["number"]) for line in history_lines(logs_dir, job_id)]
 
 
 def test_a_holder_that_is_killed_leaves_no_lock(tmp_path: Path, logs_dir: Path) -> None:
@@ -111,20 +111,20 @@ def test_a_holder_that_is_killed_leaves_no_lock(tmp_path: Path, logs_dir: Path) 
             member = crew.start(partial(hold_the_lock, logs_dir=str(logs_dir)))
             assert member.report() == "held"
             member.kill()
-            with Locked(str(logs_dir), 0.0):
+            with AuditLogLock(str(logs_dir), 0.0):
                 pass
 
 
 def hold_the_lock(_store: Store, report: Report, *, logs_dir: str) -> None:
-    with Locked(logs_dir, 0.0):
+    with AuditLogLock(logs_dir, 0.0):
         report("held")
         signal.pause()
 
 
 def test_a_child_of_the_holder_does_not_keep_the_lock(logs_dir: Path) -> None:
     """Such as a tmux server, which lives on when the command that started it has ended."""
-    with Locked(str(logs_dir), 0.0):
+    with AuditLogLock(str(logs_dir), 0.0):
         child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, close_fds=False)
-    with Locked(str(logs_dir), 0.0):
+    with AuditLogLock(str(logs_dir), 0.0):
         assert child.poll() is None
     child.communicate()

@@ -9,7 +9,7 @@ import pytest
 
 from mam.audit.log import iter_lines, job_dir, list_jobs, read_meta, read_status
 from mam.errors import BadInput
-from tests.audit.support import files_registry, lines_of
+from tests.audit.support import files_registry, history_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,11 @@ def test_history_outlives_the_registry(tmp_path: Path, logs_dir: Path) -> None:
     registry.cancel(job.job_id)
     registry.store.close()
     shutil.rmtree(tmp_path / "jobs")
-    assert [line["event"] for line in lines_of(logs_dir, job.job_id)] == ["registered", "status_changed", "published"]
+    assert [line["event"] for line in history_lines(logs_dir, job.job_id)] == [
+        "registered",
+        "status_changed",
+        "published",
+    ]
     meta = read_meta(str(logs_dir), job.job_id)
     assert meta is not None
     assert meta["prompt"] == "정렬"
@@ -37,7 +41,7 @@ def test_a_registry_made_anew_writes_behind_the_old_history(tmp_path: Path, logs
         registry.register(prompt=prompt, agent="a", job_id="same")
         registry.store.close()
         shutil.rmtree(tmp_path / "jobs")
-    assert [line["event"] for line in lines_of(logs_dir, "same")] == ["registered", "registered"]
+    assert [line["event"] for line in history_lines(logs_dir, "same")] == ["registered", "registered"]
 
 
 def test_nothing_is_there_for_a_job_without_a_history(logs_dir: Path) -> None:
@@ -69,7 +73,7 @@ def test_a_broken_line_is_named_and_passed_over(
     job = registry.register(prompt="p", agent="a").job
     with (logs_dir / job.job_id / "events.ndjson").open("ab") as file:
         file.write(b'not json\n[1]\n\xff\xfe\n{"event": "received"}\n')
-    assert [line["event"] for line in lines_of(logs_dir, job.job_id)] == ["registered", "received"]
+    assert [line["event"] for line in history_lines(logs_dir, job.job_id)] == ["registered", "received"]
     assert [f"line {number}" in caplog.text for number in (1, 2, 3, 4, 5)] == [False, True, True, True, False]
     assert "events.ndjson" in caplog.text
 
@@ -80,7 +84,7 @@ def test_the_line_that_is_being_written_is_passed_over_in_silence(
     job = registry.register(prompt="p", agent="a").job
     with (logs_dir / job.job_id / "events.ndjson").open("ab") as file:
         file.write(b'{"event": "recei')
-    assert [line["event"] for line in lines_of(logs_dir, job.job_id)] == ["registered"]
+    assert [line["event"] for line in history_lines(logs_dir, job.job_id)] == ["registered"]
     assert caplog.records == []
 
 

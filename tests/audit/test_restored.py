@@ -12,13 +12,13 @@ from mam.audit import cursor
 from mam.audit import fetch as fetching
 from mam.audit.append import copy
 from mam.audit.fetch import fetch
-from mam.audit.lock import Locked
+from mam.audit.lock import AuditLogLock
 from mam.audit.log import read_status
 from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from tests.audit.support import Memory, history_in, history_in_log, lines_of
+from tests.audit.support import Memory, history_in, history_in_log, history_lines
 from tests.faults.killing import at_calls, kill_points
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def tell(registry: Registry, job_id: str, *details: str) -> None:
 
 
 def details_in(logs_dir: Path, job_id: str) -> list[str]:
-    return [line["payload"]["detail"] for line in lines_of(logs_dir, job_id) if line["event"] == "published"]
+    return [line["payload"]["detail"] for line in history_lines(logs_dir, job_id) if line["event"] == "published"]
 
 
 def assert_told_once(logs_dir: Path, store: Store) -> None:
@@ -259,16 +259,16 @@ def test_two_that_notice_it_at_once_tell_it_once(logs_dir: Path, store: Memory, 
     second = fetch(str(logs_dir), restored)
     assert first.replaced
     assert second.replaced
-    with Locked(str(logs_dir), 0.0) as root:
+    with AuditLogLock(str(logs_dir), 0.0) as root:
         for batch in (first, second):
             copy(root, batch, _never)
     assert details_in(logs_dir, job) == ["1", "2", "a", "b"]
     assert not fetch(str(logs_dir), restored).needs_writing
     tell(Registry(restored, AuditLog(str(logs_dir))), job, "c")
-    with Locked(str(logs_dir), 0.0) as root:
+    with AuditLogLock(str(logs_dir), 0.0) as root:
         copy(root, second, _never)
         with cursor.Cursor(root, "journal-a") as saved:
-            assert saved.at.cursor == restored.end(), "who noticed it late does not send the others back"
+            assert saved.at.offset == restored.end_offset(), "who noticed it late does not send the others back"
             assert not saved.reads_again
             assert not saved.journal_was_replaced
 
@@ -283,7 +283,7 @@ def test_what_was_read_before_the_restoring_does_not_move_the_copy(
     stale = fetch(str(logs_dir), store)
     follower = Registry(restored, AuditLog(str(logs_dir)))
     tell(follower, job, "a", "b")
-    with Locked(str(logs_dir), 0.0) as root:
+    with AuditLogLock(str(logs_dir), 0.0) as root:
         copy(root, stale, _never)
     tell(follower, job, "c", "d", "e")
     assert details_in(logs_dir, job) == ["1", "a", "b", "c", "d", "e"]

@@ -47,7 +47,7 @@ def test_a_store_that_is_gone_is_shown_as_such_until_the_doctor_forgets_it(mam: 
     shutil.rmtree(stores[0])
     stores[1].chmod(0o777)
     first, second, third = mam("list", "--everywhere", "--json").json
-    assert "gone" in first["problem"]
+    assert "missing" in first["problem"]
     assert "everybody" in second["problem"]
     assert third["problem"] is None
     ran = mam("list", "--everywhere")
@@ -106,6 +106,7 @@ def test_lines_of_all_stores(mam: Mam, stores: list[Path]) -> None:
         process.communicate(timeout=60)
 
 
+@pytest.mark.external
 def test_the_screen_of_all_stores(mam: Mam, stores: list[Path]) -> None:
     with Terminal(mam._argv(("watch", "--everywhere")), mam.here, mam.env, columns=80, rows=20) as terminal:
         terminal.shows("mam everywhere", "3 stores", "alpha/.mam/jobs", "gamma.db", "PENDING")

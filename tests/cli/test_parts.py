@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.__main__ import VERBS, load
-from mam.cli.args.full_parser import read_fully
+from mam.cli.args.full_parser import parse_with_argparse
 from mam.cli.args.parser import Parser
-from mam.cli.render.streams import encoded
+from mam.cli.render.streams import json_text
 from mam.cli.render.text import first_line, many_lines, one_line
 from mam.errors import BadInput, MamError
-from mam.util.human_time import age, duration, since, when
+from mam.util.human_time import format_age, parse_duration, parse_since, parse_when
 
 WORDS = [
     "x", "y", "", "--json", "--json=1", "--job", "--job=y", "--job=", "-s", "-sx", "-s=x", "--status", "error",
@@ -39,7 +39,7 @@ def through_argparse(parser: Parser, words: list[str]) -> SimpleNamespace:
         cut = words.index("--") if "--" in words else None
         command = {"command": None if cut is None else words[cut + 1 :]}
         words = words[:cut]
-    options = read_fully(parser, words)
+    options = parse_with_argparse(parser, words)
     options.__dict__.update(command)
     return options
 
@@ -75,7 +75,7 @@ def test_text_for_people_is_harmless_and_safe_text_stays(text: str) -> None:
 @given(st.recursive(st.text() | st.none() | st.integers(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_json_stays_the_same_json(value: object) -> None:
     for indent in (None, 2):
-        text = encoded(value, indent)
+        text = json_text(value, indent)
         assert json.loads(text) == value
         assert one_line(text.replace("\n", "")) == text.replace("\n", "")
 
@@ -89,19 +89,19 @@ def test_escapes_are_visible() -> None:
     ("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("5min", 300), ("2h", 7200), ("1.5d", 129600), ("0", 0)]
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert duration(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "s", "-1", "1x", "1 h", "nan", "inf", "1e9", "1.2.3", ".", "١", "9999999999"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(BadInput):
-        duration(text)
+        parse_duration(text)
 
 
 def test_moments() -> None:
     now = 1_000_000_000_000
-    assert when("+2h", now) == when("2h", now) == now + 7_200_000
-    assert when("2001-09-09T01:46:40Z", 0) == when("2001-09-09T10:46:40+09:00", 0) == now
-    assert since("40s", now) == "2001-09-09T01:46:00Z"
-    assert since("2001-09-09T10:46:40+09:00", 0) == "2001-09-09T01:46:40Z"
-    assert [age(ms) for ms in (-5, 59_000, 60_000, 7_200_000, 200_000_000)] == ["0s", "59s", "1m", "2h", "2d"]
+    assert parse_when("+2h", now) == parse_when("2h", now) == now + 7_200_000
+    assert parse_when("2001-09-09T01:46:40Z", 0) == parse_when("2001-09-09T10:46:40+09:00", 0) == now
+    assert parse_since("40s", now) == "2001-09-09T01:46:00Z"
+    assert parse_since("2001-09-09T10:46:40+09:00", 0) == "2001-09-09T01:46:40Z"
+    assert [format_age(ms) for ms in (-5, 59_000, 60_000, 7_200_000, 200_000_000)] == ["0s", "59s", "1m", "2h", "2d"]

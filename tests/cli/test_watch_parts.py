@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, UP, parse_keys, settled
-from mam.cli.watch.layout import MORE, TITLE, Item, Section, fitted
+from mam.cli.watch.job_list import JobList
+from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, UP, flush_keys, parse_keys
+from mam.cli.watch.layout import MORE, TITLE, Item, Section, fit_sections
 from mam.cli.watch.model import KEPT_ENDED, Model
 from mam.cli.watch.screen import HELP
-from mam.cli.watch.selection import Listing
 from mam.jobs.draft import draft_job
 from mam.jobs.status import Status
 from mam.registry import Registry
@@ -36,8 +36,8 @@ def test_keys_of_a_terminal() -> None:
 def test_escape_is_known_when_nothing_follows() -> None:
     keys, rest = parse_keys(b"q\x1b")
 
-    assert (keys, rest, settled(rest)) == (["q"], b"\x1b", [ESCAPE])
-    assert settled(b"\x1b[") == []
+    assert (keys, rest, flush_keys(rest)) == (["q"], b"\x1b", [ESCAPE])
+    assert flush_keys(b"\x1b[") == []
 
 
 @given(KEYS, st.integers(0, 40))
@@ -68,7 +68,7 @@ def test_every_section_has_its_part_of_the_screen(counts: list[int], height: int
         )
         for at, count in enumerate(counts)
     ]  # fmt: skip
-    lines = fitted(found, height, set())
+    lines = fit_sections(found, height, set())
 
     assert len(lines) <= height
     assert [line.section for line in lines if line.kind == TITLE] == [section.name for section in found]
@@ -114,7 +114,7 @@ def crowd(count: int) -> Iterator[Entry]:
             updated_at="2026-01-01T00:00:00Z",
             **later,
         )
-        yield Entry(cursor="", number=at, job_id=job.job_id, fields=job.to_json(), lines=())
+        yield Entry(offset="", number=at, job_id=job.job_id, fields=job.to_json(), lines=())
 
 
 def test_ten_thousand_jobs_cost_no_more_reading_than_ten() -> None:
@@ -127,7 +127,7 @@ def test_ten_thousand_jobs_cost_no_more_reading_than_ten() -> None:
     for entry in crowd(MANY):
         model.apply(entry)
     assert len(model.queued) + len(model.open) == MANY + 50
-    listing, now, cursor = Listing(registry), store.clock.now(), store.end()
+    listing, now, cursor = JobList(registry), store.clock.now(), store.end_offset()
     listing.draw(model, [], now, 100, 30)
 
     store.asked.clear()
@@ -136,7 +136,7 @@ def test_ten_thousand_jobs_cost_no_more_reading_than_ten() -> None:
         assert job is not None
         registry.complete(job.job_id, attempt=job.attempt)
         for entry in store.entries(cursor):
-            cursor = entry.cursor
+            cursor = entry.offset
             model.apply(entry)
             listing.forget({entry.job_id})
         lines = listing.draw(model, [], now, 100, 30)
@@ -152,7 +152,7 @@ def test_the_model_is_what_the_store_says() -> None:
     store = MemoryStore()
     registry = Registry(store)
     followed = Model(store, Query())
-    cursor = store.end()
+    cursor = store.end_offset()
     ids = [registry.register(prompt=f"p{at}", agent="shell", priority=at % 3).job.job_id for at in range(12)]
     last = registry.register(prompt="last", agent="human", after=ids[:2]).job.job_id
     for at in range(8):
@@ -174,7 +174,7 @@ def test_the_model_is_what_the_store_says() -> None:
     read = Model(store, Query())
     read.load()
 
-    for kept in ("queued", "open", "failed", "done", "said"):
+    for kept in ("queued", "open", "failed", "done", "last_events"):
         assert getattr(followed, kept) == getattr(read, kept), kept
     assert followed.retried == read.retried
 
@@ -182,7 +182,7 @@ def test_the_model_is_what_the_store_says() -> None:
 def test_of_ended_jobs_the_latest_are_kept() -> None:
     store = MemoryStore()
     registry = Registry(store)
-    model, cursor = Model(store, Query()), store.end()
+    model, cursor = Model(store, Query()), store.end_offset()
     for at in range(KEPT_ENDED + 10):
         registry.cancel(registry.register(prompt=f"{at}", agent="shell").job.job_id)
     for entry in store.entries(cursor):

@@ -122,7 +122,7 @@ def test_the_table_of_settings_has_every_setting() -> None:
 
 
 def test_every_check_of_the_doctor_has_its_line() -> None:
-    assert [row[0] for row in _rows(_read("docs/care.md"), "| check | looks whether")] == list(CHECKS)
+    assert [row[0] for row in _rows(_read("docs/how-to/maintenance.md"), "| check | verifies")] == list(CHECKS)
 
 
 def test_every_status_has_its_sentence() -> None:
@@ -190,7 +190,7 @@ def _all_moves() -> list[tuple[str, str]]:
 
 
 def test_the_table_of_moves_is_the_code_s() -> None:
-    assert sorted((row[0], row[1]) for row in _rows(_read("docs/lifecycle.md"), "## Every move")) == _all_moves()
+    assert sorted((row[0], row[1]) for row in _rows(_read("docs/lifecycle.md"), "## Every transition")) == _all_moves()
 
 
 def test_the_diagram_of_moves_is_the_code_s() -> None:
@@ -222,6 +222,13 @@ def test_links_lead_somewhere(document: Path) -> None:
 def _anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", document.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_index_lists_every_page() -> None:
+    index = ROOT / "docs/README.md"
+    listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}
+
+    assert listed == {page for page in DOCUMENTS if page.is_relative_to(index.parent)} - {index}
 
 
 def test_no_trace_of_the_machines_it_was_written_on() -> None:

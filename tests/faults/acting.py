@@ -39,7 +39,7 @@ class Life:
         if told is None:
             told = Told()
             told.follow(registry.store)
-        self._cursor, self._entries = told.cursor, told.number
+        self._offset, self._entries = told.offset, told.number
         self._known = sorted(told.records)
         self._held: dict[str, int] = {
             job_id: record["attempt"] for job_id, record in told.records.items() if record["status"] == "running"
@@ -61,8 +61,8 @@ class Life:
 
     def entries(self) -> int:
         """How many the journal has: what was acknowledged so far."""
-        for entry in self._registry.store.entries(self._cursor):
-            self._entries, self._cursor = entry.number, entry.cursor
+        for entry in self._registry.store.entries(self._offset):
+            self._entries, self._offset = entry.number, entry.offset
         return self._entries
 
     def _register(self) -> None:

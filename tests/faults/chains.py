@@ -100,7 +100,7 @@ class Chain:
             if recovering:
                 self._left = last_step
             store = self._home.open(self._place)
-            store.end()
+            store.end_offset()
             self._left = NEVER
             if thorough or self._turns % JUDGED == 0:
                 tail = self._told.follow(store)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from mam.errors import AlreadyRegistered, ClaimLost, MamError, StoreUnavailable, UnknownJob
 from mam.registry import Registry
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.util.clock import SystemClock
 from tests.faults.crew import Brief, Crew, Member, note
 from tests.faults.judging import Told
@@ -126,8 +126,8 @@ class Asker:
         self._registry.store.close()
 
 
-def _request(job_id: str) -> Request:
-    return Request(label=LABEL, owner="somebody", lease_seconds=LEASE, job_id=job_id)
+def _request(job_id: str) -> ClaimRequest:
+    return ClaimRequest(label=LABEL, owner="somebody", lease_seconds=LEASE, job_id=job_id)
 
 
 def _cancelled(job: Job, moment: Moment) -> Any:

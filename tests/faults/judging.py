@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mam.stores.files.records import stamp_of
+from mam.stores.files.records import read_stamp
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from tests.faults.homes import Home
@@ -30,19 +30,19 @@ class Told:
     def __init__(self, *, gapless: bool = True) -> None:
         """PostgreSQL numbers entries before it knows in which order, and whether at all, they become true."""
         self._gapless = gapless
-        self.cursor: str | None = None
+        self.offset: str | None = None
         self.number = 0
         self.records: dict[str, dict[str, Any]] = {}
         self.archived: set[str] = set()
 
     def copied(self) -> Told:
         other = Told(gapless=self._gapless)
-        other.cursor, other.number, other.archived = self.cursor, self.number, {*self.archived}
+        other.offset, other.number, other.archived = self.offset, self.number, {*self.archived}
         other.records = {job_id: {**record} for job_id, record in self.records.items()}
         return other
 
     def follow(self, store: Store) -> list[Entry]:
-        found = list(store.entries(self.cursor))
+        found = list(store.entries(self.offset))
         self.fold(found)
         return found
 
@@ -50,7 +50,7 @@ class Told:
         for entry in entries:
             follows = entry.number == self.number + 1 or not self._gapless
             assert follows, f"entry {entry.number} comes after {self.number}"
-            self.number, self.cursor = entry.number, entry.cursor
+            self.number, self.offset = entry.number, entry.offset
             for line in entry.lines:
                 _check_move(entry.job_id, line)
             if entry.fields is None:
@@ -122,7 +122,7 @@ def check_files(home: Home, place: Path, store: Store) -> None:
     assert {file.stem for file in path.glob("*.json")} == jobs.keys(), "record files of other jobs"
     for job_id, job in jobs.items():
         text = (path / f"{job_id}.json").read_bytes()
-        stamp = stamp_of(text)
+        stamp = read_stamp(text)
         assert stamp is not None, f"{job_id}: not as mam wrote it"
         assert (stamp.epoch, stamp.version) == (store.journal_id, version_of(store, job_id)), f"{job_id}: {stamp}"
         assert without_stamp(text) == job.to_json(), f"{job_id}: record file and row differ"

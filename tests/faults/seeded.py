@@ -27,14 +27,14 @@ class Mutant(Frozen):
 MUTANTS = [
     Mutant(
         name="the record files are written before the commit", file=f"{FILES}/store.py",
-        old="            last = int(self.end()) if self._shown else self._mirrored\n",
-        new="            last = int(self.end()) if self._shown else self._mirrored\n            mirror.put()\n",
+        old="            last = int(self.end_offset()) if self._shown else self._mirrored\n",
+        new="            last = int(self.end_offset()) if self._shown else self._mirrored\n            mirror.put()\n",
         caught_by=f"{KILLS}[files-call-complete]",
     ),
     Mutant(
         name="files are called written with the commit", file=f"{FILES}/store.py",
-        old="            last = int(self.end()) if self._shown else self._mirrored\n",
-        new="            last = int(self.end()) if self._shown else self._mirrored\n"
+        old="            last = int(self.end_offset()) if self._shown else self._mirrored\n",
+        new="            last = int(self.end_offset()) if self._shown else self._mirrored\n"
         '            self._rows("save mirrored", number=last)\n',
         caught_by=f"{KILLS}[files-call-complete]",
     ),
@@ -217,7 +217,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a job is completed and nobody looks at its artifacts", file="src/mam/jobs/acts.py",
-        old="    if look_first and job.expected_artifacts:\n", new="    if False:\n",
+        old="    if artifacts_unchecked and job.expected_artifacts:\n", new="    if False:\n",
         caught_by="tests/unit/test_registry.py",
     ),
     Mutant(
@@ -241,7 +241,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a process is known by its pid alone", file="src/mam/machine/processes.py",
-        old="and named(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
+        old="and identity_of(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
     ),
     Mutant(
         name="a short write is not finished", file="src/mam/util/encoding.py",
@@ -277,19 +277,19 @@ MUTANTS = [
     ),
     Mutant(
         name="the position moves before the broker has answered", file="src/mam/bus/relay.py",
-        old="while on_their_way and open_numbers.isdisjoint(on_their_way[0][1]):", new="while on_their_way:",
+        old="while in_flight and unacknowledged.isdisjoint(in_flight[0][1]):", new="while in_flight:",
         caught_by="tests/bus/test_relay.py",
     ),
     Mutant(
         name="the audit log's position moves before its lines", file="src/mam/audit/append.py",
         old="        for entry in left:\n",
-        new="        if left:\n            cursor.save(position_behind(left[-1], batch.epoch), caught_up=True)\n"
+        new="        if left:\n            cursor.save(position_after(left[-1], batch.epoch), caught_up=True)\n"
         "        for entry in left:\n",
         caught_by="tests/audit/test_crashes.py",
     ),
     Mutant(
         name="a consumer trusts the position of a journal that was restored", file="src/mam/stores/consumer.py",
-        old="(self.number, self.mark) == (entry.number, mark_of(entry))", new="self.number == entry.number",
+        old="(self.number, self.mark) == (entry.number, entry_checksum(entry))", new="self.number == entry.number",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(

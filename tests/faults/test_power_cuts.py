@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.stores.files.records import stamp_of
+from mam.stores.files.records import read_stamp
 from tests.faults.cutting import cut_everywhere
 from tests.faults.dose import DOSE
 from tests.faults.homes import HOMES, Home
@@ -54,7 +54,7 @@ def test_a_registration_has_its_record_file_on_every_disk(folder: Path) -> None:
         for job_id in "".join(cutting.heard).split():
             heard += 1
             text = (after / "place/jobs" / f"{job_id}.json").read_bytes()
-            assert stamp_of(text) is not None, cutting.told
+            assert read_stamp(text) is not None, cutting.told
         shutil.rmtree(after)
     assert heard > 50
 

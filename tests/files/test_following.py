@@ -24,12 +24,12 @@ class Follower:
 
     def __init__(self, place: Place) -> None:
         self.store = FilesStore(str(place.path), clock=place.clock, lock_wait_seconds=0.05)
-        self.cursor = self.store.end()
-        while self.store.wait(self.cursor, 0):
+        self.offset = self.store.end_offset()
+        while self.store.wait(self.offset, 0):
             pass
 
     def numbers(self) -> list[int]:
-        return [entry.number for entry in self.store.entries(self.cursor)]
+        return [entry.number for entry in self.store.entries(self.offset)]
 
 
 @pytest.fixture
@@ -52,24 +52,24 @@ def test_what_is_committed_is_read_while_another_holds_the_lock(place: Place, fo
 
 def test_an_act_wakes_a_follower(place: Place, follower: Follower) -> None:
     place.open().register(prompt="y", agent="codex")
-    assert follower.store.wait(follower.cursor, LONG)
+    assert follower.store.wait(follower.offset, LONG)
 
 
 def test_a_pause_wakes_a_follower(place: Place, follower: Follower) -> None:
     place.open().pause(Pause(agent="codex", reason="limit"))
-    assert follower.store.wait(follower.cursor, LONG)
+    assert follower.store.wait(follower.offset, LONG)
 
 
 def test_nothing_new_is_no_news(follower: Follower) -> None:
-    assert not follower.store.wait(follower.cursor, 0.05)
+    assert not follower.store.wait(follower.offset, 0.05)
 
 
 def test_what_was_read_already_wakes_no_follower(place: Place, follower: Follower) -> None:
     place.open().register(prompt="y", agent="codex")
-    *_, last = follower.store.entries(follower.cursor)
-    while follower.store.wait(last.cursor, 0):
+    *_, last = follower.store.entries(follower.offset)
+    while follower.store.wait(last.offset, 0):
         pass
-    assert not follower.store.wait(last.cursor, 0.2)
+    assert not follower.store.wait(last.offset, 0.2)
 
 
 def test_what_another_program_writes_into_a_record_is_no_entry(place: Place, follower: Follower) -> None:

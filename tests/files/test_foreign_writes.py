@@ -203,11 +203,11 @@ def test_numbers_that_an_old_script_took_are_marked_and_never_go_back(place: Pla
 def test_a_touched_file_is_no_change(place: Place) -> None:
     registry = place.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
-    end = registry.store.end()
+    end = registry.store.end_offset()
     os.utime(place.file(job_id), ns=(1, 1))
     assert registry.store.problems() == []
     assert adopted(registry, job_id) == [(job_id, "unchanged")]
-    assert registry.store.end() == end
+    assert registry.store.end_offset() == end
 
 
 def test_an_old_file_of_mams_own_moves_no_job_back(place: Place) -> None:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import pytest
 
 from mam.errors import StoreUnavailable
-from mam.stores.files.records import stamp_of
+from mam.stores.files.records import read_stamp
 from mam.stores.files.store import FilesStore
 from tests.files.conftest import Place
 from tests.files.invariants import check, logged
@@ -24,9 +24,9 @@ def test_a_record_ends_with_what_it_came_from(place: Place) -> None:
     assert (last, seal["epoch"], seal["version"]) == ("registry", registry.store.journal_id, 2)
     signed = text[: text.rindex(b',\n  "registry"')] + f"{seal['epoch']} {seal['version']}".encode()
     assert blake2b(signed, digest_size=16).hexdigest() == seal["digest"]
-    assert stamp_of(text) is not None
+    assert read_stamp(text) is not None
     for changed in (text.replace(b"codex", b"codey", 1), text.replace(b'"version": 2', b'"version": 3'), text + b" "):
-        assert stamp_of(changed) is None
+        assert read_stamp(changed) is None
 
 
 def test_files_show_the_registry_after_every_act(place: Place) -> None:

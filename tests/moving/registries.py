@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 from mam.config.settings import Config
 from mam.jobs.pause import Pause
-from mam.location.stores import make_store, named, open_store
+from mam.location.stores import create_store, open_store, parse_address
 from mam.maintenance.batches import batches
-from mam.maintenance.destination import begin_filling
+from mam.maintenance.destination import begin_import
 from mam.maintenance.migration import Moved, copy
 from mam.maintenance.source import open_source
 from mam.registry import Registry
-from mam.stores.port import Kept, Query
+from mam.stores.port import JobWithEvents, Query
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
     from mam.stores.port import Store
 
 CONFIG = Config()
 
 
 def made(address: str) -> Store:
-    located = named(address, "test")
-    make_store(located, CONFIG)
+    located = parse_address(address, "test")
+    create_store(located, CONFIG)
     return open_store(located, CONFIG)
 
 
 def opened(address: str) -> Store:
-    return open_store(named(address, "test"), CONFIG)
+    return open_store(parse_address(address, "test"), CONFIG)
 
 
 def furnish(store: Store, count: int) -> None:
@@ -64,7 +64,9 @@ def furnish(store: Store, count: int) -> None:
 
 def multiply(store: Store, count: int) -> None:
     """As many jobs more, each a copy of one that is there; to register so many would take an hour."""
-    originals = [Kept(job=job, events=store.events(job.job_id)) for job in store.select(Query()) if _stands_alone(job)]
+    originals = [
+        JobWithEvents(job=job, events=store.events(job.job_id)) for job in store.select(Query()) if _stands_alone(job)
+    ]
     number = max(job.number for job in store.select(Query()))
     for batch in batches(range(count)):
         copies = []
@@ -72,10 +74,10 @@ def multiply(store: Store, count: int) -> None:
             kept = originals[each % len(originals)]
             number += 1
             job = kept.job.replace(job_id=f"{number:032x}", number=number)
-            copies.append(Kept(job=job, events=[{**event, "job_id": job.job_id} for event in kept.events]))
+            copies.append(JobWithEvents(job=job, events=[{**event, "job_id": job.job_id} for event in kept.events]))
             if each % 9 == 0:
                 store.keep_secrets(job.job_id, {"auth_token": f"token {number}"})
-        store.take_in(copies)
+        store.import_jobs(copies)
 
 
 def _stands_alone(job: Job) -> bool:
@@ -95,12 +97,12 @@ def contents(store: Store) -> dict[str, Any]:
 
 
 def migrate(origin: str, target: str, advance: Callable[[int], None] = lambda _count: None) -> Moved:
-    source = open_source(named(origin, "test"), lambda located: open_store(located, CONFIG))
-    destination = begin_filling(named(target, "test"))
+    source = open_source(parse_address(origin, "test"), lambda located: open_store(located, CONFIG))
+    destination = begin_import(parse_address(target, "test"))
     moved = copy(source, destination.store, advance)
     destination.finish()
     return moved
 
 
-def located(address: str) -> Located:
-    return named(address, "test")
+def located(address: str) -> StoreLocation:
+    return parse_address(address, "test")

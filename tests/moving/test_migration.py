@@ -9,7 +9,7 @@ import pytest
 
 from mam.errors import MamError, Refused, StoreMissing, StoreUnavailable
 from mam.jobs.status import Status
-from mam.maintenance.destination import begin_filling
+from mam.maintenance.destination import begin_import
 from mam.maintenance.migration import copy
 from mam.maintenance.source import StoreSource
 from mam.registry import Registry
@@ -115,7 +115,7 @@ def test_a_source_that_never_rests_is_refused(tmp_path: Path) -> None:
     origin = made(str(tmp_path / "from"))
     furnish(origin, 20)
     target = str(tmp_path / "to")
-    destination = begin_filling(located(target))
+    destination = begin_import(located(target))
     with pytest.raises(Refused, match="the same command"):
         copy(Restless(origin), destination.store, lambda _count: None)
     with pytest.raises(StoreMissing):

@@ -21,9 +21,9 @@ from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.postgres import client as postgres
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from mam.testing.conformance.base import check_journal, claimed, lines_of, picked, registered
+from mam.testing.conformance.base import check_journal, claimed, history_lines, picked, registered
 from mam.testing.races import Crew
-from mam.testing.tasks import LABEL, claim_all, wait_for_news
+from mam.testing.tasks import LABEL, claim_all, wait_for_entries
 from tests.postgres.crashes import AFTER, BEFORE, DisturbedStore, disturbed, wait_for_a_lock
 from tests.postgres.proxy import Proxy
 from tests.postgres.server import PrivateServer
@@ -37,20 +37,20 @@ def test_the_order_of_the_journal_is_the_order_of_commits(
 ) -> None:
     """The second writer cannot draw a number before the first has committed, so no follower can read past that one."""
     follower, quick = PostgresStore(url), threading.Thread(target=lambda: registered(Registry(other), job_id="quick"))
-    cursor = follower.end()
+    offset = follower.end_offset()
 
     def meanwhile(statement: str, when: str) -> None:
         if (statement, when) == ("COMMIT", BEFORE):
             quick.start()
             wait_for_a_lock(url)
-            assert list(follower.entries(cursor)) == []
+            assert list(follower.entries(offset)) == []
 
     with disturbed(store, meanwhile):
         registered(Registry(store), job_id="slow", key="in a transaction")
     quick.join()
-    told = list(follower.entries(cursor))
+    told = list(follower.entries(offset))
     assert [entry.job_id for entry in told] == ["slow", "quick"]
-    assert [int(entry.cursor) for entry in told] == sorted(int(entry.cursor) for entry in told)
+    assert [int(entry.offset) for entry in told] == sorted(int(entry.offset) for entry in told)
     follower.close()
 
 
@@ -60,12 +60,12 @@ def test_an_open_transaction_of_another_client_delays_no_follower(
 ) -> None:
     with psycopg.connect(url if where == "the same database" else url.replace("/postgres?", "/template1?")) as client:
         client.execute("SELECT pg_current_xact_id()")
-        cursor = other.end()
-        other.wait(cursor, 0.01)
+        offset = other.end_offset()
+        other.wait(offset, 0.01)
         (job,) = registered(Registry(store))
-        assert [entry.job_id for entry in other.entries(cursor)] == [job]
-        assert other.wait(cursor, 60.0)
-        assert other.end() != cursor
+        assert [entry.job_id for entry in other.entries(offset)] == [job]
+        assert other.wait(offset, 60.0)
+        assert other.end_offset() != offset
 
 
 def test_a_commit_that_comes_to_nothing_leaves_no_gap_that_anyone_waits_for(
@@ -93,9 +93,9 @@ def test_a_job_registered_while_a_claim_settles_others_is_registered_before_it_i
     with disturbed(store, meanwhile):
         assert Registry(store).pick(LABEL, owner="me") is not None
     assert left == []
-    assert [line["event"] for line in lines_of(other, "new")] == ["registered", "status_changed"]
+    assert [line["event"] for line in history_lines(other, "new")] == ["registered", "status_changed"]
     assert Registry(store).pick(LABEL, owner="me") is not None
-    assert [line["event"] for line in lines_of(other, "newer")] == ["registered", "status_changed"]
+    assert [line["event"] for line in history_lines(other, "newer")] == ["registered", "status_changed"]
     check_journal(other)
 
 
@@ -236,9 +236,9 @@ def test_a_store_opened_before_a_fork_works_in_both(store: DisturbedStore) -> No
 
 
 def test_who_has_waited_before_a_fork_can_wait_in_the_child(store: DisturbedStore) -> None:
-    cursor = store.end()
-    store.wait(cursor, 0.01)
-    assert in_a_child(lambda: store.wait(cursor, 0.01) in (True, False)) == 0
+    offset = store.end_offset()
+    store.wait(offset, 0.01)
+    assert in_a_child(lambda: store.wait(offset, 0.01) in (True, False)) == 0
 
 
 def test_threads_share_one_store(store: DisturbedStore) -> None:
@@ -251,7 +251,7 @@ def test_threads_share_one_store(store: DisturbedStore) -> None:
 
 def test_a_thread_that_waits_does_not_keep_others_from_working(store: DisturbedStore) -> None:
     with Crew(lambda: store, processes=False) as crew:
-        sleeper = crew.start(partial(wait_for_news, rounds=5))
+        sleeper = crew.start(partial(wait_for_entries, rounds=5))
         for _ in range(5):
             sleeper.report()
             registered(Registry(store))
@@ -259,9 +259,9 @@ def test_a_thread_that_waits_does_not_keep_others_from_working(store: DisturbedS
 
 
 def test_two_threads_that_wait_are_both_woken(store: DisturbedStore, other: PostgresStore) -> None:
-    store.wait(store.end(), 0.01)
-    cursor, woken = store.end(), list[bool]()
-    threads = [threading.Thread(target=lambda: woken.append(store.wait(cursor, 2.0))) for _ in range(2)]
+    store.wait(store.end_offset(), 0.01)
+    offset, woken = store.end_offset(), list[bool]()
+    threads = [threading.Thread(target=lambda: woken.append(store.wait(offset, 2.0))) for _ in range(2)]
     for thread in threads:
         thread.start()
     registered(Registry(other))
@@ -272,12 +272,12 @@ def test_two_threads_that_wait_are_both_woken(store: DisturbedStore, other: Post
 
 def test_closing_a_store_wakes_the_thread_that_waits(store: DisturbedStore, url: str) -> None:
     waiter, woken = PostgresStore(url), list[bool | Exception]()
-    cursor = waiter.end()
+    offset = waiter.end_offset()
 
     def wait() -> None:
         try:
-            waiter.wait(cursor, 0.01)
-            woken.append(waiter.wait(cursor, 60.0))
+            waiter.wait(offset, 0.01)
+            woken.append(waiter.wait(offset, 60.0))
         except Exception as error:
             woken.append(error)
 

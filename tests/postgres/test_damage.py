@@ -14,7 +14,7 @@ import pytest
 from mam.errors import BadRecord
 from mam.jobs.sweep import is_due
 from mam.registry import Registry
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.stores.postgres.store import PostgresStore
 from mam.testing.conformance.base import check_journal
 
@@ -103,7 +103,7 @@ def test_a_lost_row_that_was_spoilt_keeps_no_sweep_up(other: PostgresStore, url:
     registry = Registry(other)
     for job_id in ("bad", "lost"):
         registry.register(prompt="p", agent="a", job_id=job_id)
-        assert other.claim(Request(label="a", owner="me", lease_seconds=1, job_id=job_id)) is not None
+        assert other.claim(ClaimRequest(label="a", owner="me", lease_seconds=1, job_id=job_id)) is not None
     while not is_due(other.get("lost"), other.clock.now()):
         time.sleep(0.05)
     spoil(url, SPOILT[damage])

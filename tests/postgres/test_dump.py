@@ -52,7 +52,7 @@ def test_a_dump_in_a_younger_server(server: PrivateServer, younger: PrivateServe
     store = PostgresStore(target)
     assert [(entry.number, entry.job_id, entry.lines) for entry in store.entries(None)] == told, "in their order"
     assert store.events(second) == heard != []
-    behind = store.end()
+    behind = store.end_offset()
     registry = Registry(store, logs)
     registry.complete(first)
     third = registry.register(prompt="third", agent="shell").job.job_id

@@ -252,12 +252,12 @@ def test_who_waits_sleeps_through_lost_backends_and_a_restart(server: PrivateSer
 
 
 def test_who_begins_to_wait_while_the_server_restarts_is_patient(server: PrivateServer, crashing: World) -> None:
-    cursor = crashing.store.end()
+    offset = crashing.store.end_offset()
     crash(server)
     starting = threading.Thread(target=server.start)
     starting.start()
     try:
-        assert crashing.store.wait(cursor, 5.0)
+        assert crashing.store.wait(offset, 5.0)
     finally:
         starting.join()
 

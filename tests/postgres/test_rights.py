@@ -57,8 +57,8 @@ def test_a_role_that_only_works_needs_no_right_to_make_anything(
     assert registry.sweep() != []
     store.keep_secrets(first, {"auth_token": "t"})
     assert store.secrets(first) == {"auth_token": "t"}
-    store.wait(store.end(), 0.01)
-    assert store.wait(store.end(), 0.01) is False
+    store.wait(store.end_offset(), 0.01)
+    assert store.wait(store.end_offset(), 0.01) is False
     assert store.due_in() is not None
     check_journal(store)
     store.close()

@@ -19,7 +19,7 @@ from mam.jobs.pause import Pause
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, ERROR, RUNNING
 from mam.stores.memory import MemoryStore
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.clock import FakeClock
@@ -112,7 +112,7 @@ class History:
     def claim(self) -> None:
         one_of = self.chance.choice
         session = one_of(((None, None), (None, None), (None, None), ("gpu", "first"), ("gpu", "second")))
-        request = Request(
+        request = ClaimRequest(
             label=one_of(LABELS), owner=one_of(("worker", "", "w/é")), lease_seconds=one_of(LEASES),
             claim_id=f"claim-{self.turn}", supervised=one_of((False, True)),
             agent_id=session[0], generation_id=session[1],
@@ -127,7 +127,7 @@ class History:
             status=one_of((COMPLETED, ERROR)), attempt=job.attempt + one_of((0,) * 9 + (1,)),
             claim_id=one_of((None, None, None, job.claim_id, job.claim_id, job.claim_id, "another")),
             result=one_of(TEXTS), reason=one_of(TEXTS),
-            checked=one_of((None, True, False)), look_first=one_of((False, False, True)), supervised=by_worker,
+            checked=one_of((None, True, False)), artifacts_unchecked=one_of((False, False, True)), supervised=by_worker,
             run=one_of(RUNS), checks=one_of(CHECKS),
         )  # fmt: skip
         self.both(lambda store: store.end_job(job.job_id, ended))
@@ -178,7 +178,7 @@ class History:
             done = do(store)
         except MamError as error:
             return type(error), str(error).replace(store.address, "")
-        except acts.LookFirst as look:
+        except acts.ArtifactCheckNeeded as look:
             return "look first", look.job
         return done.to_json() if isinstance(done, Job) else done
 

@@ -13,7 +13,7 @@ import pytest
 from mam.errors import BadRecord, Refused
 from mam.jobs.status import PENDING
 from mam.registry import Registry
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.stores.sqlite.store import SqliteStore
 from mam.testing.clock import FakeClock
 from mam.testing.conformance.base import check_journal
@@ -104,7 +104,7 @@ def test_a_lost_row_that_was_spoilt_stops_no_sweep(place: Place, damage: str) ->
     registry = Registry(store)
     for job_id in ("bad", "lost"):
         registry.register(prompt="p", agent="a", job_id=job_id)
-        assert store.claim(Request(label="a", owner="me", lease_seconds=1, job_id=job_id)) is not None
+        assert store.claim(ClaimRequest(label="a", owner="me", lease_seconds=1, job_id=job_id)) is not None
     clock.advance(2)
     spoil(place, SPOILT[damage])
     job = registry.pick("a", owner="me")

@@ -18,7 +18,7 @@ from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.conformance.base import check_journal, registered
 from mam.testing.races import Crew
-from mam.testing.tasks import LABEL, claim_all, wait_for_news
+from mam.testing.tasks import LABEL, claim_all, wait_for_entries
 from tests.disks import fill
 from tests.sqlite.conftest import Place
 
@@ -64,14 +64,14 @@ def exit_code(child: int) -> int:
 
 
 def test_the_log_is_written_ahead_and_synced_at_every_commit(place: Place) -> None:
-    database = place.open().store._cursor.connection  # type: ignore[attr-defined]
+    database = place.open().store._offset.connection  # type: ignore[attr-defined]
     assert database.pragma("journal_mode") == "wal"
     assert database.pragma("synchronous") == 2
 
 
 def test_every_setting_is_made(place: Place) -> None:
     """apsw stops at the first row of several statements, and `journal_mode` gives one."""
-    database = place.open().store._cursor.connection  # type: ignore[attr-defined]
+    database = place.open().store._offset.connection  # type: ignore[attr-defined]
     assert database.pragma("foreign_keys") == 1
 
 
@@ -144,9 +144,9 @@ def test_what_a_child_writes_is_there_though_its_parent_closes_the_store_first(p
 
 def test_who_has_waited_before_a_fork_can_wait_in_the_child(place: Place) -> None:
     store = place.open().store
-    cursor = store.end()
-    store.wait(cursor, 0.01)
-    assert exit_code(forked(lambda: store.wait(cursor, 0.01) in (True, False))) == 0
+    offset = store.end_offset()
+    store.wait(offset, 0.01)
+    assert exit_code(forked(lambda: store.wait(offset, 0.01) in (True, False))) == 0
 
 
 def test_threads_share_one_store(place: Place) -> None:
@@ -160,9 +160,9 @@ def test_threads_share_one_store(place: Place) -> None:
 
 def test_two_threads_that_wait_are_both_woken(place: Place) -> None:
     store, other = place.open().store, place.open()
-    store.wait(store.end(), 0.01)
-    cursor, woken = store.end(), list[bool]()
-    threads = [threading.Thread(target=lambda: woken.append(store.wait(cursor, 2.0))) for _ in range(2)]
+    store.wait(store.end_offset(), 0.01)
+    offset, woken = store.end_offset(), list[bool]()
+    threads = [threading.Thread(target=lambda: woken.append(store.wait(offset, 2.0))) for _ in range(2)]
     for thread in threads:
         thread.start()
     registered(other)
@@ -174,7 +174,7 @@ def test_two_threads_that_wait_are_both_woken(place: Place) -> None:
 def test_a_thread_that_waits_does_not_keep_others_from_working(place: Place) -> None:
     registry = place.open()
     with Crew(lambda: registry.store, processes=False) as crew:
-        sleeper = crew.start(lambda store, report: wait_for_news(store, report, rounds=5))
+        sleeper = crew.start(lambda store, report: wait_for_entries(store, report, rounds=5))
         for _ in range(5):
             sleeper.report()
             registered(registry)

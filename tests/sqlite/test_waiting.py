@@ -6,8 +6,10 @@ import threading
 from typing import TYPE_CHECKING
 
 import apsw
+import pytest
 
 from mam.jobs.pause import Pause
+from mam.stores.sqlite.database import open_database
 
 if TYPE_CHECKING:
     from tests.sqlite.conftest import Place
@@ -18,15 +20,15 @@ LONG = 20.0
 
 def test_none_of_many_commits_one_after_the_other_is_missed(place: Place) -> None:
     mine, others = place.open(), place.open()
-    cursor, timely = mine.store.end(), list[bool]()
+    offset, timely = mine.store.end_offset(), list[bool]()
 
     def listen() -> None:
-        heard = cursor
-        while len(list(mine.store.entries(cursor))) < 60:
+        heard = offset
+        while len(list(mine.store.entries(offset))) < 60:
             timely.append(mine.store.wait(heard, LONG))
-            heard = mine.store.end()
+            heard = mine.store.end_offset()
 
-    mine.store.wait(cursor, 0)
+    mine.store.wait(offset, 0)
     thread = threading.Thread(target=listen)
     thread.start()
     for _ in range(60):
@@ -37,24 +39,48 @@ def test_none_of_many_commits_one_after_the_other_is_missed(place: Place) -> Non
 
 def test_a_pause_wakes_although_the_journal_does_not_tell_of_it(place: Place) -> None:
     mine, others = place.open(), place.open()
-    cursor = mine.store.end()
-    mine.store.wait(cursor, 0)
-    assert not mine.store.wait(cursor, 0)
+    offset = mine.store.end_offset()
+    mine.store.wait(offset, 0)
+    assert not mine.store.wait(offset, 0)
     others.pause(Pause(agent="shell", label=None, until=None, reason="enough", made_at="2026-01-01T00:00:00Z"))
-    assert mine.store.wait(cursor, LONG)
+    assert mine.store.wait(offset, LONG)
     others.resume("shell", None)
-    assert mine.store.wait(cursor, LONG)
-    assert mine.store.end() == cursor
+    assert mine.store.wait(offset, LONG)
+    assert mine.store.end_offset() == offset
 
 
 def test_a_log_that_is_begun_anew_still_wakes(place: Place) -> None:
     mine, others = place.open(), place.open()
     for how in ("RESTART", "TRUNCATE"):
-        cursor = mine.store.end()
-        mine.store.wait(cursor, 0)
+        offset = mine.store.end_offset()
+        mine.store.wait(offset, 0)
         with apsw.Connection(str(place.path)) as database:
             database.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
         database.close()
         others.register(prompt="x", agent="shell")
-        assert mine.store.wait(cursor, LONG)
-        assert mine.store.end() != cursor
+        assert mine.store.wait(offset, LONG)
+        assert mine.store.end_offset() != offset
+
+
+def test_opening_waits_for_a_writer_while_it_changes_the_journal_mode(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite calls no busy handler there: processes that opened a new database at once failed after a millisecond."""
+    place.open().store.close()
+    path = str(place.path)
+    writer = apsw.Connection(path)
+    assert writer.execute("PRAGMA journal_mode = DELETE").fetchall() == [("delete",)]
+    writer.execute("BEGIN IMMEDIATE")
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if writer.in_transaction:
+            writer.execute("COMMIT")
+
+    monkeypatch.setattr("mam.stores.sqlite.database.time.sleep", pause)
+    database = open_database(path, wait_seconds=10)
+    assert database.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+    assert pauses
+    database.close()
+    writer.close()

@@ -16,11 +16,11 @@ from mam.registry import Registry
 from mam.stats import cache as cache_module
 from mam.stats import figures
 from mam.stats.cache import StatsCache
-from mam.stats.fold import told_by
+from mam.stats.fold import transitions_in
 from mam.stats.tally import Tally
 from mam.stores.files.adopt import adopt
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.stores.port import Entry, Kept, Query
+from mam.stores.port import Entry, JobWithEvents, Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
 from tests.cli.command import Mam
@@ -73,8 +73,8 @@ def test_counts_and_times(registry: Registry) -> None:
     begun(registry, "c", 1)
 
     with StatsCache(registry.store) as cache:
-        total = figures.Ended(cache.database, 0).total()
-        by_label = {one.name: one for one in figures.Ended(cache.database, 0).grouped("label")}
+        total = figures.EndedJobs(cache.database, 0).total()
+        by_label = {one.name: one for one in figures.EndedJobs(cache.database, 0).grouped("label")}
         open_now = figures.open_jobs(cache.database)
 
     assert (total.ended, total.completed, total.error, total.cancelled) == (22, 20, 1, 1)
@@ -98,7 +98,7 @@ def test_losses_retries_and_time_over_several_tries(registry: Registry) -> None:
     clock_of(registry).advance(11)
     registry.complete(third.job_id, attempt=3)
     with StatsCache(registry.store) as cache:
-        (one,) = figures.Ended(cache.database, 0).grouped("agent")
+        (one,) = figures.EndedJobs(cache.database, 0).grouped("agent")
     assert (one.losses, one.retries, one.completed) == (1, 1, 1)
     assert one.run_median == pytest.approx(4000 + 7 + 11, rel=0.01)
 
@@ -111,11 +111,11 @@ def test_the_sums_of_each_day_are_those_of_its_jobs(registry: Registry, monkeypa
         clock_of(registry).advance(DAY // 4)
         with StatsCache(registry.store):
             pass
-    registry.store.take_in([Kept(job=job, events=[]) for job in registry.select(Query())])
+    registry.store.import_jobs([JobWithEvents(job=job, events=[]) for job in registry.select(Query())])
     with StatsCache(registry.store) as cache:
-        by_day = figures.Ended(cache.database, 0).grouped("day")
+        by_day = figures.EndedJobs(cache.database, 0).grouped("day")
         for kind in ("all", "label", "agent"):
-            kept = figures.Ended(cache.database, 0)._tallies(kind)
+            kept = figures.EndedJobs(cache.database, 0)._tallies(kind)
             again: dict[str, Tally] = {}
             for job in figures.jobs(cache.database, "ended IS NOT NULL"):
                 name = figures._day(job["ended"]) if kind == "all" else job[kind]
@@ -123,9 +123,9 @@ def test_the_sums_of_each_day_are_those_of_its_jobs(registry: Registry, monkeypa
             assert {name: tally.figures() for name, tally in kept.items()} == {
                 name: tally.figures() for name, tally in again.items()
             }
-        (last,) = [one for one in figures.Ended(cache.database, 0).grouped("day") if one.name == by_day[-1].name]
+        (last,) = [one for one in figures.EndedJobs(cache.database, 0).grouped("day") if one.name == by_day[-1].name]
         since = next(iter(figures.jobs(cache.database, "ended = (SELECT max(ended) FROM job)")))["ended"]
-        recent = figures.Ended(cache.database, since).total()
+        recent = figures.EndedJobs(cache.database, since).total()
     assert sum(one.ended for one in by_day) == 30
     assert 1 <= recent.ended <= last.ended
 
@@ -136,8 +136,8 @@ def test_days_and_a_span_of_time(registry: Registry) -> None:
     completed(registry, "a", 1, 1)
     completed(registry, "a", 1, 1)
     with StatsCache(registry.store) as cache:
-        days = figures.Ended(cache.database, 0).grouped("day")
-        recent = figures.Ended(cache.database, clock_of(registry).now().wall_ms // 1000 - DAY).total()
+        days = figures.EndedJobs(cache.database, 0).grouped("day")
+        recent = figures.EndedJobs(cache.database, clock_of(registry).now().wall_ms // 1000 - DAY).total()
     assert [one.ended for one in days] == [1, 2]
     assert len(figures.days_between(days[0].name, days[1].name)) == 4
     assert recent.ended == 2
@@ -150,15 +150,15 @@ def test_only_what_is_new_is_read(registry: Registry, monkeypatch: pytest.Monkey
     read = []
     entries = registry.store.entries
 
-    def counted(cursor: str | None):  # type: ignore[no-untyped-def]
-        for entry in entries(cursor):
+    def counted(offset: str | None):  # type: ignore[no-untyped-def]
+        for entry in entries(offset):
             read.append(entry.number)
             yield entry
 
     monkeypatch.setattr(registry.store, "entries", counted)
     completed(registry, "a", 1, 1)
     with StatsCache(registry.store) as cache:
-        assert figures.Ended(cache.database, 0).total().ended == 2
+        assert figures.EndedJobs(cache.database, 0).total().ended == 2
     assert len(read) == 4, "the last one that was known, and the three that are new"
 
 
@@ -170,16 +170,16 @@ def test_a_cache_that_is_damaged_or_in_the_way_is_made_anew(registry: Registry, 
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_bytes(b"garbage" * 1000)
     with StatsCache(registry.store) as cache:
-        assert figures.Ended(cache.database, 0).total().ended == 1
+        assert figures.EndedJobs(cache.database, 0).total().ended == 1
     database = apsw.Connection(str(file))
     database.execute("DROP TABLE consumer")
     database.close()
     with StatsCache(registry.store) as cache:
-        assert figures.Ended(cache.database, 0).total().ended == 1
+        assert figures.EndedJobs(cache.database, 0).total().ended == 1
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").write_text("in the way")
     with StatsCache(registry.store) as cache:
-        assert figures.Ended(cache.database, 0).total().ended == 1
+        assert figures.EndedJobs(cache.database, 0).total().ended == 1
 
 
 def test_a_store_that_was_restored_is_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_a_store_that_was_restored_is_counted_anew(tmp_path: Path, monkeypatch: 
     completed(restored, "b", 1, 1)
     completed(restored, "c", 1, 1)
     with StatsCache(restored.store) as cache:
-        assert sorted(one.name for one in figures.Ended(cache.database, 0).grouped("label")) == ["a", "b", "c"]
+        assert sorted(one.name for one in figures.EndedJobs(cache.database, 0).grouped("label")) == ["a", "b", "c"]
 
 
 def test_records_that_came_as_files_have_their_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,16 +211,16 @@ def test_records_that_came_as_files_have_their_label(tmp_path: Path, monkeypatch
     (tmp_path / "jobs/aaaaaaaa.json").write_text(json.dumps({**fields, "agent": "codex", "agent_session": "old"}))
     list(adopt(store, ["aaaaaaaa"]))
     with StatsCache(store) as cache:
-        assert [one.name for one in figures.Ended(cache.database, 0).grouped("label")] == ["old"]
+        assert [one.name for one in figures.EndedJobs(cache.database, 0).grouped("label")] == ["old"]
 
 
 def test_jobs_of_another_store_bring_their_times_along(registry: Registry, tmp_path: Path) -> None:
     completed(registry, "a", waits=5, runs=50)
     begun(registry, "b", 7)
     other = FilesStore(_made(tmp_path / "other"), clock=clock_of(registry))
-    other.take_in([Kept(job=job, events=[]) for job in registry.select(Query())])
+    other.import_jobs([JobWithEvents(job=job, events=[]) for job in registry.select(Query())])
     with StatsCache(other) as cache:
-        total = figures.Ended(cache.database, 0).total()
+        total = figures.EndedJobs(cache.database, 0).total()
         assert (total.completed, total.wait_median, total.run_median) == (1, 5, 50)
         assert figures.open_jobs(cache.database) == {"running": 1}
 
@@ -233,14 +233,14 @@ def _made(path: Path) -> str:
 def test_what_attempts_cost_is_added_up_once_each(registry: Registry) -> None:
     def entry(number: int, before: str, after: str, agent: dict[str, object]) -> Entry:
         moved = {"timestamp": "2026-06-19T09:00:00Z", "event": "status_changed", "from": before, "to": after}
-        return Entry(cursor="", number=number, job_id="a" * 32, fields={"run": {"agent": agent}}, lines=(moved,))
+        return Entry(offset="", number=number, job_id="a" * 32, fields={"run": {"agent": agent}}, lines=(moved,))
 
     half = {"tokens": {"input": 200, "cached": 22, "output": 44}, "cost_usd": 0.25}
     told = [
-        *told_by(entry(1, "pending", "running", {"tokens": {"input": 1}})),
-        *told_by(entry(2, "running", "waiting", half)),
-        *told_by(entry(3, "running", "completed", {**half, "cost_usd": None})),
-        *told_by(entry(4, "running", "completed", {"tokens": "many", "cost_usd": "dear"})),
+        *transitions_in(entry(1, "pending", "running", {"tokens": {"input": 1}})),
+        *transitions_in(entry(2, "running", "waiting", half)),
+        *transitions_in(entry(3, "running", "completed", {**half, "cost_usd": None})),
+        *transitions_in(entry(4, "running", "completed", {"tokens": "many", "cost_usd": "dear"})),
     ]
     assert sum(one.tokens for one in told) == 2 * 266
     assert sum(one.cost for one in told) == 0.25

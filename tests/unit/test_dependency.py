@@ -6,7 +6,7 @@ import pytest
 
 from mam.errors import BadInput, Refused
 from mam.jobs import acts
-from mam.jobs.dependency import AFTER_LIMIT, check_after, check_no_cycle, open_ones, settle_dependency
+from mam.jobs.dependency import AFTER_LIMIT, check_after, check_no_cycle, open_dependencies, settle_dependency
 from mam.jobs.draft import draft_job, draft_retry
 from mam.jobs.record import Job
 from mam.jobs.status import Status
@@ -52,7 +52,7 @@ def test_all_of_them_count() -> None:
     job = after("one", "two", "three")
     done, open_ = in_status(Status.COMPLETED), running()
 
-    assert open_ones(job, {"one": done, "two": open_, "three": done}) == ["two"]
+    assert open_dependencies(job, {"one": done, "two": open_, "three": done}) == ["two"]
     assert settle_dependency(job, {"one": done, "two": open_, "three": done}, NOW).lines == ()
     assert settle_dependency(job, dict.fromkeys(job.after, done), NOW).job.status is Status.PENDING
 

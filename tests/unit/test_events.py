@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.errors import BadInput
-from mam.events.event import DETAIL_LIMIT, EVENTS, check_data, check_event, event_payload, generalised
+from mam.events.event import DETAIL_LIMIT, EVENTS, check_data, check_event, event_payload, redact
 from tests.unit.jobs import NOW
 
 NAMES = st.text(alphabet=string.ascii_letters + string.digits + "._-+@ä한", min_size=1, max_size=8).filter(
@@ -24,7 +24,7 @@ BEHIND = st.sampled_from(["", " ", "'", '"', "`", ")", ":12", ", then", ";", "\n
 
 @given(PATHS, AROUND, BEHIND)
 def test_an_absolute_path_keeps_only_its_last_name(path: str, before: str, behind: str) -> None:
-    said = generalised(f"{before}{path}{behind}")
+    said = redact(f"{before}{path}{behind}")
 
     assert path.rpartition("/")[0] + "/" not in said
     assert f"…/{path.rpartition('/')[2]}" in said
@@ -32,12 +32,12 @@ def test_an_absolute_path_keeps_only_its_last_name(path: str, before: str, behin
 
 @given(PATHS, st.sampled_from(["~{}", "file://{}", "/{}", "-I{}", "--out={}", "x:{}", "a,{}", "PATH={0}:{0}"]))
 def test_no_spelling_of_an_absolute_path_gets_through(path: str, spelling: str) -> None:
-    assert path.rpartition("/")[0] + "/" not in generalised("see " + spelling.format(path))
+    assert path.rpartition("/")[0] + "/" not in redact("see " + spelling.format(path))
 
 
 @given(st.text(max_size=60), PATHS)
 def test_whatever_is_said_it_is_one_line_of_bounded_size(text: str, path: str) -> None:
-    said = generalised(f"{text} {path} " * 40)
+    said = redact(f"{text} {path} " * 40)
 
     assert len(said) <= DETAIL_LIMIT
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", said)
@@ -59,7 +59,7 @@ def test_whatever_is_said_it_is_one_line_of_bounded_size(text: str, path: str) -
     ],
 )
 def test_what_is_no_absolute_path_stays(detail: str) -> None:
-    assert generalised(detail) == detail
+    assert redact(detail) == detail
 
 
 def test_the_payload_is_that_of_the_protocol_in_its_order() -> None:
@@ -116,4 +116,4 @@ def test_text_that_only_looks_like_it_is_taken(text: str) -> None:
 
 
 def test_half_a_surrogate_pair_does_not_get_into_a_detail() -> None:
-    assert generalised("a\udcffb") == "a b"
+    assert redact("a\udcffb") == "a b"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mam.jobs import acts
-from mam.jobs.explain import Surroundings, explain
+from mam.jobs.explain import ExplainContext, explain
 from mam.jobs.record import Job
 from mam.jobs.status import Status
 from tests.unit.jobs import NOW, in_status, later, pending, running
@@ -14,7 +14,7 @@ from tests.unit.jobs import NOW, in_status, later, pending, running
 @pytest.mark.parametrize("status", list(Status))
 @pytest.mark.parametrize("seconds", [0, 1e6])
 def test_every_job_is_explained_in_whole_sentences(status: Status, seconds: float) -> None:
-    said = explain(in_status(status), later(seconds), Surroundings())
+    said = explain(in_status(status), later(seconds), ExplainContext())
 
     assert said
     assert all(sentence[0] in "ITRN`" and sentence.endswith(".") for sentence in said)
@@ -25,17 +25,17 @@ def test_every_job_is_explained_in_whole_sentences(status: Status, seconds: floa
     ("ahead", "words"), [(0, "the next one"), (1, "1 pending job of"), (7, "7 pending jobs of that label")]
 )
 def test_a_pending_job_says_who_comes_first(ahead: int, words: str) -> None:
-    assert words in " ".join(explain(pending(label="tmux:claude"), NOW, Surroundings(ahead=ahead)))
-    assert "'tmux:claude'" in explain(pending(label="tmux:claude"), NOW, Surroundings(ahead=ahead))[0]
+    assert words in " ".join(explain(pending(label="tmux:claude"), NOW, ExplainContext(ahead=ahead)))
+    assert "'tmux:claude'" in explain(pending(label="tmux:claude"), NOW, ExplainContext(ahead=ahead))[0]
 
 
 def test_a_pending_job_says_how_often_it_was_lost() -> None:
-    assert "lost 2 of 3 times" in " ".join(explain(pending().replace(losses=2), NOW, Surroundings()))
+    assert "lost 2 of 3 times" in " ".join(explain(pending().replace(losses=2), NOW, ExplainContext()))
 
 
 def test_a_pending_job_says_why_it_came_back() -> None:
     back = acts.release(running(), NOW, attempt=1, reason="build7 cannot run it now: No space left on device").job
-    said = explain(back, NOW, Surroundings())
+    said = explain(back, NOW, ExplainContext())
     assert said[-1] == "Its last attempt: build7 cannot run it now: No space left on device."
 
 
@@ -51,7 +51,7 @@ def test_a_pending_job_says_why_it_came_back() -> None:
     ],
 )
 def test_a_waiting_job_says_what_it_waits_for(waits_for: str | None, words: str) -> None:
-    assert words in explain(in_status(Status.WAITING).replace(waiting_for=waits_for), NOW, Surroundings())[0]
+    assert words in explain(in_status(Status.WAITING).replace(waiting_for=waits_for), NOW, ExplainContext())[0]
 
 
 @pytest.mark.parametrize(
@@ -66,27 +66,27 @@ def test_a_waiting_job_says_what_it_waits_for(waits_for: str | None, words: str)
     ],
 )
 def test_times_are_told_as_people_tell_them(seconds: float, words: str) -> None:
-    assert words in explain(in_status(Status.WAITING), later(seconds), Surroundings())[0]
+    assert words in explain(in_status(Status.WAITING), later(seconds), ExplainContext())[0]
 
 
 def test_a_retry_says_why_it_is_one() -> None:
     job = acts.fail_retryable(running(), NOW, attempt=1, reason="no luck", delay_seconds=9).job
 
-    assert "Retry 1 of 3, after: no luck." in explain(job, NOW, Surroundings())
+    assert "Retry 1 of 3, after: no luck." in explain(job, NOW, ExplainContext())
 
 
 def test_what_is_due_says_who_will_move_it() -> None:
     assert "The next `pick` or `wait` of anyone takes it back." in " ".join(
-        explain(running(60), later(61), Surroundings())
+        explain(running(60), later(61), ExplainContext())
     )
     assert "the next `pick` or `wait` of anyone makes it pending" in " ".join(
-        explain(in_status(Status.WAITING), later(61), Surroundings())
+        explain(in_status(Status.WAITING), later(61), ExplainContext())
     )
-    assert "Nobody else can claim it until then." in " ".join(explain(running(60), later(59), Surroundings()))
+    assert "Nobody else can claim it until then." in " ".join(explain(running(60), later(59), ExplainContext()))
 
 
 def test_a_running_job_says_who_holds_it_and_whether_it_is_silent() -> None:
-    said = explain(running(600), later(300), Surroundings())
+    said = explain(running(600), later(300), ExplainContext())
 
     assert said[0] == "It is running: attempt 1, held by worker."
     assert said[-1] == f"It is stalled: no sign of life since {NOW.second}."
@@ -94,17 +94,17 @@ def test_a_running_job_says_who_holds_it_and_whether_it_is_silent() -> None:
 
 @pytest.mark.parametrize(("checked", "unchecked"), [(True, False), (False, True), (None, True)])
 def test_a_completed_job_says_whether_anything_was_looked_at(checked: bool | None, unchecked: bool) -> None:
-    said = " ".join(explain(in_status(Status.COMPLETED).replace(checked=checked), NOW, Surroundings()))
+    said = " ".join(explain(in_status(Status.COMPLETED).replace(checked=checked), NOW, ExplainContext()))
 
     assert ("unchecked" in said) == unchecked
 
 
 def test_an_ended_job_says_why_and_how_to_go_on() -> None:
-    assert explain(in_status(Status.ERROR), NOW, Surroundings()) == [
+    assert explain(in_status(Status.ERROR), NOW, ExplainContext()) == [
         f"It ended in error at {NOW.second}: broken.",
         "`mam retry abc12345` registers it anew.",
     ]
-    assert explain(in_status(Status.CANCELLED), NOW, Surroundings())[0] == f"It was cancelled at {NOW.second}."
+    assert explain(in_status(Status.CANCELLED), NOW, ExplainContext())[0] == f"It was cancelled at {NOW.second}."
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_failure_before_a_job_is_told_by_what_it_means_for_it(on_failure: str,
     )
 
     def said(*needed: Job) -> list[str]:
-        return explain(waiting, NOW, Surroundings(needed={job.job_id: job for job in needed}))
+        return explain(waiting, NOW, ExplainContext(needed={job.job_id: job for job in needed}))
 
     done = in_status(Status.COMPLETED).replace(job_id="other")
     assert said(failed, done)[0].endswith(words)
@@ -134,5 +134,5 @@ def test_a_failure_before_a_job_is_told_by_what_it_means_for_it(on_failure: str,
 def test_a_job_is_cancelled_by_one_before_it_that_is_gone() -> None:
     waiting = pending(job_id="later", after=["abc12345"], on_dependency_failure="cancel")
     waiting = waiting.replace(status=Status.WAITING, waiting_for="dependency")
-    said = explain(waiting, NOW, Surroundings(needed={"abc12345": None}))
+    said = explain(waiting, NOW, ExplainContext(needed={"abc12345": None}))
     assert said == ["It comes after job abc12345, which is gone: the next `pick` or `wait` of anyone cancels it."]

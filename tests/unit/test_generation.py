@@ -7,7 +7,7 @@ import pytest
 from mam.errors import GenerationLost
 from mam.jobs import acts
 from mam.jobs.adopt import adopt_new
-from mam.jobs.generation import REMEMBERED, Generations, announced, displaced
+from mam.jobs.generation import REMEMBERED, Generations, release_displaced, supersede
 from mam.jobs.record import Job
 from mam.jobs.status import Status
 from tests.unit.jobs import NOW, in_status, later, pending
@@ -19,12 +19,12 @@ def held(agent_id: str = "gpu", generation_id: str = "first") -> Job:
 
 
 def test_each_new_one_replaces_the_one_before_it() -> None:
-    first = announced(None, "gpu", "first")
-    second = announced(first, "gpu", "second")
-    third = announced(second, "gpu", "third")
+    first = supersede(None, "gpu", "first")
+    second = supersede(first, "gpu", "second")
+    third = supersede(second, "gpu", "third")
 
     assert third == Generations(current="third", superseded=("first", "second"))
-    assert announced(third, "gpu", "third") is third
+    assert supersede(third, "gpu", "third") is third
 
 
 @pytest.mark.parametrize("generation", ["first", "second"])
@@ -32,14 +32,14 @@ def test_one_that_was_replaced_is_told_by_whom(generation: str) -> None:
     known = Generations(current="third", superseded=("first", "second"))
 
     with pytest.raises(GenerationLost, match=f"belongs to generation third now; generation {generation} has") as lost:
-        announced(known, "gpu", generation)
+        supersede(known, "gpu", generation)
     assert lost.value.exit_code == 4
 
 
 def test_the_last_ones_are_remembered() -> None:
     known = Generations(current="now", superseded=tuple(f"g{number}" for number in range(REMEMBERED)))
 
-    new = announced(known, "gpu", "next")
+    new = supersede(known, "gpu", "next")
 
     assert (len(new.superseded), new.superseded[-1], new.superseded[0]) == (REMEMBERED, "now", "g1")
 
@@ -47,7 +47,7 @@ def test_the_last_ones_are_remembered() -> None:
 def test_a_job_of_an_older_one_is_pending_again_and_nothing_is_held_against_it() -> None:
     job = held().replace(losses=1, retries=2)
 
-    change = displaced(job, "gpu", "second", later(5))
+    change = release_displaced(job, "gpu", "second", later(5))
 
     after = change.job
     assert (after.status, after.owner, after.lease, after.claimant) == (Status.PENDING, None, None, None)
@@ -67,7 +67,7 @@ def test_a_job_of_an_older_one_is_pending_again_and_nothing_is_held_against_it()
     ],
 )
 def test_any_other_job_stays_as_it_is(job: Job) -> None:
-    change = displaced(job, "gpu", "second", NOW)
+    change = release_displaced(job, "gpu", "second", NOW)
 
     assert change.job is job
     assert change.lines == ()

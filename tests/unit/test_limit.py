@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from mam.errors import ClaimLost
-from mam.jobs.pause import Pause, holding, passed_over, tried_first
-from mam.jobs.usage_limit import MOST_UNKNOWN_SECONDS, PROBE_SECONDS, end_of_limit, is_tried, limit_pause, limited
+from mam.jobs.pause import Pause, blocking_pause, paused_agents, probe_jobs
+from mam.jobs.usage_limit import (
+    MOST_UNKNOWN_SECONDS,
+    PROBE_SECONDS,
+    end_of_limit,
+    is_probe,
+    limit_pause,
+    wait_for_reset,
+)
 from mam.util.clock import iso_milli, parse_time
 from tests.unit.jobs import NOW, later, running
 
@@ -32,15 +39,15 @@ def test_the_pause_holds_all_but_the_one_and_ends_by_itself() -> None:
     pause = limit_pause([], job, SOON, "limit", NOW)
     assert pause is not None
     assert pause.until == iso_milli(SOON + round(PROBE_SECONDS * 1000))
-    assert holding([pause], job, NOW) is None
-    assert holding([pause], running(job_id="other"), NOW) == pause
-    assert holding([pause], running(job_id="other"), later(60 + PROBE_SECONDS + 1)) is None
-    assert passed_over([pause], "x", NOW) == frozenset({job.agent})
-    assert passed_over([pause], "x", NOW, "tried") == frozenset()
-    assert tried_first([pause], "x", NOW) == ["tried"]
-    assert tried_first([pause], "x", later(60 + PROBE_SECONDS + 1)) == []
-    assert is_tried([pause], job)
-    assert not is_tried([pause], running(job_id="other"))
+    assert blocking_pause([pause], job, NOW) is None
+    assert blocking_pause([pause], running(job_id="other"), NOW) == pause
+    assert blocking_pause([pause], running(job_id="other"), later(60 + PROBE_SECONDS + 1)) is None
+    assert paused_agents([pause], "x", NOW) == frozenset({job.agent})
+    assert paused_agents([pause], "x", NOW, "tried") == frozenset()
+    assert probe_jobs([pause], "x", NOW) == ["tried"]
+    assert probe_jobs([pause], "x", later(60 + PROBE_SECONDS + 1)) == []
+    assert is_probe([pause], job)
+    assert not is_probe([pause], running(job_id="other"))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def test_what_is_weaker_is_replaced(there: Pause) -> None:
 
 def test_the_job_waits_and_loses_nothing() -> None:
     job = running()
-    after = limited(job, NOW, attempt=1, until_ms=SOON, reason="usage limit", run={"attempt": 1}).job
+    after = wait_for_reset(job, NOW, attempt=1, until_ms=SOON, reason="usage limit", run={"attempt": 1}).job
     assert (after.status, after.waiting_for, after.retries, after.losses) == ("waiting", "reset", 0, 0)
     assert after.due_at is not None
     assert parse_time(after.due_at) == SOON
@@ -83,4 +90,4 @@ def test_the_job_waits_and_loses_nothing() -> None:
 
 def test_only_its_holder_may_say_so() -> None:
     with pytest.raises(ClaimLost):
-        limited(running(), NOW, attempt=2, until_ms=SOON, reason="x", run={})
+        wait_for_reset(running(), NOW, attempt=2, until_ms=SOON, reason="x", run={})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mam.errors import BadInput
-from mam.jobs.pause import Pause, draft_pause, holding, passed_over, pause_of, seconds_until_lifted
+from mam.jobs.pause import Pause, blocking_pause, draft_pause, parse_pause, paused_agents, seconds_until_lifted
 from tests.unit.jobs import NOW, later, pending
 
 
@@ -24,19 +24,19 @@ from tests.unit.jobs import NOW, later, pending
 def test_whom_a_pause_concerns(pause: Pause, held: bool, whom: str) -> None:
     job = pending(agent="codex", label="nightly")
 
-    assert (holding([pause], job, NOW) is pause) is held
+    assert (blocking_pause([pause], job, NOW) is pause) is held
     assert pause.whom == whom
-    assert pause_of(pause.as_dict()) == pause
+    assert parse_pause(pause.as_dict()) == pause
 
 
 def test_what_a_claim_passes_over() -> None:
     pauses = [Pause(agent="codex"), Pause(agent="shell", label="a"), Pause(label="b")]
 
-    assert passed_over([], "a", NOW) == frozenset()
-    assert passed_over(pauses, "a", NOW) == frozenset({"codex", "shell"})
-    assert passed_over(pauses, "c", NOW) == frozenset({"codex"})
-    assert passed_over(pauses, "b", NOW) is None
-    assert passed_over([*pauses, Pause()], "c", NOW) is None
+    assert paused_agents([], "a", NOW) == frozenset()
+    assert paused_agents(pauses, "a", NOW) == frozenset({"codex", "shell"})
+    assert paused_agents(pauses, "c", NOW) == frozenset({"codex"})
+    assert paused_agents(pauses, "b", NOW) is None
+    assert paused_agents([*pauses, Pause()], "c", NOW) is None
 
 
 def test_a_pause_holds_until_its_end_and_not_at_it() -> None:
@@ -52,8 +52,8 @@ def test_the_pause_that_is_told_is_the_one_that_ends_last() -> None:
     soon = draft_pause("codex", None, NOW.wall_ms + 1000, None, NOW)
     job = pending(agent="codex")
 
-    assert holding([soon, Pause()], job, NOW) == Pause()
-    assert holding([soon], job, NOW) == soon
+    assert blocking_pause([soon, Pause()], job, NOW) == Pause()
+    assert blocking_pause([soon], job, NOW) == soon
 
 
 def test_a_pause_that_is_over_before_it_begins_is_refused() -> None:

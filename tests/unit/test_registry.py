@@ -341,9 +341,9 @@ class _Watched:
         self._store = store
         self.asleep = threading.Event()
 
-    def wait(self, cursor: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float) -> bool:
         self.asleep.set()
-        return self._store.wait(cursor, timeout)
+        return self._store.wait(offset, timeout)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)

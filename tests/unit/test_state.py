@@ -18,7 +18,7 @@ from mam.jobs.activity import (
     UNKNOWN,
     WORKING,
     State,
-    believed,
+    decide_state,
     job_state,
 )  # fmt: skip
 from mam.jobs.status import Status
@@ -61,9 +61,9 @@ CASES = {
 
 @pytest.mark.parametrize(("states", "expected"), CASES.values(), ids=CASES)
 def test_one_word_counts(states: list[State | None], expected: tuple[str, str]) -> None:
-    found = believed(states, NOW)
+    found = decide_state(states, NOW)
     assert (found.state, found.source) == expected
-    found = believed(list(reversed(states)), NOW)
+    found = decide_state(list(reversed(states)), NOW)
     assert (found.state, found.source) == expected
 
 

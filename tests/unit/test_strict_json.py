@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mam
-from mam.util.strict_json import DEPTH_LIMIT, Doubtful, NameTwice, is_deeper, safe_json, strict_json
+from mam.util.strict_json import DEPTH_LIMIT, DuplicateName, UnsafeJson, is_deeper, safe_json, strict_json
 
 HOSTILE = {
     "brackets": b"[" * 100_000,
@@ -52,9 +52,9 @@ def test_the_deepest_that_is_taken() -> None:
 def test_a_name_twice() -> None:
     twice = b'{"a": 1, "a": 2}'
     assert safe_json(twice) == {"a": 2}
-    with pytest.raises(NameTwice):
+    with pytest.raises(DuplicateName):
         strict_json(twice)
-    assert issubclass(NameTwice, Doubtful)
+    assert issubclass(DuplicateName, UnsafeJson)
 
 
 def test_there_is_no_other_reader_of_what_comes_from_outside() -> None:

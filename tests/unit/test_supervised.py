@@ -11,7 +11,7 @@ from mam.jobs import acts, worker_acts
 from mam.jobs.change import Change
 from mam.jobs.record import Job
 from mam.jobs.status import Status
-from mam.jobs.sweep import stalled
+from mam.jobs.sweep import is_quiet
 from mam.jobs.worker_acts import Ending
 from tests.unit.jobs import NOW, later, pending
 
@@ -106,7 +106,14 @@ def test_the_worker_may_repeat_the_write_that_ended_the_job(
 
     def finished(found: Job, claim_id: str = "mine") -> Change:
         return worker_acts.finish(
-            found, NOW, attempt=1, claim_id=claim_id, ending=ending, delay_seconds=1, began=began, unsaid=True
+            found,
+            NOW,
+            attempt=1,
+            claim_id=claim_id,
+            ending=ending,
+            delay_seconds=1,
+            began=began,
+            only_if_unreported=True,
         )
 
     ended = finished(job).job
@@ -137,7 +144,7 @@ def test_going_quiet_is_told_and_is_no_sign_of_life() -> None:
     told = worker_acts.quiet(job, later(61), attempt=1, seconds=60)
 
     assert told.lines[-1]["payload"]["data"] == {"quiet": True}
-    assert stalled(told.job, later(61))
+    assert is_quiet(told.job, later(61))
 
 
 def test_a_renewal_by_the_worker_alone_is_no_sign_of_its_agent() -> None:
@@ -146,7 +153,7 @@ def test_a_renewal_by_the_worker_alone_is_no_sign_of_its_agent() -> None:
     breath = acts.heartbeat(job, later(61), attempt=1, lease_seconds=60, heard=False).job
     sign = acts.heartbeat(job, later(61), attempt=1, lease_seconds=60, heard=True).job
 
-    assert (stalled(breath, later(61)), stalled(sign, later(61))) == (True, False)
+    assert (is_quiet(breath, later(61)), is_quiet(sign, later(61))) == (True, False)
     assert breath.lease == sign.lease
 
 

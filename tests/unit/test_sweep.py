@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.jobs.lease import lease_of, pick_seconds
+from mam.jobs.lease import default_lease_seconds, new_lease
 from mam.jobs.status import Status
 from mam.jobs.sweep import (
     BACKOFF_LIMIT_SECONDS,
     backoff_seconds,
     is_due,
+    is_quiet,
     left_ms,
     seconds_until_due,
     settle,
-    stalled,
     with_lease,
 )
 from mam.util.clock import Moment
@@ -79,7 +79,7 @@ LENGTHS = st.integers(1, 10**8).map(lambda milliseconds: milliseconds / 1000)
 def test_on_the_same_boot_only_the_boot_clock_counts(taken: Moment, seconds: float, wall_ms: int, passed: int) -> None:
     now = taken.replace(wall_ms=wall_ms, boot_ms=taken.boot_ms + passed)
 
-    assert lease_of(seconds, taken).expired(now) == (passed >= round(seconds * 1000))
+    assert new_lease(seconds, taken).expired(now) == (passed >= round(seconds * 1000))
 
 
 @given(MOMENTS, LENGTHS, st.integers(-(10**9), 10**9), st.integers(0, 10**10), st.sampled_from(["two", ""]))
@@ -88,26 +88,26 @@ def test_on_another_boot_only_the_wall_clock_counts(
 ) -> None:
     now = Moment(wall_ms=max(0, taken.wall_ms + passed), boot_ms=boot_ms, boot_id=boot_id)
 
-    assert lease_of(seconds, taken).expired(now) == (now.wall_ms - taken.wall_ms >= round(seconds * 1000))
+    assert new_lease(seconds, taken).expired(now) == (now.wall_ms - taken.wall_ms >= round(seconds * 1000))
 
 
 def test_a_host_that_does_not_say_its_boot_uses_the_wall_clock() -> None:
     taken = Moment(wall_ms=1000, boot_ms=5, boot_id="")
-    lease = lease_of(1, taken)
+    lease = new_lease(1, taken)
 
     assert lease.boot_ms == 0
     assert lease.left_ms(Moment(wall_ms=1500, boot_ms=999_999, boot_id="")) == 500
 
 
 def test_a_pick_without_a_time_limit_is_believed_for_a_day() -> None:
-    assert (pick_seconds(0), pick_seconds(90)) == (86_400, 90)
+    assert (default_lease_seconds(0), default_lease_seconds(90)) == (86_400, 90)
 
 
 def test_only_a_running_record_without_a_lease_is_given_one() -> None:
     bare = running(timeout_sec=90).replace(lease=None)
     given_one = with_lease(bare, NOW)
 
-    assert given_one.lease == lease_of(90, NOW)
+    assert given_one.lease == new_lease(90, NOW)
     assert with_lease(given_one, later(50)) is given_one
     assert with_lease(pending(), NOW).lease is None
 
@@ -132,13 +132,13 @@ def test_chance_decides_half_of_it() -> None:
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, False), (120, False), (121, True), (-500, False)])
 def test_a_running_job_that_says_nothing_for_too_long_is_stalled(seconds: float, shown: bool) -> None:
-    assert stalled(running(), later(seconds)) == shown
+    assert is_quiet(running(), later(seconds)) == shown
 
 
 def test_what_does_not_run_or_may_be_silent_is_never_stalled() -> None:
-    assert not any(stalled(in_status(status), later(1e6)) for status in Status if status is not Status.RUNNING)
-    assert not stalled(running(idle_timeout_sec=0), later(1e6))
+    assert not any(is_quiet(in_status(status), later(1e6)) for status in Status if status is not Status.RUNNING)
+    assert not is_quiet(running(idle_timeout_sec=0), later(1e6))
 
 
 def test_silence_of_an_old_record_counts_from_its_last_change() -> None:
-    assert stalled(running().replace(heard_at=None), later(121))
+    assert is_quiet(running().replace(heard_at=None), later(121))

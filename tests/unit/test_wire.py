@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mam.events.wire import SIZE_LIMIT, Unusable, parse_wire, to_wire
+from mam.events.wire import SIZE_LIMIT, InvalidMessage, parse_wire, to_wire
 
 TOKEN = "mF_9.B5f-4.1JqM-token-for-tests"
 PAYLOAD: dict[str, Any] = {
@@ -71,7 +71,7 @@ def _changed(**fields: Any) -> bytes:
     ],
 )
 def test_with_a_token_nothing_else_is_believed(message: bytes) -> None:
-    with pytest.raises(Unusable):
+    with pytest.raises(InvalidMessage):
         parse_wire(message, TOKEN)
 
 
@@ -120,7 +120,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_event_is_dropped_with_a_reason(name: str) -> None:
-    with pytest.raises(Unusable) as why:
+    with pytest.raises(InvalidMessage) as why:
         parse_wire(BAD[name])
 
     assert str(why.value).startswith(("it ", "its "))
@@ -183,11 +183,11 @@ def test_no_bit_can_be_changed(data: dict[str, Any], at: int, bit: int) -> None:
     message = bytearray(to_wire({**PAYLOAD, "data": data}, TOKEN))
     message[at % len(message)] ^= 1 << bit
 
-    with pytest.raises(Unusable):
+    with pytest.raises(InvalidMessage):
         parse_wire(bytes(message), TOKEN)
 
 
 @given(some.binary(max_size=300))
 def test_any_bytes_are_read_or_dropped(message: bytes) -> None:
-    with pytest.raises(Unusable):
+    with pytest.raises(InvalidMessage):
         parse_wire(message)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.util.encoding import field_by_line, fields_replaced, to_bytes
+from mam.util.encoding import encode_by_line, fields_replaced, to_bytes
 
 TEXT = st.text(st.characters(codec="utf-8"))
 PLAIN = st.none() | st.booleans() | st.integers() | TEXT
@@ -23,7 +23,7 @@ def test_only_the_lines_of_what_changed_are_made_anew(before: dict[str, Any], da
     changed = data.draw(st.dictionaries(st.sampled_from(sorted(before)), VALUE, max_size=3))
     after = {**before, **changed}
 
-    assert fields_replaced(field_by_line(before, to_bytes), after, changed) == field_by_line(after, to_bytes)
+    assert fields_replaced(encode_by_line(before, to_bytes), after, changed) == encode_by_line(after, to_bytes)
 
 
 @given(FIELDS, st.dictionaries(TEXT, VALUE, max_size=3), st.data())
@@ -31,7 +31,7 @@ def test_fields_that_come_or_go_make_it_anew(before: dict[str, Any], more: dict[
     gone = data.draw(st.sets(st.sampled_from(sorted(before)), max_size=2))
     after = {name: value for name, value in {**before, **more}.items() if name not in gone}
     changed = [name for name, value in after.items() if name not in before or before[name] != value]
-    text = fields_replaced(field_by_line(before, to_bytes), after, changed)
+    text = fields_replaced(encode_by_line(before, to_bytes), after, changed)
 
     assert text is None or json.loads(text) == after
     assert (text is None) == (after.keys() != before.keys())
@@ -40,4 +40,4 @@ def test_fields_that_come_or_go_make_it_anew(before: dict[str, Any], more: dict[
 def test_half_a_character_is_written_as_an_escape() -> None:
     before, after = {"a": "x", "b": 1}, {"a": "\ud800", "b": 1}
 
-    assert json.loads(fields_replaced(field_by_line(before, to_bytes), after, ["a"]) or b"") == after
+    assert json.loads(fields_replaced(encode_by_line(before, to_bytes), after, ["a"]) or b"") == after

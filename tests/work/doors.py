@@ -6,10 +6,10 @@ import json
 import socket
 from typing import TYPE_CHECKING, Any
 
-from mam.door_client import DoorRegistry
+from mam.door_client import DoorClient
 from mam.errors import StoreMissing
-from mam.jobs.change import Change, line
-from mam.stores.port import Request
+from mam.jobs.change import Change, audit_record
+from mam.stores.port import ClaimRequest
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
@@ -28,7 +28,7 @@ def held_job(registry: Registry, label: str = "shell", **choices: Any) -> Job:
 
 
 def claimed(registry: Registry, job: Job, lease_seconds: float = 60.0) -> Job:
-    request = Request(
+    request = ClaimRequest(
         label=job.agent_session, owner="worker", lease_seconds=lease_seconds, supervised=True, job_id=job.job_id
     )
     held = registry.claim(request)
@@ -38,16 +38,16 @@ def claimed(registry: Registry, job: Job, lease_seconds: float = 60.0) -> Job:
 
 def unchanged_but(job: Job, now: Moment, **fields: Any) -> Change:
     """An act that no writer has: the record as a server that went back in time may hold it."""
-    return Change(job=job.replace(**fields), lines=(line("renewed", now, job),))
+    return Change(job=job.replace(**fields), lines=(audit_record("renewed", now, job),))
 
 
-def through(door: Door, *, whole: bool = False) -> DoorRegistry:
+def through(door: Door, *, whole: bool = False) -> DoorClient:
     """The client that the verbs use, in a place without a store."""
 
     def nowhere() -> Registry:
         raise StoreMissing(store="here")
 
-    return DoorRegistry(door.address, nowhere, whole=whole)
+    return DoorClient(door.address, nowhere, whole=whole)
 
 
 def visitor(door: Door) -> socket.socket:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from mam.machine.processes import ProcessId, identify, send
+from mam.machine.processes import ProcessId, identify, send_signal
 from mam.work.process.messages import Started
 from tests.work.support import PATIENCE, await_gone
 
@@ -62,7 +62,7 @@ class Killable:
         """All at once: none of them may see another one's end, and still do something about it."""
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for process in who:
-                assert send(process, number)
+                assert send_signal(process, number)
 
     def close(self) -> None:
         self.process.kill()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.jobs.worker_acts import Spoken
+from mam.jobs.worker_acts import OutcomeReported
 from mam.stores.memory import MemoryStore
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.work.claim import Claim
 from mam.work.start_reporter import StartReporter
 from tests.work.shop import LABEL, Shop
@@ -84,7 +84,7 @@ def test_what_never_ran_has_not_begun(shop: Shop) -> None:
 @pytest.fixture
 def held(shop: Shop) -> tuple[Job, Claim]:
     shop.job("x")
-    job = shop.registry.claim(Request(label=LABEL, owner="me", lease_seconds=60.0, supervised=True))
+    job = shop.registry.claim(ClaimRequest(label=LABEL, owner="me", lease_seconds=60.0, supervised=True))
     assert job is not None
     return job, Claim(shop.registry, job)
 
@@ -93,7 +93,7 @@ def test_an_end_that_nobody_has_spoken_of_is_written_at_once(shop: Shop, held: t
     from mam.jobs.worker_acts import Ending
 
     job, claim = held
-    assert claim.finish(Ending(run={}), unsaid=True).status == "completed"
+    assert claim.finish(Ending(run={}), only_if_unreported=True).status == "completed"
     assert shop.get(job.job_id).status == "completed"
 
 
@@ -102,8 +102,8 @@ def test_an_end_is_not_written_over_a_word_that_nobody_heard(shop: Shop, held: t
 
     job, claim = held
     shop.registry.fail(job.job_id, reason="it is hopeless", attempt=1)
-    with pytest.raises(Spoken) as spoken:
-        claim.finish(Ending(run={}), unsaid=True)
+    with pytest.raises(OutcomeReported) as spoken:
+        claim.finish(Ending(run={}), only_if_unreported=True)
     assert spoken.value.said["reason"] == "it is hopeless"
     assert shop.get(job.job_id).status == "running"
 

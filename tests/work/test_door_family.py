@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mam.door_client import Answered
+from mam.door_client import DoorError
 from mam.errors import TimedOut
 from mam.registry import Registry
 from mam.work.door.server import DoorServer
@@ -101,7 +101,7 @@ def test_the_family_can_be_read_by_its_beginnings(registry: Registry, door: Door
     registry.register(job_id="same-1", prompt="g", agent="a", parent_id=child, depth=2)
     registry.register(job_id="same-2", prompt="g", agent="a", parent_id=child, depth=2)
     registry.register(job_id="same-of-others", prompt="g", agent="a")
-    with pytest.raises(Answered, match="same-1, same-2") as ambiguous:
+    with pytest.raises(DoorError, match="same-1, same-2") as ambiguous:
         client.resolve("same")
     assert ambiguous.value.exit_code == 6
     assert "others" not in str(ambiguous.value)

@@ -14,7 +14,7 @@ from mam.config.settings import Config
 from mam.errors import BadInput, Refused
 from mam.jobs import rights
 from mam.jobs.draft import draft_job
-from mam.jobs.rights import Grants, choices_of_child
+from mam.jobs.rights import Grants, child_choices
 from mam.stores.port import Query
 from tests.work.shop import Shop
 from tests.work.shop_fixtures import quick_fixture, shop_fixture
@@ -214,11 +214,11 @@ def test_the_script_of_the_settings_is_what_it_was_when_the_worker_began(quick: 
 def test_an_agent_that_can_run_anything_may_name_any_agent(quick: Shop, choices: dict[str, Any]) -> None:
     parent = quick.registry.get(quick.job("p", **{"agent": "mine", **choices}))
     for agent in ("shell", "codex"):
-        assert choices_of_child(parent, agent, {"label": "tmux:a"}, Grants(), "/p", str)["label"] == "tmux:a"
+        assert child_choices(parent, agent, {"label": "tmux:a"}, Grants(), "/p", str)["label"] == "tmux:a"
     with pytest.raises(Refused, match="outside"):
-        choices_of_child(parent, "shell", {"workdir": "/"}, Grants(), "/p", str)
+        child_choices(parent, "shell", {"workdir": "/"}, Grants(), "/p", str)
     with pytest.raises(Refused, match="validation"):
-        choices_of_child(parent, "shell", {"validation": {}}, Grants(), "/p", str)
+        child_choices(parent, "shell", {"validation": {}}, Grants(), "/p", str)
 
 
 def test_every_choice_of_a_registration_is_decided_once() -> None:
@@ -229,15 +229,15 @@ def test_every_choice_of_a_registration_is_decided_once() -> None:
 
 def test_a_silent_child_is_stopped_as_its_parent_is(quick: Shop) -> None:
     parent = quick.registry.get(quick.job("p", agent="mine", on_idle="stop", idle_timeout_sec=30))
-    made = choices_of_child(parent, "mine", {}, Grants(), "/p", str)
+    made = child_choices(parent, "mine", {}, Grants(), "/p", str)
     assert (made["on_idle"], made["idle_timeout_sec"]) == ("stop", 30)
     with pytest.raises(Refused, match="idle_timeout_sec 30"):
-        choices_of_child(parent, "mine", {"idle_timeout_sec": 0}, Grants(), "/p", str)
-    assert choices_of_child(parent, "human", {"timeout_sec": 0}, Grants(), "/p", str)["timeout_sec"] == 0
+        child_choices(parent, "mine", {"idle_timeout_sec": 0}, Grants(), "/p", str)
+    assert child_choices(parent, "human", {"timeout_sec": 0}, Grants(), "/p", str)["timeout_sec"] == 0
 
 
 @pytest.mark.parametrize("choices", [{"permissions": "root"}, {"timeout_sec": True}, {"timeout_sec": 10**30}, {"x": 1}])
 def test_what_no_job_can_have_is_bad_input(quick: Shop, choices: dict[str, Any]) -> None:
     parent = quick.registry.get(quick.job("p"))
     with pytest.raises(BadInput):
-        choices_of_child(parent, "mine", choices, Grants(), "/p", str)
+        child_choices(parent, "mine", choices, Grants(), "/p", str)

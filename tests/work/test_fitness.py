@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.stores.memory import MemoryStore
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.work import host_checks
 from mam.work.claim import Claim
 from mam.work.host_checks import Backoff, is_machine_error, reports_shortage
@@ -129,7 +129,7 @@ class TestAFullDisk:
         shop = Shop(MemoryStore(), small_disk)
         job_id = shop.job("true")
         run = {"attempt": 1, "process": {"agent": None, "keeper": None}}
-        held = shop.registry.claim(Request(label=LABEL, owner="another", supervised=True))
+        held = shop.registry.claim(ClaimRequest(label=LABEL, owner="another", supervised=True))
         assert held is not None
         Claim(shop.registry, held).started(run)
         Claim(shop.registry, held).hand_back()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.machine.processes import ProcessId, identify, is_alive, send
+from mam.machine.processes import ProcessId, identify, is_alive, send_signal
 from mam.work.process.messages import Failed, Lost
 from mam.work.process.runner import GuardianClient
 from mam.work.process.tree import child_finder
@@ -79,7 +79,7 @@ class TestKilled:
         try:
             await_gone(rest)
         finally:
-            send(daemon, signal.SIGKILL)
+            send_signal(daemon, signal.SIGKILL)
 
     def test_worker_by_the_terminal(self, killable: Killable, roll: Roll) -> None:
         """Ctrl-C goes to the group of the terminal; guardian, keeper and agent are in other sessions."""
@@ -111,7 +111,7 @@ class TestKilled:
         run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
         roll.call(1)
         keeper = started(run)[1]
-        assert send(keeper, signal.SIGTERM)
+        assert send_signal(keeper, signal.SIGTERM)
         await_gone([keeper])  # though the worker has heard nothing yet: whoever takes the job over waits for that
         ended = finish(run)
         assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was told to end")
@@ -119,7 +119,7 @@ class TestKilled:
     def test_the_worker_learns_that_the_keeper_died(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, roll.path), log)
         tree = roll.call(2)
-        assert send(started(run)[1], signal.SIGKILL)
+        assert send_signal(started(run)[1], signal.SIGKILL)
         last = run.wait(PATIENCE)
         assert last == Lost(reason="the keeper of the run was killed", left=None)
         assert run.ended == last
@@ -153,7 +153,7 @@ class TestKilled:
         ones = [guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), f"{log}{n}") for n in range(3)]
         agents = roll.call(3)
         keepers = [started(run)[1] for run in ones]
-        send(keepers[1], signal.SIGKILL)
+        send_signal(keepers[1], signal.SIGKILL)
         assert isinstance(ones[1].wait(PATIENCE), Lost)
         assert [run.wait(0.05) for run in (ones[0], ones[2])] == [None, None]
         assert sum(map(is_alive, agents)) == 2
@@ -171,7 +171,7 @@ class TestKilled:
         assert pid is not None
         old = identify(pid)
         assert old is not None
-        assert send(old, signal.SIGKILL)
+        assert send_signal(old, signal.SIGKILL)
         await_gone([old])
         assert finish(guardian.start(shell("exit 3"), log + "2")).exit_code == 3
         assert guardian.pid != pid
@@ -211,7 +211,7 @@ class TestKilled:
             await_that(lambda ended=ended: len(codes) >= ended, "the runs do not go on")  # type: ignore[misc]
             pid = guardian.pid
             process = None if pid is None else identify(pid)
-            assert process is None or send(process, signal.SIGKILL)
+            assert process is None or send_signal(process, signal.SIGKILL)
         for thread in threads:
             thread.join(PATIENCE)
         assert codes == [3] * 80
@@ -221,7 +221,7 @@ class TestKilled:
             run = guardian.start(shell(f"exit {number}"), log)
             assert finish(run).exit_code == number
             spare = keeper_after(guardian, run)
-            assert send(spare, signal.SIGKILL)
+            assert send_signal(spare, signal.SIGKILL)
             await_gone([spare])
 
     def test_the_keeper_that_was_forked_ahead_goes_with_the_guardian(self, guardian: GuardianClient, log: str) -> None:
@@ -230,7 +230,7 @@ class TestKilled:
         spare = keeper_after(guardian, run)
         process = identify(guardian.pid or 0)
         assert process is not None
-        assert send(process, signal.SIGKILL)
+        assert send_signal(process, signal.SIGKILL)
         await_gone([spare])
 
     def test_a_guardian_that_hangs_is_replaced(

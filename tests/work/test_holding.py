@@ -27,7 +27,9 @@ WRITES: dict[str, Callable[[Claim], Job]] = {
     "quiet": lambda claim: claim.quiet(60),
     "finish": lambda claim: claim.finish(Ending(run={})),
     "finish what has just begun": lambda claim: claim.finish(Ending(run={}), {}),
-    "finish for now": lambda claim: claim.finish(Ending(run={}, reason="busy", retryable=True), unsaid=True),
+    "finish for now": lambda claim: claim.finish(
+        Ending(run={}, reason="busy", retryable=True), only_if_unreported=True
+    ),
     "postpone": lambda claim: claim.postpone("no such path", 60),
     "tell": lambda claim: claim.publish("progress", "half", {}),
     "hand back": lambda claim: claim.hand_back(),

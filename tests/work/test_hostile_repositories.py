@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.errors import PlaceBroken, PlaceKept
+from mam.errors import WorkDirUnusable, WorkspaceKept
 from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.git import command
 from mam.work.workdir import WorkDir, prepare_workdir
@@ -32,7 +32,7 @@ def _look_around(repository: Repository, work: str) -> WorkDir:
     list_workspaces(work)
     Path(place.path, "sub/deep/file.txt").write_text("longer than before\n")
     list_workspaces(work)
-    with pytest.raises(PlaceKept):
+    with pytest.raises(WorkspaceKept):
         remove_workspace(work, job.job_id, force=False)
     return place
 
@@ -92,14 +92,14 @@ def test_the_repository_of_another_user_is_left_alone(repository: Repository, wo
         pytest.skip("giving a directory away needs root")
     os.chown(repository.path, 12345, 12345)
     os.chown(repository.path / ".git", 12345, 12345)
-    with pytest.raises(PlaceBroken, match="dubious ownership"):
+    with pytest.raises(WorkDirUnusable, match="dubious ownership"):
         prepare_workdir(job_in(repository.path), work, {})
 
 
 def test_a_configuration_that_points_elsewhere_is_refused(repository: Repository, work: str, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     repository.git("config", "core.worktree", str(tmp_path / "home"))
-    with pytest.raises(PlaceBroken):
+    with pytest.raises(WorkDirUnusable):
         prepare_workdir(job_in(repository.path), work, {})
 
 

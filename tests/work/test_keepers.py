@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from mam.errors import BadRecord
-from mam.machine.processes import ProcessId, identify, send
+from mam.machine.processes import ProcessId, identify, send_signal
 from mam.stores.memory import MemoryStore
 from mam.work.output_log import read
 from mam.work.process.channel import Channel
@@ -125,7 +125,7 @@ class TestKilledWhileIdle:
     def test_another_is_found(self, guardian: GuardianClient, log: str) -> None:
         for number in (signal.SIGKILL, signal.SIGTERM):
             keeper, _ = kept(guardian, shell("exit 0"), log)
-            assert send(keeper, number)
+            assert send_signal(keeper, number)
             await_gone([keeper])
             again, ended = kept(guardian, shell("exit 4"), log)
             assert (again != keeper, ended.exit_code) == (True, 4)
@@ -138,7 +138,7 @@ class TestKilledWhileIdle:
             assert run.started.agent is not None
             agent = run.started.agent.pid
             await_that(lambda: identify(agent) is None, "the agent has not been waited for")
-            assert send(keeper_of(run), signal.SIGTERM)
+            assert send_signal(keeper_of(run), signal.SIGTERM)
             await_gone([keeper_of(run)])
             assert isinstance(run.wait(PATIENCE), Lost)
 

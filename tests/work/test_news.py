@@ -26,14 +26,14 @@ class Counted(FilesStore):
     looks = waits = 0
     waits_at: str | None = None
 
-    def end(self) -> str:
+    def end_offset(self) -> str:
         self.looks += 1
-        return super().end()
+        return super().end_offset()
 
-    def wait(self, cursor: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float) -> bool:
         self.waits += 1
-        self.waits_at = cursor
-        return super().wait(cursor, timeout)
+        self.waits_at = offset
+        return super().wait(offset, timeout)
 
 
 class Reader:
@@ -46,7 +46,7 @@ class Reader:
         self.news.start()
 
     def is_at_the_end(self, store: Store) -> bool:
-        return self.store.waits_at == store.end()
+        return self.store.waits_at == store.end_offset()
 
     def misses_it(self, path: Path) -> None:
         """The store is removed, and that was noticed more than once. The first wait of all only begins to watch."""
@@ -104,16 +104,16 @@ def test_another_store_in_its_place_is_followed_from_its_own_end(jobs: Path, rea
 def test_one_that_was_moved_and_made_anew_wakes_its_followers(jobs: Path) -> None:
     """Nothing is told of such a move, which shows when the lock is next taken."""
     store = FilesStore(str(jobs))
-    cursor = store.end()
-    while store.wait(cursor, 0):
+    offset = store.end_offset()
+    while store.wait(offset, 0):
         pass
     jobs.rename(jobs.with_name("away"))
     registry = made(jobs, jobs=0)
-    cursor = store.end()
-    assert store.wait(cursor, 0), "its watch is of the directory that was moved"
-    while store.wait(cursor, 0):
+    offset = store.end_offset()
+    assert store.wait(offset, 0), "its watch is of the directory that was moved"
+    while store.wait(offset, 0):
         pass
     register(registry)
-    assert store.wait(cursor, PATIENCE)
+    assert store.wait(offset, PATIENCE)
     registry.store.close()
     store.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.errors import PlaceBroken, PlaceKept, PlaceMissing
+from mam.errors import WorkDirMissing, WorkDirUnusable, WorkspaceKept
 from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.workdir import WorkDir, prepare_workdir
 from tests.unit.jobs import pending
@@ -31,7 +31,7 @@ def test_a_link_to_a_workdir_is_followed_once_and_for_all(tmp_path: Path, work: 
 
 def test_a_missing_workdir_lets_the_job_wait(tmp_path: Path, work: str) -> None:
     job = job_in(tmp_path / "gone", "workdir")
-    with pytest.raises(PlaceMissing, match="gone is not there"):
+    with pytest.raises(WorkDirMissing, match="gone is not there"):
         prepare_workdir(job, work, {})
     (tmp_path / "gone").mkdir()
     assert prepare_workdir(job, work, {}).path == str(tmp_path / "gone")
@@ -39,15 +39,15 @@ def test_a_missing_workdir_lets_the_job_wait(tmp_path: Path, work: str) -> None:
 
 def test_a_file_is_no_place(tmp_path: Path, work: str) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(PlaceBroken, match="not a directory"):
+    with pytest.raises(WorkDirUnusable, match="not a directory"):
         prepare_workdir(job_in(tmp_path / "file", "workdir"), work, {})
-    with pytest.raises(PlaceMissing):
+    with pytest.raises(WorkDirMissing):
         prepare_workdir(job_in(tmp_path / "file/below", "workdir"), work, {})
 
 
 @pytest.mark.parametrize("workdir", ["relative", "", "/tmp/../etc", "/a\0b"])
 def test_a_workdir_that_cannot_be_is_broken(workdir: str, work: str) -> None:
-    with pytest.raises(PlaceBroken):
+    with pytest.raises(WorkDirUnusable):
         prepare_workdir(pending().replace(workdir=workdir), work, {})
 
 
@@ -72,7 +72,7 @@ def test_paths_of_another_host_are_mapped_name_by_name(tmp_path: Path, work: str
         tmp_path / "nearer"
     )
     for mapping in ({}, {"/far/aw": here}, {"/other": here}):
-        with pytest.raises(PlaceMissing, match=r"registered on elsewhere.*\[workdirs\]"):
+        with pytest.raises(WorkDirMissing, match=r"registered on elsewhere.*\[workdirs\]"):
             prepare_workdir(job, work, mapping)
 
 
@@ -99,7 +99,7 @@ def test_a_fresh_directory_is_made_once_and_continued(tmp_path: Path, work: str)
     assert os.listdir(place.path) == ["half.txt"]
     held = only(work)
     assert (held.job_id, held.kind, held.dirty, held.path) == (job.job_id, "fresh", True, place.path)
-    with pytest.raises(PlaceKept, match="holds files"):
+    with pytest.raises(WorkspaceKept, match="holds files"):
         remove_workspace(work, job.job_id, force=False)
     assert remove_workspace(work, job.job_id, force=True) is None
     assert list_workspaces(work) == []
@@ -120,12 +120,12 @@ def test_a_fresh_directory_that_became_a_link_is_not_followed(tmp_path: Path, wo
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/file").write_text("x")
     os.symlink(tmp_path / "precious", place.path)
-    with pytest.raises(PlaceBroken, match="not a directory any more"):
+    with pytest.raises(WorkDirUnusable, match="not a directory any more"):
         prepare_workdir(job, work, {})
 
 
 def test_other_users_cannot_prepare_the_work_directory(work: str) -> None:
     os.mkdir(work)
     os.chmod(work, 0o777)
-    with pytest.raises(PlaceBroken, match="can be written by others"):
+    with pytest.raises(WorkDirUnusable, match="can be written by others"):
         prepare_workdir(job_in("/nowhere", "fresh"), work, {})

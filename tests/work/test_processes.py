@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mam.machine.processes import Entry, ProcessId, identify, is_alive, look, ps, send, table
+from mam.machine.processes import (
+    ProcessEntry,
+    ProcessId,
+    identify,
+    is_alive,
+    list_processes,
+    ps,
+    read_process,
+    send_signal,
+)
 from mam.work.process.tree import _children_by_table, child_finder, walk
 from tests.needs import need
 from tests.work.support import await_gone
@@ -37,20 +46,20 @@ def known(pid: int) -> ProcessId:
 def test_a_process_is_alive_until_it_ends(sleeper: subprocess.Popen[bytes]) -> None:
     process = known(sleeper.pid)
     assert is_alive(process)
-    assert send(process, signal.SIGKILL)
+    assert send_signal(process, signal.SIGKILL)
     await_gone([process])  # by now it is a zombie, which this test has not waited for
     assert not is_alive(process)
     sleeper.wait()
     assert not is_alive(process)
     assert identify(sleeper.pid) is None
-    assert not send(process, signal.SIGKILL)
+    assert not send_signal(process, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("change", [{"start_time": 1}, {"boot_id": "another"}, {"namespace": 7}])
 def test_the_same_pid_alone_is_somebody_else(sleeper: subprocess.Popen[bytes], change: dict[str, Any]) -> None:
     stranger = known(sleeper.pid).replace(**change)
     assert not is_alive(stranger)
-    assert not send(stranger, signal.SIGKILL)
+    assert not send_signal(stranger, signal.SIGKILL)
     assert sleeper.poll() is None
     assert is_alive(known(sleeper.pid))
 
@@ -116,7 +125,7 @@ def test_a_name_full_of_parentheses_is_read_right(tmp_path: Any) -> None:
     program.symlink_to("/usr/bin/sleep")
     process = subprocess.Popen([str(program), "1000"])
     try:
-        entry = look(process.pid)
+        entry = read_process(process.pid)
         assert entry is not None
         assert (entry.pid, entry.parent, entry.dead) == (process.pid, os.getpid(), False)
     finally:
@@ -125,8 +134,8 @@ def test_a_name_full_of_parentheses_is_read_right(tmp_path: Any) -> None:
 
 
 def test_everybody_is_in_the_table(sleeper: subprocess.Popen[bytes]) -> None:
-    found = {entry.pid: entry for entry in table()}
-    assert found[sleeper.pid] == look(sleeper.pid)
+    found = {entry.pid: entry for entry in list_processes()}
+    assert found[sleeper.pid] == read_process(sleeper.pid)
     assert found[sleeper.pid].session == os.getsid(sleeper.pid)
 
 
@@ -134,10 +143,10 @@ def test_ps_says_the_same(sleeper: subprocess.Popen[bytes]) -> None:
     """As far as it can: it gives the group for the session, and the start in seconds."""
     need("ps")
 
-    def comparable(entry: Entry) -> Entry:
+    def comparable(entry: ProcessEntry) -> ProcessEntry:
         return entry.replace(start_time=0, session=0)
 
-    exact = look(sleeper.pid)
+    exact = read_process(sleeper.pid)
     assert exact is not None
     alone = list(ps("-p", str(sleeper.pid)))
     assert [comparable(entry) for entry in alone] == [comparable(exact)]

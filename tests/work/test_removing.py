@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.errors import PlaceBroken, PlaceKept
+from mam.errors import WorkDirUnusable, WorkspaceKept
 from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.job_dir import JobDirectory
 from mam.work.workdir import prepare_workdir
@@ -48,7 +48,7 @@ def test_a_dirty_worktree_is_kept(repository: Repository, work: str, change: str
             file.write_text("two\n")
             repository.git("add", ".", cwd=place.path)
     assert only(work).dirty
-    with pytest.raises(PlaceKept, match=r"not committed.*--force"):
+    with pytest.raises(WorkspaceKept, match=r"not committed.*--force"):
         remove_workspace(work, job.job_id, force=False)
     assert os.path.isdir(place.path)
     assert remove_workspace(work, job.job_id, force=True) is None
@@ -60,7 +60,7 @@ def test_commits_that_are_nowhere_else_survive_even_force(repository: Repository
     place = prepare_workdir(job, work, {})
     commit = repository.commit("done.txt", "done", cwd=place.path)
     assert (only(work).dirty, only(work).unpushed) == (False, 1)
-    with pytest.raises(PlaceKept, match="1 of its commits"):
+    with pytest.raises(WorkspaceKept, match="1 of its commits"):
         remove_workspace(work, job.job_id, force=False)
     note = remove_workspace(work, job.job_id, force=True)
     assert note is not None
@@ -138,9 +138,9 @@ def test_a_worktree_that_became_something_else_is_refused_and_can_be_cleared(
         os.symlink(tmp_path / "precious", place.path)
     else:
         Path(place.path).write_text("x")
-    with pytest.raises(PlaceBroken, match="not a directory"):
+    with pytest.raises(WorkDirUnusable, match="not a directory"):
         prepare_workdir(job, work, {})
-    with pytest.raises(PlaceKept):
+    with pytest.raises(WorkspaceKept):
         remove_workspace(work, job.job_id, force=False)
     remove_workspace(work, job.job_id, force=True)
     assert list_workspaces(work) == []
@@ -180,7 +180,7 @@ def test_a_removal_that_was_cut_off_is_finished(repository: Repository, work: st
 
 
 def test_there_is_nothing_to_remove(work: str) -> None:
-    with pytest.raises(PlaceKept, match="none on this host"):
+    with pytest.raises(WorkspaceKept, match="none on this host"):
         remove_workspace(work, "abc12345", force=True)
     assert list_workspaces(work) == []
 

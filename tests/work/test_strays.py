@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.machine.processes import ProcessId, identify, is_alive, send
+from mam.machine.processes import ProcessId, identify, is_alive, send_signal
 from mam.stores.memory import MemoryStore
 from mam.work.process.orphans import EarlierAttempts
 from mam.work.state_dirs import store_mark
@@ -78,7 +78,7 @@ def test_what_the_keeper_had_only_asked_to_end(log: str, roll: Roll) -> None:
         assert end_earlier(record, SECOND.find_orphans) is None
         assert not is_alive(child)
     finally:
-        send(child, 9)
+        send_signal(child, 9)
         worker.close()
 
 

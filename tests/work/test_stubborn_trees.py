@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.machine.processes import is_alive, send
+from mam.machine.processes import is_alive, send_signal
 from mam.work.process.runner import GuardianClient
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, started
 from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell, those_with
@@ -80,7 +80,7 @@ class TestTreesThatDoNotWantToEnd:
         script = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
         run = guardian.start(shell(script, roll.path), log)
         [agent] = roll.call(1)
-        assert send(agent, signal.SIGSTOP)
+        assert send_signal(agent, signal.SIGSTOP)
         run.stop(PATIENCE, "cancelled")
         assert finish(run).stdout_tail == "bye\n"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mam.machine.processes import identify, is_alive, send
+from mam.machine.processes import identify, is_alive, send_signal
 from mam.work.process.messages import Ended, Started
 from mam.work.takeover import end_earlier
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
@@ -36,7 +36,7 @@ def killable(log: str, roll: Roll) -> Iterator[Killable]:
 
 def test_a_run_whose_worker_lives_or_hangs(killable: Killable, roll: Roll) -> None:
     tree = roll.call(3)
-    send(killable.worker, signal.SIGSTOP)
+    send_signal(killable.worker, signal.SIGSTOP)
     assert end_earlier(record(killable)) is None
     assert not any(map(is_alive, [*tree, killable.keeper, killable.agent]))
 
@@ -55,7 +55,7 @@ def test_a_worker_learns_why_its_run_was_ended(guardian: GuardianClient, log: st
 def test_a_keeper_that_hangs_is_ended_with_its_tree(killable: Killable, roll: Roll) -> None:
     """Stopped, it can do nothing about the SIGTERM it is sent first."""
     tree = roll.call(3)
-    send(killable.keeper, signal.SIGSTOP)
+    send_signal(killable.keeper, signal.SIGSTOP)
     assert end_earlier(record(killable)) is None
     assert not any(map(is_alive, [*tree, killable.keeper]))
 
@@ -69,7 +69,7 @@ def test_an_agent_without_keeper_guardian_and_worker(killable: Killable, roll: R
         assert end_earlier(record(killable)) is None
         assert not any(map(is_alive, rest))
     finally:
-        send(daemon, signal.SIGKILL)
+        send_signal(daemon, signal.SIGKILL)
 
 
 def test_children_that_outlive_an_agent_which_ends_when_asked(log: str, roll: Roll) -> None:
@@ -85,7 +85,7 @@ def test_children_that_outlive_an_agent_which_ends_when_asked(log: str, roll: Ro
     finally:
         worker.close()
         for process in both:
-            send(process, signal.SIGKILL)
+            send_signal(process, signal.SIGKILL)
 
 
 def test_what_is_left_of_a_dead_agent_is_named_and_not_touched(killable: Killable, roll: Roll) -> None:
@@ -100,7 +100,7 @@ def test_what_is_left_of_a_dead_agent_is_named_and_not_touched(killable: Killabl
         assert is_alive(child)
     finally:
         for process in tree:
-            send(process, signal.SIGKILL)
+            send_signal(process, signal.SIGKILL)
 
 
 def test_all_gone_already(guardian: GuardianClient, log: str) -> None:

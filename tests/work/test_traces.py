@@ -13,7 +13,7 @@ import pytest
 
 from mam.machine.processes import ProcessId, identify, is_alive
 from mam.stores.memory import MemoryStore
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.work.process.pidfiles import FOLDER, LINE, PidFile, recorded_processes
 from tests.disks import fill
 from tests.unit.jobs import running
@@ -71,7 +71,7 @@ def next_attempt() -> Job:
 def lost_once(shop: Shop, prompt: str) -> str:
     """A job whose first attempt is known to no record but its owner's."""
     job_id = shop.job(prompt)
-    job = shop.registry.claim(Request(label=LABEL, owner="gone", lease_seconds=60.0, supervised=True))
+    job = shop.registry.claim(ClaimRequest(label=LABEL, owner="gone", lease_seconds=60.0, supervised=True))
     assert job is not None
     shop.registry.release(job_id, attempt=1)
     return job_id

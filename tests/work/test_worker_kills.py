@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.config.settings import Config
-from mam.location.stores import locate, make_store, open_store
+from mam.location.stores import create_store, locate, open_store
 from mam.registry import Registry
 from mam.testing.conformance.base import check_journal, terminal_events
 from tests.faults.killing import count_kill
@@ -51,7 +51,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def store(address: str) -> Iterator[Store]:
     located = locate(address, None, Config())
-    make_store(located, Config())
+    create_store(located, Config())
     store = open_store(located, Config())
     yield store
     store.close()
@@ -101,14 +101,14 @@ def test_every_job_ends_once_and_nobody_is_left(address: str, store: Store, tmp_
     ]  # fmt: skip
     gang = Gang(address, tmp_path)
     try:
-        open_ones = set(jobs)
+        open_dependencies = set(jobs)
         ends = time.monotonic() + PATIENCE + 3 * JOBS
-        while open_ones:
-            assert time.monotonic() < ends, f"{len(open_ones)} jobs never end"
+        while open_dependencies:
+            assert time.monotonic() < ends, f"{len(open_dependencies)} jobs never end"
             time.sleep(chance.uniform(0.1, 0.9))  # the random moment is the point
-            if len(open_ones) > JOBS // 8:
+            if len(open_dependencies) > JOBS // 8:
                 gang.kill_one(chance)
-            open_ones = {job_id for job_id in open_ones if not store.get(job_id).status.ended}
+            open_dependencies = {job_id for job_id in open_dependencies if not store.get(job_id).status.ended}
     finally:
         codes = gang.close()
     # One that had only just been started may be told to go before it listens for that.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.errors import MachineUnfit, PlaceBroken, PlaceKept, PlaceMissing
+from mam.errors import MachineUnfit, WorkDirMissing, WorkDirUnusable, WorkspaceKept
 from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.git.worktrees import slug
 from mam.work.job_dir import PLAN_FILE
@@ -84,7 +84,7 @@ def test_a_subdirectory_that_is_a_link_in_the_commit_is_not_followed(
     repository.git("commit", "-qm", "a link")
     os.unlink(repository.path / "out")
     os.mkdir(repository.path / "out")
-    with pytest.raises(PlaceBroken, match="by a link"):
+    with pytest.raises(WorkDirUnusable, match="by a link"):
         prepare_workdir(job_in(repository.path / "out"), work, {})
 
 
@@ -99,26 +99,26 @@ def test_odd_names_are_kept(tmp_path: Path, work: str) -> None:
 def test_what_is_no_repository_is_broken(tmp_path: Path, work: str) -> None:
     need("git")
     (tmp_path / "plain").mkdir()
-    with pytest.raises(PlaceBroken, match="not a git repository"):
+    with pytest.raises(WorkDirUnusable, match="not a git repository"):
         prepare_workdir(job_in(tmp_path / "plain"), work, {})
     empty = Repository(tmp_path / "empty")
     empty.path.mkdir()
     empty.git("init", "-q")
-    with pytest.raises(PlaceBroken, match="no commit yet"):
+    with pytest.raises(WorkDirUnusable, match="no commit yet"):
         prepare_workdir(job_in(empty.path), work, {})
-    with pytest.raises(PlaceMissing):
+    with pytest.raises(WorkDirMissing):
         prepare_workdir(job_in(tmp_path / "gone"), work, {})
 
 
 def test_a_bare_repository_inside_a_project_is_not_used(repository: Repository, work: str) -> None:
     repository.git("init", "-q", "--bare", "hidden")
-    with pytest.raises(PlaceBroken, match="bare"):
+    with pytest.raises(WorkDirUnusable, match="bare"):
         prepare_workdir(job_in(repository.path / "hidden"), work, {})
 
 
 def test_without_git_it_is_said(repository: Repository, work: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(PlaceBroken, match="git is not on PATH"):
+    with pytest.raises(WorkDirUnusable, match="git is not on PATH"):
         prepare_workdir(job_in(repository.path), work, {})
 
 
@@ -152,11 +152,11 @@ def test_a_vanished_repository_lets_the_job_wait(repository: Repository, work: s
     prepare_workdir(job, work, {})
     moved = repository.path.with_name("moved")
     repository.path.rename(moved)
-    with pytest.raises(PlaceMissing, match="not there"):
+    with pytest.raises(WorkDirMissing, match="not there"):
         prepare_workdir(job, work, {})
     held = only(work)
     assert held.problem is not None
-    with pytest.raises(PlaceKept, match="cannot say"):
+    with pytest.raises(WorkspaceKept, match="cannot say"):
         remove_workspace(work, job.job_id, force=False)
     moved.rename(repository.path)
     assert prepare_workdir(job, work, {}).kind == "worktree"
@@ -167,10 +167,10 @@ def test_a_worktree_that_git_has_forgotten_is_not_thrown_away(repository: Reposi
     place = prepare_workdir(job, work, {})
     Path(place.path, "work.txt").write_text("hours")
     subprocess.run(["rm", "-rf", str(repository.path / ".git/worktrees")], check=True)
-    with pytest.raises(PlaceBroken, match="git no longer knows"):
+    with pytest.raises(WorkDirUnusable, match="git no longer knows"):
         prepare_workdir(job, work, {})
     assert Path(place.path, "work.txt").read_text() == "hours"
-    with pytest.raises(PlaceKept):
+    with pytest.raises(WorkspaceKept):
         remove_workspace(work, job.job_id, force=False)
     remove_workspace(work, job.job_id, force=True)
     assert list_workspaces(work) == []
@@ -182,10 +182,10 @@ def test_a_spoiled_page_never_costs_the_work(repository: Repository, work: str, 
     place = prepare_workdir(job, work, {})
     Path(place.path, "work.txt").write_text("hours")
     Path(work, job.job_id, PLAN_FILE).write_text(page)
-    with pytest.raises(PlaceBroken, match="left alone"):
+    with pytest.raises(WorkDirUnusable, match="left alone"):
         prepare_workdir(job, work, {})
     assert only(work).problem is not None
-    with pytest.raises(PlaceKept):
+    with pytest.raises(WorkspaceKept):
         remove_workspace(work, job.job_id, force=False)
     assert Path(place.path, "work.txt").read_text() == "hours"
 

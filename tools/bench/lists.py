@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mam.cli.watch.model import Model
 from mam.config.settings import Config
-from mam.location.stores import named, open_store
+from mam.location.stores import open_store, parse_address
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tools.bench.common import Row, Rows
@@ -71,7 +71,7 @@ def _measured(store: str, kind: str, folder: Path) -> Rows:
 
 def _first_screen(address: str) -> float:
     start = time.perf_counter()
-    store = open_store(named(address, "the bench"), Config())
+    store = open_store(parse_address(address, "the bench"), Config())
     Model(store, Query()).load()
     store.close()
     return time.perf_counter() - start

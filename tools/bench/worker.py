@@ -17,7 +17,7 @@ from mam.audit.sync import AuditLog
 from mam.config.settings import Config
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.work.context import WorkerContext
 from mam.work.door.server import DoorServer
@@ -160,7 +160,7 @@ def _door(folder: Path) -> Rows:
     python, mam = installed(folder / "venv")
     registry = Registry(_sqlite(folder / "jobs.db"))
     registry.register(prompt="x", agent="shell", label=LABEL)
-    job = registry.claim(Request(label=LABEL, owner=OWNER, lease_seconds=600.0, supervised=True))
+    job = registry.claim(ClaimRequest(label=LABEL, owner=OWNER, lease_seconds=600.0, supervised=True))
     assert job is not None
     with DoorServer(registry) as doors, doors.open(job.job_id, job.attempt, str(folder)) as door:
         environment = {**isolated(folder), **door.environment}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def open_directory(store: str | None = None, registry_dir: str | None = None) -> Directory:
     from mam.config.settings import load_config
-    from mam.location.stores import POSTGRES, is_mine, locate
+    from mam.location.stores import POSTGRES, is_own_directory, locate
 
     config = load_config()
     try:
@@ -21,19 +21,19 @@ def open_directory(store: str | None = None, registry_dir: str | None = None) ->
     except StoreUnavailable:
         located = None  # something odd lies where the jobs would be; sessions are not written down there anyway
     if located is not None and located.kind == POSTGRES:
-        from mam.agents.directory_postgres import PostgresDirectory
+        from mam.agents.postgres_directory import PostgresDirectory
 
         return PostgresDirectory(located.address)
-    from mam.agents.directory import FilesDirectory, agents_directory
-    from mam.location.ownership import check
+    from mam.agents.files_directory import FilesDirectory, agents_directory
+    from mam.location.ownership import check_path_ownership
 
     root = agents_directory()
-    if is_mine(root) or not os.path.exists(root):  # one of another user is refused in any case
-        check(root)
+    if is_own_directory(root) or not os.path.exists(root):  # one of another user is refused in any case
+        check_path_ownership(root)
     return FilesDirectory(root, lock_wait_seconds=config.lock_wait_seconds)
 
 
-def written_prefix() -> str:
+def configured_prefix() -> str:
     """The mark before names in records: MAM, HOUMAO, or none."""
     from mam.config.settings import load_config
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import errno
 
 from mam.audit.cursor import Cursor, is_of_0_1_0
-from mam.audit.fetch import copied_lines
-from mam.audit.files import Folder, entry_name, fingerprint
-from mam.stores.consumer import position_behind
+from mam.audit.fetch import lines_to_copy
+from mam.audit.files import JobFolder, entry_name, fingerprint
+from mam.stores.consumer import position_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.audit.fetch import Batch
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.stores.port import Entry
 
 BEHIND_LIMIT = 32
@@ -47,7 +47,7 @@ def copy(root: int, batch: Batch, complain: Callable[[OSError], None]) -> None:
         left = [entry for entry in batch.entries if entry.number > cursor.at.number]
         for entry in left:
             writer.copy_or_leave(entry, cursor.at.number, again=cursor.reads_again)
-        at = position_behind(left[-1], batch.epoch) if left else cursor.at
+        at = position_after(left[-1], batch.epoch) if left else cursor.at
         cursor.save(at, caught_up=batch.reaches_end)
 
 
@@ -74,10 +74,10 @@ class _Writer:
 
     def _copy(self, entry: Entry, *, again: bool) -> None:
         """The entry's lines behind those that are there; record and status beside them."""
-        lines = copied_lines(entry)
+        lines = lines_to_copy(entry)
         if not lines:
             return
-        with Folder(self._root, entry.job_id) as folder:
+        with JobFolder(self._root, entry.job_id) as folder:
             fields = entry.fields or {}
             if "prompt" in fields and any(line["event"] in _BEGINS for _, line in lines):
                 folder.write_meta_once(fields)
@@ -95,7 +95,7 @@ class _Writer:
             if appended or entry.number == last[0] or self._cursor.journal_was_replaced:
                 _write_status(folder, entry)
 
-    def _is_there(self, folder: Folder, job_id: str, line: Line, *, again: bool) -> bool:
+    def _is_there(self, folder: JobFolder, job_id: str, line: AuditRecord, *, again: bool) -> bool:
         """The name of an entry is not enough: a registry that was restored gives its numbers out a second time. A store
         of mam 0.1.0 that was brought up to date may tell the same in a new journal, under other names."""
         if job_id not in self._there:
@@ -111,13 +111,13 @@ class _Writer:
         older.remove(unnamed)  # each of them counts for one line
         return True
 
-    def _append(self, folder: Folder, job_id: str, line: Line) -> None:
+    def _append(self, folder: JobFolder, job_id: str, line: AuditRecord) -> None:
         folder.append(line)
         if job_id in self._there:
             self._there[job_id][0].add(fingerprint(line))
 
 
-def _write_status(folder: Folder, entry: Entry) -> None:
+def _write_status(folder: JobFolder, entry: Entry) -> None:
     """As the lines tell it: the fields of an adopted record are those of a later moment."""
     for line in reversed(entry.lines):
         status = line.get(_BEGINS.get(line["event"], "to" if line["event"] == "status_changed" else ""))

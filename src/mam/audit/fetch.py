@@ -9,7 +9,7 @@ from __future__ import annotations
 from mam.audit.cursor import CursorRead
 from mam.audit.log import takes_lines
 from mam.jobs.input_rules import check_job_id
-from mam.stores.consumer import entries_behind
+from mam.stores.consumer import entries_after
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -52,18 +52,18 @@ class Batch(Frozen):
             self.replaced
             or bool(self.mended)
             or len(self.entries) > FEW
-            or any(copied_lines(one) for one in self.entries)
+            or any(lines_to_copy(one) for one in self.entries)
         )
 
     def continues(self, at: Position) -> bool:
         """Whether this is what follows there, or holds it."""
-        return at == self.seen or any(at.is_behind(entry) for entry in self.entries if entry.number == at.number)
+        return at == self.seen or any(at.is_after(entry) for entry in self.entries if entry.number == at.number)
 
 
 def fetch(logs_dir: str, store: Store) -> Batch:
     epoch = check_job_id(store.journal_id)
     cursor = CursorRead(logs_dir, epoch)
-    following = entries_behind(store, cursor.at)
+    following = entries_after(store, cursor.at)
     entries, reaches_end = _some(following if following is not None else store.entries(None))
     return Batch(
         epoch=epoch,
@@ -80,7 +80,7 @@ def fetch(logs_dir: str, store: Store) -> Batch:
     )
 
 
-def copied_lines(entry: Entry) -> list[tuple[int, dict[str, object]]]:
+def lines_to_copy(entry: Entry) -> list[tuple[int, dict[str, object]]]:
     """The lines of an entry that belong into the history, each with its place in the entry."""
     return [(index, line) for index, line in enumerate(entry.lines) if line["event"] not in NOT_COPIED]
 

@@ -11,7 +11,7 @@ import os
 from mam.audit.log import EVENTS, META, STATUS, check_regular, parse_line
 from mam.jobs.input_rules import check_job_id
 from mam.jobs.record import split_secrets
-from mam.util.encoding import field_by_line, to_log_bytes, write_all
+from mam.util.encoding import encode_by_line, to_log_bytes, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | 
 BEFORE_ALL = (0, 0)
 
 
-class Folder:
-    """`with Folder(root, job_id) as folder:` one job's directory, made if need be."""
+class JobFolder:
+    """`with JobFolder(root, job_id) as folder:` one job's directory, made if need be."""
 
     def __init__(self, root: int, job_id: str) -> None:
         name = check_job_id(job_id)
@@ -40,7 +40,7 @@ class Folder:
             self._directory = os.open(name, _FOLDER, dir_fd=root)
         self._events = -1
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> JobFolder:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -106,7 +106,7 @@ class Folder:
         except FileNotFoundError:
             pass
         # The store never gives a secret away; this file outlives it, so it does not rely on that.
-        self._replace(META, field_by_line(split_secrets(record)[0], to_log_bytes))
+        self._replace(META, encode_by_line(split_secrets(record)[0], to_log_bytes))
 
     def write_status(self, job_id: str, status: str, updated_at: str) -> None:
         said = {"job_id": job_id, "status": status, "updated_at": updated_at}

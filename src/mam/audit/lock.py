@@ -15,8 +15,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-class Locked:
-    """`with Locked(directory, seconds) as root:` the open directory, held alone; TimeoutError when others hold it."""
+class AuditLogLock:
+    """`with AuditLogLock(directory, seconds) as root:` opens the directory and locks it.
+
+    Raises TimeoutError when another process holds the lock for longer.
+    """
 
     def __init__(self, directory: str, wait_seconds: float) -> None:
         self._directory = directory

@@ -14,7 +14,7 @@ import errno
 import os
 
 from mam.jobs.input_rules import check_job_id, is_job_id
-from mam.util.notices import tell
+from mam.util.notices import warn
 from mam.util.strict_json import safe_json
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ def iter_lines(logs_dir: str, job_id: str) -> Iterator[dict[str, Any]]:
                 yield record
             elif line.endswith(b"\n"):
                 file_name = os.path.join(job_dir(logs_dir, job_id), EVENTS)
-                tell("mam.audit", f"{file_name}: line {number} is not whole and was passed over")
+                warn("mam.audit", f"{file_name}: line {number} is not whole and was passed over")
 
 
 def takes_lines(logs_dir: str, job_id: str) -> bool:

@@ -10,9 +10,9 @@ import os
 from mam.audit.append import copy
 from mam.audit.cursor import Cursor
 from mam.audit.fetch import fetch
-from mam.audit.files import Folder
-from mam.audit.lock import Locked
-from mam.util.notices import tell
+from mam.audit.files import JobFolder
+from mam.audit.lock import AuditLogLock
+from mam.util.notices import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class AuditLog:
         status = str(record.get("status", "pending"))
 
         def write(root: int) -> None:
-            with Folder(root, job_id) as folder:
+            with JobFolder(root, job_id) as folder:
                 folder.write_meta_once(record)
                 folder.append({"timestamp": now, "event": "registered", "job_id": job_id, "status": status})
                 folder.write_status(job_id, status, now)
@@ -97,7 +97,7 @@ class AuditLog:
         """The status of such a job."""
 
         def write(root: int) -> None:
-            with Folder(root, job_id) as folder:
+            with JobFolder(root, job_id) as folder:
                 folder.write_status(job_id, status, now)
 
         self._best_effort(lambda: self._alone(write))
@@ -113,7 +113,7 @@ class AuditLog:
         copy(root, batch, lambda error: self._failed(error, store))
 
     def _alone(self, write: Callable[[int], None]) -> None:
-        with Locked(self.logs_dir, self._wait_seconds) as root:
+        with AuditLogLock(self.logs_dir, self._wait_seconds) as root:
             self._wait_seconds = LOCK_SECONDS
             write(root)
 
@@ -131,7 +131,7 @@ class AuditLog:
         problem = f"{self.logs_dir}: {_in_words(error)}"
         if problem != self._warned:
             self._warned = problem
-            tell("mam.audit", f"the audit log is behind and will be caught up: {problem}")
+            warn("mam.audit", f"the audit log is behind and will be caught up: {problem}")
         if store is None or store.home is None:
             return
         try:
@@ -143,7 +143,7 @@ class AuditLog:
 
 
 def _append_local(root: int, job_id: str, line: dict[str, Any]) -> None:
-    with Folder(root, job_id) as folder:
+    with JobFolder(root, job_id) as folder:
         # `entry` says what came from a journal; a line that did not must not look as if it had.
         folder.append({name: value for name, value in line.items() if name != "entry"})
 

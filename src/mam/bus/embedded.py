@@ -8,7 +8,7 @@ import os
 import signal
 
 from mam.errors import BadInput, BrokerUnavailable
-from mam.machine.signals import heeded
+from mam.machine.signals import not_ignored
 from mam.util.extras import command_for
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ def serve(host: str, port: int, ready: Callable[[], None]) -> None:
         broker = Broker(_settings(host, port))
         await broker.start()
         stopped = asyncio.Event()
-        for number in (signal.SIGINT, *heeded(signal.SIGTERM, signal.SIGHUP)):
+        for number in (signal.SIGINT, *not_ignored(signal.SIGTERM, signal.SIGHUP)):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         ready()
         await stopped.wait()

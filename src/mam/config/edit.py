@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.config.file import checked, parsed
+from mam.config.file import check_values, parse_toml
 from mam.errors import BadConfig, BadInput
 from mam.stores.private_files import replace_bytes
 from mam.util.state_dir import make_private, state_directory
@@ -54,7 +54,7 @@ def unset_value(file: str, path: tuple[str, ...]) -> bool:
 
 def replace_text(file: str, text: str) -> None:
     """The whole file, durable when it returns; a reader sees the old one or the new one."""
-    checked(parsed(text.encode(), file), file)
+    check_values(parse_toml(text.encode(), file), file)
     file = os.path.realpath(file)  # a file that is kept elsewhere and linked to stays there
     os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
     mode = os.stat(file).st_mode & 0o777 if os.path.exists(file) else 0o600
@@ -86,7 +86,7 @@ def _change(file: str, do: Callable[[Any], bool]) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         text = read_text(file)
-        parsed(text.encode(), file)
+        parse_toml(text.encode(), file)
         document = tomlkit.parse(text)
         changed = do(document)
         if changed:

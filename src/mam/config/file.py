@@ -25,12 +25,12 @@ def read_values(cache: str, key: list[object], file: str, content: Callable[[], 
     cached = _read_cache(cache, key)
     if cached is not None:
         return cached
-    values = checked(parsed(content(), file), file)
+    values = check_values(parse_toml(content(), file), file)
     _write_cache(cache, key, values)
     return values
 
 
-def parsed(content: bytes, file: str) -> Values:
+def parse_toml(content: bytes, file: str) -> Values:
     try:
         return read_toml(content.decode())
     except ValueError as error:
@@ -52,7 +52,7 @@ def read_toml(text: str) -> Values:
     return values
 
 
-def checked(values: Values, file: str) -> Values:
+def check_values(values: Values, file: str) -> Values:
     from mam.config.settings import SETTINGS, problem_with
 
     known = {setting.name: setting for setting in SETTINGS}
@@ -130,7 +130,7 @@ def _read_cache(name: str, key: list[object]) -> Values | None:
             cached = json.loads(file.read())
         if cached["key"] != key:
             return None
-        return checked(cached["values"], "cache")
+        return check_values(cached["values"], "cache")
     except Exception:
         return None
 

@@ -6,7 +6,7 @@ import os
 
 from mam.config.prices import PRICE
 from mam.config.project import find_project_file, project_values
-from mam.config.settings import SETTINGS, Config, Setting, config_file, load_config, said_by_environment, user_values
+from mam.config.settings import SETTINGS, Config, Setting, config_file, environment_text, load_config, user_values
 from mam.config.tables import COMMAND, TABLES
 from mam.errors import BadInput
 from mam.machine.environment import has_password, names_a_secret, without_password
@@ -41,7 +41,7 @@ class Key(Frozen):
         return self.setting is _VARIABLE and names_a_secret(self.path[-1])
 
 
-class Current(Frozen):
+class SettingValue(Frozen):
     """A setting as it counts here. No value in it is a secret."""
 
     key: Key
@@ -114,21 +114,21 @@ def _agent_key(name: str, parts: list[str], settings: tuple[Setting, ...]) -> Ke
     raise BadInput(why=f"{name[:80]!a} is not a setting{hint}; there are {table}.NAME.{', '.join(keys)}")
 
 
-def current(key: Key) -> Current:
-    return next(one for one in _judged([key]))
+def current(key: Key) -> SettingValue:
+    return next(one for one in _resolve_values([key]))
 
 
-def all_current() -> list[Current]:
+def all_current() -> list[SettingValue]:
     """Every setting that has one value, and what is said in the tables."""
     keys = [key for key in _fixed() if key.setting.kind is not dict]
     config = load_config()
     keys += [Key(path=("workdirs", there), setting=_WORKDIR) for there in config.workdirs]
-    keys += _said_in("commands", config.commands, COMMAND)
-    keys += _said_in("prices", config.prices, PRICE)
-    return list(_judged(keys))
+    keys += _keys_in_tables("commands", config.commands, COMMAND)
+    keys += _keys_in_tables("prices", config.prices, PRICE)
+    return list(_resolve_values(keys))
 
 
-def _said_in(name: str, tables: dict[str, Values], settings: tuple[Setting, ...]) -> list[Key]:
+def _keys_in_tables(name: str, tables: dict[str, Values], settings: tuple[Setting, ...]) -> list[Key]:
     return [
         Key(path=(name, agent, setting.name), setting=setting)
         for agent, table in tables.items()
@@ -137,19 +137,19 @@ def _said_in(name: str, tables: dict[str, Values], settings: tuple[Setting, ...]
     ]
 
 
-def _judged(keys: list[Key]) -> Iterator[Current]:
+def _resolve_values(keys: list[Key]) -> Iterator[SettingValue]:
     load_config()  # says what is wrong with the files before anything is shown of them
     project = find_project_file()
     said, counted, user = (project.values if project else {}), project_values(), user_values()
     for key in keys:
-        found = _found(key, user, counted, said, project.path if project else None)
+        found = _resolve_value(key, user, counted, said, project.path if project else None)
         yield found.replace(value=_without_secrets(key, found.value))
 
 
-def _found(key: Key, user: Values, counted: Values, said: Values, project: str | None) -> Current:
+def _resolve_value(key: Key, user: Values, counted: Values, said: Values, project: str | None) -> SettingValue:
     default = Config.field_defaults.get(key.name)
-    plain = Current(key=key, value=default, default=default, source=DEFAULT)
-    text = said_by_environment(key.setting)
+    plain = SettingValue(key=key, value=default, default=default, source=DEFAULT)
+    text = environment_text(key.setting)
     if text is not None:
         from mam.config.settings import value_from_text
 

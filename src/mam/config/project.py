@@ -63,7 +63,7 @@ def project_values() -> Values:
 
 
 def find_project_file() -> ProjectFile | None:
-    from mam.location.stores import is_mine, levels_from
+    from mam.location.stores import is_own_directory, levels_from
 
     try:
         here = os.getcwd()
@@ -71,7 +71,7 @@ def find_project_file() -> ProjectFile | None:
         return None
     for level, _ in levels_from(here):
         home = os.path.join(level, ".mam")
-        if is_mine(home) and _is_private(home):
+        if is_own_directory(home) and _is_private(home):
             found = read_project_file(os.path.join(level, NAME))
             if found is not None:
                 return found
@@ -79,9 +79,9 @@ def find_project_file() -> ProjectFile | None:
 
 
 def _is_private(directory: str) -> bool:
-    from mam.location.ownership import writers
+    from mam.location.ownership import other_writers
 
-    who = writers(os.stat(directory).st_mode)
+    who = other_writers(os.stat(directory).st_mode)
     if who is not None and os.path.lexists(os.path.join(directory, "config.toml")):
         _tell(f"{directory} can be written by {who}, so its config.toml does not count; `chmod go-w {directory}`")
     return who is None

@@ -178,13 +178,13 @@ def _content(file: str) -> bytes:
 def _from_environment() -> Values:
     values: Values = {}
     for setting in SETTINGS:
-        text = said_by_environment(setting)
+        text = environment_text(setting)
         if text is not None and setting.name != "store":
             values[setting.name] = value_from_text(setting, text, str(setting.variable))
     return values
 
 
-def said_by_environment(setting: Setting) -> str | None:
+def environment_text(setting: Setting) -> str | None:
     """An empty variable counts as unset, except where nothing is one of the choices."""
     text = None if setting.variable is None else os.environ.get(setting.variable)
     return text if text or (text is not None and "" in setting.choices) else None

@@ -24,7 +24,7 @@ _NEEDED = {FILES: {"sha256"}, STORES: {"leads_to", "inode"}}
 
 def trusted(kind: str = FILES) -> Trusted:
     """By path: what was trusted, and when. A list that another user could have written counts as empty."""
-    from mam.stores.private_files import read_whole
+    from mam.stores.private_files import read_json_file
 
     path = os.path.join(state_directory(), NAME)
     try:
@@ -32,7 +32,7 @@ def trusted(kind: str = FILES) -> Trusted:
             about = os.lstat(place)
             if about.st_uid != os.geteuid() or about.st_mode & 0o022 or stat.S_ISLNK(about.st_mode):
                 return {}
-        found = read_whole(path)
+        found = read_json_file(path)
     except OSError:
         return {}
     entries = found.get(kind) if isinstance(found, dict) else None
@@ -75,7 +75,7 @@ def _change(kind: str, added: Trusted, removed: tuple[str, ...]) -> bool:
     """Under a lock, so that two who trust two files at once are both remembered."""
     import fcntl
 
-    from mam.stores.private_files import replace_whole
+    from mam.stores.private_files import replace_json_file
 
     directory = make_private(state_directory())
     lock = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -85,7 +85,7 @@ def _change(kind: str, added: Trusted, removed: tuple[str, ...]) -> bool:
         entries = {path: entry for path, entry in {**before[kind], **added}.items() if path not in removed}
         after = {**before, kind: entries}
         if after != before:
-            replace_whole(os.path.join(directory, NAME), {"schema_version": 1, **after})
+            replace_json_file(os.path.join(directory, NAME), {"schema_version": 1, **after})
         return after != before
     finally:
         os.close(lock)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.bus.lag import lag_of
-from mam.bus.settings import configured
+from mam.bus.relay_state import relay_lag
+from mam.bus.settings import configured_broker
 from mam.doctor.finding import count, fine, wrong
 from mam.errors import BrokerUnavailable, MamError, Refused
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mam.bus.settings import Broker
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
     from mam.stores.port import Store
 
 SECONDS = 10.0
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(context: Context) -> Iterator[Finding]:
     try:
-        broker = configured(patient.config.broker)
+        broker = configured_broker(context.config.broker)
         if broker is not None:
             broker.check_safe()
     except MamError as error:
@@ -37,15 +37,15 @@ def look(patient: Patient) -> Iterator[Finding]:
             "events are stored and wait; subscribers elsewhere hear nothing",
             f"check that a broker listens at {broker.address}, and `mam config list`",
         )
-    store = patient.opened()
+    store = context.try_open()
     if store is not None:
         yield from _lag(store, broker, reachable=problem is None)
 
 
 def _unreachable(broker: Broker) -> str | None:
-    from mam.bus.delivery import need_client
+    from mam.bus.delivery import require_client
 
-    need_client()
+    require_client()
     from mam.bus.connection import Connection
 
     try:
@@ -56,7 +56,7 @@ def _unreachable(broker: Broker) -> str | None:
 
 
 def _lag(store: Store, broker: Broker, *, reachable: bool) -> Iterator[Finding]:
-    lag = lag_of(store, broker)
+    lag = relay_lag(store, broker)
     if not lag.waiting:
         if reachable:
             yield fine(f"{lag.broker} answers and has every event")
@@ -67,7 +67,7 @@ def _lag(store: Store, broker: Broker, *, reachable: bool) -> Iterator[Finding]:
 
         said: list[str] = []
         Relay(store, broker, said.append).deliver(60.0)
-        if lag_of(store, broker).waiting:
+        if relay_lag(store, broker).waiting:
             raise Refused(why=said[-1] if said else "the broker did not take them")
 
     if lag.served:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.errors import BadInput
 from mam.events.event import check_data
-from mam.util.strict_json import Doubtful, is_deeper, safe_json
+from mam.util.strict_json import UnsafeJson, is_deeper, safe_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ DEPTH_LIMIT = 64
 def parse_data(text: str) -> dict[str, Any]:
     try:
         data = safe_json(text)
-    except Doubtful as doubt:
+    except UnsafeJson as doubt:
         raise BadInput(why=f"--data cannot be taken: {doubt}") from None
     except ValueError:
         data = None

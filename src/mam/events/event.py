@@ -72,12 +72,12 @@ def event_payload(
         "job_id": job_id,
         "event": event,
         "timestamp": timestamp,
-        "detail": generalised(detail),
+        "detail": redact(detail),
         "data": data or {},
     }
 
 
-def generalised(detail: str) -> str:
+def redact(detail: str) -> str:
     """One line without absolute paths and keys, since an event may travel further than the machine that wrote it."""
     if len(detail) < SHORTEST_KEY and detail.isalnum():
         return detail  # a word

@@ -21,7 +21,7 @@ _MOST_KEYED = 1000
 _keyed: dict[str, HMAC] = {}
 
 
-def signed(payload: dict[str, Any], token: str) -> bytes:
+def sign(payload: dict[str, Any], token: str) -> bytes:
     """The message with its signature as the last thing in it, so that there is no doubt where it stands."""
     named = {name: value for name, value in payload.items() if name != "data"}
     raw = to_bytes({**named, "data": {**payload["data"], SIGNATURE: _ZEROS}})

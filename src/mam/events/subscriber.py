@@ -7,7 +7,7 @@ says that it is worth looking into the registry, so that nothing that is sent ca
 from __future__ import annotations
 
 from mam.events.event import COMPLETED, ERROR, PERMISSION_REQUIRED
-from mam.events.wire import TRUNCATED, Unusable, parse_wire
+from mam.events.wire import TRUNCATED, InvalidMessage, parse_wire
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ class Subscription:
     def hear(self, raw: bytes, now: float) -> Verdict:
         try:
             payload = parse_wire(raw, self._token)
-        except Unusable as why:
+        except InvalidMessage as why:
             return Verdict(dropped=str(why))
         if payload["job_id"] != self.job_id:
             return Verdict(dropped="it speaks of another job")

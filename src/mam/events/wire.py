@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from mam.events.data import DEPTH_LIMIT
 from mam.events.event import EVENTS, SCHEMA_VERSION
-from mam.events.signing import SIGNATURE, is_signed, signed
+from mam.events.signing import SIGNATURE, is_signed, sign
 from mam.util.encoding import to_bytes
-from mam.util.strict_json import Doubtful, strict_json
+from mam.util.strict_json import UnsafeJson, strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _FIELDS = {
 }  # fmt: skip
 
 
-class Unusable(Exception):
+class InvalidMessage(Exception):
     """A message that is dropped, and why."""
 
 
@@ -57,17 +57,17 @@ def to_wire(payload: dict[str, Any], token: str | None = None, hidden: Iterable[
 def parse_wire(raw: bytes, token: str | None = None) -> dict[str, Any]:
     """The event in a message, without its signature; Unusable when there is none to believe."""
     if len(raw) > SIZE_LIMIT:
-        raise Unusable(f"it has more than {SIZE_LIMIT} bytes")
+        raise InvalidMessage(f"it has more than {SIZE_LIMIT} bytes")
     payload = _decoded(raw)
     _check_fields(payload)
     signature = payload["data"].pop(SIGNATURE, None)
     if token is not None and not is_signed(raw, signature, token):
-        raise Unusable("it is not signed" if signature is None else "its signature is wrong")
+        raise InvalidMessage("it is not signed" if signature is None else "its signature is wrong")
     return payload
 
 
 def _encoded(payload: dict[str, Any], token: str | None) -> bytes:
-    return to_bytes(payload) if token is None else signed(payload, token)
+    return to_bytes(payload) if token is None else sign(payload, token)
 
 
 def _without(value: Any, secret: str) -> Any:
@@ -81,25 +81,25 @@ def _without(value: Any, secret: str) -> Any:
 def _decoded(raw: bytes) -> dict[str, Any]:
     try:
         payload = strict_json(raw, DEPTH_LIMIT + 1)
-    except Doubtful as doubt:
-        raise Unusable(str(doubt)) from None
+    except UnsafeJson as doubt:
+        raise InvalidMessage(str(doubt)) from None
     except ValueError:
-        raise Unusable("it is not JSON") from None
+        raise InvalidMessage("it is not JSON") from None
     if not isinstance(payload, dict):
-        raise Unusable("it is not a JSON object")
+        raise InvalidMessage("it is not a JSON object")
     return payload
 
 
 def _check_fields(payload: dict[str, Any]) -> None:
     version = payload.get("schema_version")
     if type(version) is not int or version != SCHEMA_VERSION:
-        raise Unusable(f"its schema_version is {str(version)[:20]}, and this mam reads {SCHEMA_VERSION}")
+        raise InvalidMessage(f"its schema_version is {str(version)[:20]}, and this mam reads {SCHEMA_VERSION}")
     if payload.keys() != _FIELDS.keys():
-        raise Unusable("it does not have exactly the fields of an event")
+        raise InvalidMessage("it does not have exactly the fields of an event")
     for name, kind in _FIELDS.items():
         if type(payload[name]) is not kind:
-            raise Unusable(f"its {name} has the wrong type")
+            raise InvalidMessage(f"its {name} has the wrong type")
     if payload["event"] not in EVENTS:
-        raise Unusable("its event is none of the five")
+        raise InvalidMessage("its event is none of the five")
     if not 1 <= payload["seq"] <= MOST_SEQ:
-        raise Unusable("its seq is out of range")
+        raise InvalidMessage("its seq is out of range")

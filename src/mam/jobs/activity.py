@@ -49,7 +49,7 @@ class State(Frozen):
         return f"{self.state} ({self.source}{since})"
 
 
-def believed(seen: Iterable[State | None], now_ms: int, quiet_seconds: float = QUIET_SECONDS) -> State:
+def decide_state(seen: Iterable[State | None], now_ms: int, quiet_seconds: float = QUIET_SECONDS) -> State:
     """The one word that counts. The time of a screen may still show that somebody who works is not silent."""
     known = [state for state in seen if state is not None]
     dead = next((state for state in known if state.state == GONE and state.source == PROCESS), None)
@@ -82,20 +82,20 @@ def job_state(job: Job, last_event: Json | None, moment: Moment) -> State:
     event = _of_this_attempt(job, last_event)
     claimed = State(state=WORKING, source=PROCESS, at_ms=_ms(job.claimed_at), why="it was claimed")
     if event is None:
-        return believed([claimed], moment.wall_ms)
+        return decide_state([claimed], moment.wall_ms)
     data: Json = event["data"] if isinstance(event.get("data"), dict) else {}
     at_ms, why = _ms(event.get("timestamp")), str(event.get("detail", ""))
     heard_ms = max(at_ms, _ms(job.heard_at))
     if data.get("quiet") is True:
         return State(state=QUIET, source=PROCESS, at_ms=at_ms, why=why)
     if event.get("event") == PERMISSION_REQUIRED:
-        return State(state=NEEDS_PERMISSION, source=source_of(data), at_ms=at_ms, why=why)
-    source = PROCESS if event.get("event") == "started" else source_of(data)
+        return State(state=NEEDS_PERMISSION, source=event_source(data), at_ms=at_ms, why=why)
+    source = PROCESS if event.get("event") == "started" else event_source(data)
     quiet = job.idle_timeout_sec or QUIET_SECONDS
-    return believed([State(state=WORKING, source=source, at_ms=heard_ms, why=why)], moment.wall_ms, quiet)
+    return decide_state([State(state=WORKING, source=source, at_ms=heard_ms, why=why)], moment.wall_ms, quiet)
 
 
-def source_of(data: Json) -> str:
+def event_source(data: Json) -> str:
     """`claude-code hook` is a hook's word; whoever says nothing about it speaks for itself."""
     told = str(data.get("source", ""))
     if told.endswith(" hook"):

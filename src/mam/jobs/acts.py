@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from mam.errors import ClaimLost, IllegalMove, Refused
 from mam.events.event import check_data, check_event
-from mam.jobs.change import Change, Telling, line, marked, moved, published, touched, unchanged
-from mam.jobs.lease import lease_of, pick_seconds
+from mam.jobs.change import Change, EventBody, audit_record, marked, moved, published, touched, unchanged
+from mam.jobs.lease import default_lease_seconds, new_lease
 from mam.jobs.record import Job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING, Status
 from mam.util.clock import Moment, iso_milli, parse_time
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, TypedDict
 
-    from mam.jobs.change import Line
-    from mam.jobs.dependency import Needed
+    from mam.jobs.change import AuditRecord
+    from mam.jobs.dependency import Dependencies
     from mam.jobs.record import Json
 
     class Fence(TypedDict):
@@ -37,7 +37,7 @@ MANUAL = "manual"
 STATUS_OF_EVENT = {"started": RUNNING, "completed": COMPLETED, "error": ERROR}
 
 
-def register(draft: Job, number: int, moment: Moment, needed: Needed | None = None) -> Change:
+def register(draft: Job, number: int, moment: Moment, needed: Dependencies | None = None) -> Change:
     """A draft becomes a job: numbered, dated, pending or waiting for its start time or for others to end."""
     waits = draft.due_at is not None and parse_time(draft.due_at) > moment.wall_ms
     job = draft.replace(
@@ -48,13 +48,13 @@ def register(draft: Job, number: int, moment: Moment, needed: Needed | None = No
         waiting_for="time" if waits else None,
         due_at=draft.due_at if waits else None,
     )
-    said = line("registered", moment, job, status=job.status, retry_of=job.retry_of)
+    said = audit_record("registered", moment, job, status=job.status, retry_of=job.retry_of)
     change = Change(job=job, lines=(said,))
     if not job.after:
         return change
-    from mam.jobs.dependency import begun
+    from mam.jobs.dependency import hold_for_dependencies
 
-    return begun(change, needed or {}, moment)
+    return hold_for_dependencies(change, needed or {}, moment)
 
 
 def claim(
@@ -64,7 +64,7 @@ def claim(
     """The next attempt begins. It always sets the same fields: the SQL stores do the same in one statement."""
     fields = {
         "attempt": job.attempt + 1, "claim_id": claim_id, "owner": owner,
-        "lease": lease_of(pick_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
+        "lease": new_lease(default_lease_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
         "supervised": supervised, "claimant": claimant,
         "reason": None, "said": None, "result": None, "checked": None,
     }  # fmt: skip
@@ -79,13 +79,13 @@ def heartbeat(
     check_fence(job, attempt, claim_id)
     if job.status is not RUNNING:
         raise Refused(why=f"Job {job.job_id} is {job.status}; only a running job has a lease to renew.")
-    lease = lease_of(_renewal_seconds(job, lease_seconds), moment)
-    said = line("renewed", moment, job, attempt=job.attempt, unfenced=_unfenced(attempt))
+    lease = new_lease(_renewal_seconds(job, lease_seconds), moment)
+    said = audit_record("renewed", moment, job, attempt=job.attempt, unfenced=_unfenced(attempt))
     signs = {"heard_at": moment.second} if heard else {}
     return Change(job=touched(job, moment, {"lease": lease, **signs}), lines=(said,))
 
 
-class LookFirst(Exception):
+class ArtifactCheckNeeded(Exception):
     """Whether the artifacts of this job are there has to be looked at before it is completed. That takes long, so it is
     done without the store's lock; most jobs have nothing to look at."""
 
@@ -96,35 +96,37 @@ class LookFirst(Exception):
 def complete(
     job: Job, moment: Moment, *,
     attempt: int | None, result: str | None, claim_id: str | None = None, new_claim: str | None = None,
-    checked: bool | None = None, told: Telling | None = None, look_first: bool = False,
+    checked: bool | None = None, told: EventBody | None = None, artifacts_unchecked: bool = False,
 ) -> Change:  # fmt: skip
     """The work is done. On a pending job this is a manual claim (named `new_claim`) and its completion in one act. With
-    `look_first` the artifacts that the job expects have not been looked at yet."""
-    if has_ended_it(job, COMPLETED, attempt, claim_id):
+    `artifacts_unchecked` the artifacts that the job expects have not been looked at yet."""
+    if is_repeated_end(job, COMPLETED, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
-        return say(job, moment, attempt, status=COMPLETED, result=result, told=told)
-    lines: tuple[Line, ...] = ()
+        return report_outcome(job, moment, attempt, status=COMPLETED, result=result, told=told)
+    lines: tuple[AuditRecord, ...] = ()
     if job.status is PENDING:
         job, lines = _held(job, moment, new_claim)
     checked = bool(job.expected_artifacts) if checked is None else checked
     end = _end(job, attempt, result=result, checked=checked)
     change = moved(job, COMPLETED, moment, "complete", end, attempt is None, told, lines)
-    if look_first and job.expected_artifacts:
-        raise LookFirst(job)  # only now: a writer that has lost the claim must hear that, and not what to mend
+    if artifacts_unchecked and job.expected_artifacts:
+        raise ArtifactCheckNeeded(
+            job
+        )  # only now: a writer that has lost the claim must hear that, and not what to mend
     return change
 
 
 def fail(
     job: Job, moment: Moment, *,
     attempt: int | None, reason: str, claim_id: str | None = None, result: str | None = None,
-    told: Telling | None = None,
+    told: EventBody | None = None,
 ) -> Change:  # fmt: skip
     """The work failed for good."""
-    if has_ended_it(job, ERROR, attempt, claim_id):
+    if is_repeated_end(job, ERROR, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
-        return say(job, moment, attempt, status=ERROR, reason=reason, told=told)
+        return report_outcome(job, moment, attempt, status=ERROR, reason=reason, told=told)
     end = _end(job, attempt, reason=reason, result=result)
     return moved(job, ERROR, moment, "fail", end, unfenced=attempt is None, told=told)
 
@@ -144,11 +146,11 @@ def fail_retryable(
     attempt: int | None, reason: str, delay_seconds: float, claim_id: str | None = None, new_claim: str | None = None,
 ) -> Change:  # fmt: skip
     """The attempt failed and may be tried again, unless it has been tried often enough."""
-    if has_ended_it(job, ERROR, attempt, claim_id):
+    if is_repeated_end(job, ERROR, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
-        return say(job, moment, attempt, status=ERROR, reason=reason, retryable=True)
-    lines: tuple[Line, ...] = ()
+        return report_outcome(job, moment, attempt, status=ERROR, reason=reason, retryable=True)
+    lines: tuple[AuditRecord, ...] = ()
     if job.status is PENDING:
         job, lines = _held(job, moment, new_claim)
     unfenced = attempt is None
@@ -176,7 +178,7 @@ def release(
 
 def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None, claim_id: str | None = None) -> Change:
     """The job is cancelled, even while a worker holds it."""
-    if has_ended_it(job, CANCELLED, attempt, claim_id):
+    if is_repeated_end(job, CANCELLED, attempt, claim_id):
         return unchanged(job)
     # A cancel is its owner's right, not a write that forgot its fence: it is never unfenced.
     return moved(job, CANCELLED, moment, "cancel", {"ended_attempt": attempt, "reason": reason or "cancelled"})
@@ -210,15 +212,15 @@ def set_status(
 def publish(
     job: Job, moment: Moment, *,
     event: str, detail: str, data: Mapping[str, Any], attempt: int | None,
-    claim_id: str | None = None, new_claim: str | None = None, look_first: bool = False,
+    claim_id: str | None = None, new_claim: str | None = None, artifacts_unchecked: bool = False,
 ) -> Change:  # fmt: skip
     """An event is told: `started`, `completed` and `error` move the job or are refused, the others only renew it."""
     check_event(event)
-    told = Telling(detail=detail, data=check_data(dict(data)))
+    told = EventBody(detail=detail, data=check_data(dict(data)))
     if event == "completed":
         return complete(
             job, moment, attempt=attempt, claim_id=claim_id, new_claim=new_claim, result=job.result, told=told,
-            look_first=look_first,
+            artifacts_unchecked=artifacts_unchecked,
         )  # fmt: skip
     if event == "error":
         return fail(
@@ -239,13 +241,15 @@ def reserve_seq(job: Job, moment: Moment) -> Change:
     return marked(unchanged(job), "reserved", job.last_seq + 1, moment)
 
 
-def say(job: Job, moment: Moment, attempt: int | None, *, told: Telling | None = None, **words: object) -> Change:
+def report_outcome(
+    job: Job, moment: Moment, attempt: int | None, *, told: EventBody | None = None, **words: object
+) -> Change:
     """While a worker holds the claim, what its agent says about the end is kept as its word; the worker looks first."""
     said = {name: word for name, word in words.items() if word is not None}
     if told is not None:
         said.update({"detail": told.detail} if told.detail else {}, **({"data": told.data} if told.data else {}))
     heard = _renewed_by_event(touched(job, moment, {"said": {"at": moment.second, **said}}), moment)
-    return Change(job=heard, lines=(line("said", moment, job, attempt=attempt, status=words["status"]),))
+    return Change(job=heard, lines=(audit_record("said", moment, job, attempt=attempt, status=words["status"]),))
 
 
 def check_fence(job: Job, attempt: int | None, claim_id: str | None = None) -> None:
@@ -272,7 +276,7 @@ def _what_became_of_it(job: Job, attempt: int, claim_id: str | None) -> str:
     return f"the job is {job.status}"
 
 
-def has_ended_it(job: Job, to: Status, attempt: int | None, claim_id: str | None) -> bool:
+def is_repeated_end(job: Job, to: Status, attempt: int | None, claim_id: str | None) -> bool:
     """Whether this write has ended the job already, and comes again; a writer that has lost the claim is refused.
     Without an attempt the status alone decides; with one, only the write that ended the job may come again."""
     if job.status is to and (attempt is None or (job.ended_attempt == attempt and _is_claim(job, claim_id))):
@@ -281,7 +285,7 @@ def has_ended_it(job: Job, to: Status, attempt: int | None, claim_id: str | None
     return False
 
 
-def _held(job: Job, moment: Moment, claim_id: str | None) -> tuple[Job, tuple[Line, ...]]:
+def _held(job: Job, moment: Moment, claim_id: str | None) -> tuple[Job, tuple[AuditRecord, ...]]:
     """Ending a job that was not claimed is a claim and an end, so that the history has no jump."""
     change = claim(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, claim_id=claim_id, unfenced=True)
     return change.job, change.lines
@@ -309,7 +313,7 @@ def _renewed_by_event(job: Job, moment: Moment) -> Job:
     """Any accepted event of the attempt renews its lease, and never shortens it."""
     if job.status is not RUNNING or job.lease is None:
         return job
-    fresh = lease_of(_renewal_seconds(job, None), moment)
+    fresh = new_lease(_renewal_seconds(job, None), moment)
     longer = fresh if fresh.left_ms(moment) > job.lease.left_ms(moment) else job.lease
     return job.replace(lease=longer, heard_at=moment.second)
 
@@ -318,7 +322,7 @@ def _renewal_seconds(job: Job, asked: float | None) -> float:
     """As long as asked, else as long as the claim took it for: a worker's short lease stays short."""
     if asked is not None:
         return asked
-    return job.lease.seconds if job.lease and job.lease.seconds else pick_seconds(job.timeout_sec)
+    return job.lease.seconds if job.lease and job.lease.seconds else default_lease_seconds(job.timeout_sec)
 
 
 def _unfenced(attempt: int | None) -> bool | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mam.errors import MamError, Refused
 from mam.jobs import acts
-from mam.jobs.change import Change, line, marked, touched
+from mam.jobs.change import Change, audit_record, marked, touched
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.jobs.sweep import with_lease
@@ -17,7 +17,7 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
 
 FOREIGN = "foreign"
 
@@ -43,9 +43,9 @@ def adopt_new(found: Job, number: int, moment: Moment, new_claim: str | None = N
     marked as imported. A claim id in the file counts for nothing."""
     job = _settled_in(found.replace(number=number, claim_id=new_claim if found.status is RUNNING else None))
     job = with_lease(job, moment)
-    lines = [line("registered", moment, job, status=job.status, by=FOREIGN)]
+    lines = [audit_record("registered", moment, job, status=job.status, by=FOREIGN)]
     if job.last_seq:
-        lines.append(line("imported", moment, job, seq=1, upto=job.last_seq))
+        lines.append(audit_record("imported", moment, job, seq=1, upto=job.last_seq))
     return Change(job=job, lines=tuple(lines))
 
 
@@ -77,7 +77,7 @@ def adopt_known(
     change = Change(job=job)
     restored = _restored(before, found, given)
     if taken or restored:
-        said = line("adopted", moment, job, fields=sorted(taken) or None, restored=restored or None)
+        said = audit_record("adopted", moment, job, fields=sorted(taken) or None, restored=restored or None)
         change = change.then(touched(job, moment, taken), said)
     if found.last_seq > job.last_seq:
         change = marked(change, "imported", found.last_seq, moment)
@@ -109,11 +109,13 @@ def _with_status(change: Change, found: Job, moment: Moment, rival: str | None, 
             raise Refused(why=f"Job {rival} runs under its exclusive key {job.exclusive!r}.")
         step = acts.set_status(job, moment, to=found.status, attempt=None, new_claim=new_claim)
     except MamError as error:
-        said = line("refused", moment, job, **{"from": job.status, "to": found.status}, by=FOREIGN, why=str(error))
+        said = audit_record(
+            "refused", moment, job, **{"from": job.status, "to": found.status}, by=FOREIGN, why=str(error)
+        )
         return Adoption(change=change.then(job, said), complaint=str(error))
     lines = [_as_foreign(said) if said["event"] == "status_changed" else said for said in step.lines]
     return Adoption(change=change.then(step.job, *lines))
 
 
-def _as_foreign(said: Line) -> Line:
+def _as_foreign(said: AuditRecord) -> AuditRecord:
     return {**said, "by": FOREIGN, "unfenced": True}

@@ -10,7 +10,7 @@ from mam.events.event import event_payload
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, RUNNING, Status, check_move
 from mam.util.clock import Moment
-from mam.util.frozen import Frozen, hold, new
+from mam.util.frozen import Frozen, allocate, set_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Json
 
-    Line = dict[str, Any]
+    AuditRecord = dict[str, Any]
 
 
-class Telling(Frozen):
+class EventBody(Frozen):
     """What the writer wants to say in the terminal event."""
 
     detail: str = ""
@@ -30,12 +30,12 @@ class Telling(Frozen):
 
 class Change(Frozen):
     job: Job
-    lines: tuple[Line, ...] = ()
+    lines: tuple[AuditRecord, ...] = ()
     before: Job | None = None
     """The job that it began with, if `fields` are all that the act set; a store then compares nothing."""
     fields: Json = {}  # noqa: RUF012
 
-    def then(self, job: Job, *lines: Line) -> Change:
+    def then(self, job: Job, *lines: AuditRecord) -> Change:
         return Change.of({"job": job, "lines": self.lines + lines, "before": None, "fields": {}})
 
 
@@ -43,8 +43,8 @@ def unchanged(job: Job) -> Change:
     return Change.of({"job": job, "lines": (), "before": job, "fields": {}})
 
 
-def line(event: str, moment: Moment, job: Job, **facts: object) -> Line:
-    said: Line = {"timestamp": moment.second, "event": event, "job_id": job.job_id}
+def audit_record(event: str, moment: Moment, job: Job, **facts: object) -> AuditRecord:
+    said: AuditRecord = {"timestamp": moment.second, "event": event, "job_id": job.job_id}
     for name, value in facts.items():
         if value is not None:
             said[name] = value
@@ -58,7 +58,7 @@ def touched(job: Job, moment: Moment, fields: dict[str, Any]) -> Job:
 
 def moved(
     job: Job, to: Status, moment: Moment, by: str, fields: Json,
-    unfenced: bool = False, told: Telling | None = None, lines: tuple[Line, ...] = (),
+    unfenced: bool = False, told: EventBody | None = None, lines: tuple[AuditRecord, ...] = (),
 ) -> Change:  # fmt: skip
     """The job in another status, with the line that says so and, at an end, the terminal event; behind the lines of
     what the same act did before. What else it changes are `fields`, which become the change's own."""
@@ -74,17 +74,17 @@ def moved(
         fields["waiting_for"] = fields["due_at"] = None
     fields["status"] = to
     fields["updated_at"] = now if now > job.created_at else job.created_at  # the clock may have stepped back
-    after, change = new(Job), new(Change)
-    hold(after, {**job.__dict__, **fields})
+    after, change = allocate(Job), allocate(Change)
+    set_fields(after, {**job.__dict__, **fields})
     lines += (_of_move(job, after, now, by, fields, unfenced),)
     if to.ended:
         lines += (_terminal_event(after, now, told),)
-    hold(change, {"job": after, "lines": lines, "before": job, "fields": fields})
+    set_fields(change, {"job": after, "lines": lines, "before": job, "fields": fields})
     return change
 
 
-def _of_move(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], unfenced: bool) -> Line:
-    said: Line = {
+def _of_move(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], unfenced: bool) -> AuditRecord:
+    said: AuditRecord = {
         "timestamp": now, "event": "status_changed", "job_id": job.job_id,
         "from": job.status, "to": after.status, "by": by,
     }  # fmt: skip
@@ -107,7 +107,7 @@ def published(change: Change, event: str, detail: str, moment: Moment, data: dic
     return change.then(told, _event(told, event, detail, moment.second, data))
 
 
-def _event(job: Job, event: str, detail: str, now: str, data: dict[str, Any] | None) -> Line:
+def _event(job: Job, event: str, detail: str, now: str, data: dict[str, Any] | None) -> AuditRecord:
     """The line of the event that the job's last number was given to."""
     payload = event_payload(job.last_seq, job.job_id, event, now, detail, data)
     return {"timestamp": now, "event": "published", "job_id": job.job_id, "payload": payload}
@@ -116,11 +116,11 @@ def _event(job: Job, event: str, detail: str, now: str, data: dict[str, Any] | N
 def marked(change: Change, marker: str, upto: int, moment: Moment) -> Change:
     """Sequence numbers that were handed out without an event; one line stands for the whole run of them."""
     job = change.job
-    said = line(marker, moment, job, seq=job.last_seq + 1, upto=upto)
+    said = audit_record(marker, moment, job, seq=job.last_seq + 1, upto=upto)
     return change.then(touched(job, moment, {"last_seq": upto}), said)
 
 
-def _terminal_event(job: Job, now: str, told: Telling | None) -> Line:
+def _terminal_event(job: Job, now: str, told: EventBody | None) -> AuditRecord:
     event = "completed" if job.status is COMPLETED else "error"
     detail = (told.detail if told else "") or job.reason or job.status
     return _event(job, event, detail, now, {**told.data, "status": job.status} if told else {"status": job.status})

@@ -6,7 +6,7 @@ from mam.jobs.record import Job
 from mam.jobs.status import PENDING
 
 
-def claimable(job: Job, label: str) -> bool:
+def is_claimable(job: Job, label: str) -> bool:
     """Whether a claim for this label may take this job now."""
     return job.status is PENDING and job.agent_session == label
 

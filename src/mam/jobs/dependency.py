@@ -7,7 +7,7 @@ of a chain of retries; stores look that one up, and the rules here see only how 
 from __future__ import annotations
 
 from mam.errors import BadInput, Refused
-from mam.jobs.change import Change, line, moved, touched, unchanged
+from mam.jobs.change import Change, audit_record, moved, touched, unchanged
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import CANCELLED, COMPLETED, PENDING, WAITING, in_words
 from mam.util.clock import Moment, parse_time
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    Needed = Mapping[str, Job | None]
+    Dependencies = Mapping[str, Job | None]
     """For each id that a job comes after: the newest job of that chain, None when it is gone."""
 
 AFTER_LIMIT = 1000
@@ -46,12 +46,12 @@ def check_no_cycle(draft: Job, needed: Callable[[str], Job | None]) -> None:
             ahead.extend(found.after if found is not None and found.waiting_for == DEPENDENCY else ())
 
 
-def open_ones(job: Job, needed: Needed) -> list[str]:
+def open_dependencies(job: Job, needed: Dependencies) -> list[str]:
     """Those that the job still waits for."""
     return [job_id for job_id in job.after if not _is_done(job, needed.get(job_id))]
 
 
-def called_off_by(job: Job, needed: Needed) -> tuple[str, str] | None:
+def failed_dependency(job: Job, needed: Dependencies) -> tuple[str, str] | None:
     """The first whose failure ends this job too, and what became of it; None when none does."""
     if job.on_dependency_failure != "cancel":
         return None
@@ -62,33 +62,33 @@ def called_off_by(job: Job, needed: Needed) -> tuple[str, str] | None:
     return failed, "is gone" if found is None else in_words(found.status)
 
 
-def begun(change: Change, needed: Needed, moment: Moment) -> Change:
+def hold_for_dependencies(change: Change, needed: Dependencies, moment: Moment) -> Change:
     """A job just registered, held back by those that it comes after."""
     job = change.job
-    if not open_ones(job, needed):
+    if not open_dependencies(job, needed):
         return change
     waiting = job.replace(status=WAITING, waiting_for=DEPENDENCY)
     change = Change(job=waiting, lines=tuple({**said, "status": WAITING} for said in change.lines))
     return _given_up(change, needed, moment) or change
 
 
-def settle_dependency(job: Job, needed: Needed, moment: Moment) -> Change:
+def settle_dependency(job: Job, needed: Dependencies, moment: Moment) -> Change:
     """What the end of a job does to one that waits for it; unchanged when it still has to wait."""
     if job.status is not WAITING or job.waiting_for != DEPENDENCY:
         return unchanged(job)
     given_up = _given_up(unchanged(job), needed, moment)
     if given_up is not None:
         return given_up
-    if open_ones(job, needed):
+    if open_dependencies(job, needed):
         return unchanged(job)
     if job.due_at is not None and parse_time(job.due_at) > moment.wall_ms:
-        said = line("settled", moment, job, waiting_for="time")
+        said = audit_record("settled", moment, job, waiting_for="time")
         return Change(job=touched(job, moment, {"waiting_for": "time"}), lines=(said,))
     return moved(job, PENDING, moment, DEPENDENCY, {"waiting_for": None, "due_at": None})
 
 
-def _given_up(change: Change, needed: Needed, moment: Moment) -> Change | None:
-    called_off = called_off_by(change.job, needed)
+def _given_up(change: Change, needed: Dependencies, moment: Moment) -> Change | None:
+    called_off = failed_dependency(change.job, needed)
     if called_off is None:
         return None
     failed, why = called_off

@@ -25,23 +25,23 @@ class End(Frozen):
     result: str | None = None
     reason: str | None = None
     checked: bool | None = None
-    look_first: bool = False
-    """Whether the artifacts that the job expects have still to be looked at (acts.LookFirst)."""
+    artifacts_unchecked: bool = False
+    """Whether the artifacts that the job expects have still to be looked at (acts.ArtifactCheckNeeded)."""
     supervised: bool = False
     """Whether the worker that supervises the job ends it, with the `run` and the `checks` that it recorded. An agent's
     own report does not end a supervised job; mam stores it."""
-    unsaid: bool = False
-    """Whether the worker ends it only if the agent has reported nothing (worker_acts.Spoken)."""
+    only_if_unreported: bool = False
+    """Whether the worker ends it only if the agent has reported nothing (worker_acts.OutcomeReported)."""
     run: Json | None = None
     checks: Json | None = None
 
 
-def supervised_end(attempt: int, claim_id: str | None, ending: Ending, *, unsaid: bool) -> End:
+def supervised_end(attempt: int, claim_id: str | None, ending: Ending, *, only_if_unreported: bool) -> End:
     """What a worker writes after its checks, for an ending that is not retried."""
     return End(
         status=COMPLETED if ending.reason is None else ERROR, attempt=attempt, claim_id=claim_id, result=ending.result,
-        reason=ending.reason, checked=ending.checked, supervised=True, unsaid=unsaid, run=ending.run,
-        checks=ending.checks,
+        reason=ending.reason, checked=ending.checked, supervised=True,
+        only_if_unreported=only_if_unreported, run=ending.run, checks=ending.checks,
     )  # fmt: skip
 
 
@@ -51,11 +51,11 @@ def end(job: Job, moment: Moment, ended: End) -> Change:
         ending = worker_acts.Ending(run=ended.run or {}, checks=ended.checks, result=ended.result, reason=ended.reason)
         return worker_acts.finish(
             job, moment, attempt=ended.attempt, claim_id=ended.claim_id, ending=ending, delay_seconds=0,
-            unsaid=ended.unsaid,
+            only_if_unreported=ended.only_if_unreported,
         )  # fmt: skip
     if ended.status is COMPLETED:
         return acts.complete(
             job, moment, attempt=ended.attempt, claim_id=ended.claim_id, result=ended.result, checked=ended.checked,
-            look_first=ended.look_first,
+            artifacts_unchecked=ended.artifacts_unchecked,
         )  # fmt: skip
     return acts.fail(job, moment, attempt=ended.attempt, claim_id=ended.claim_id, reason=ended.reason or "error")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from mam.jobs.activity import job_state
-from mam.jobs.dependency import called_off_by, open_ones
+from mam.jobs.dependency import failed_dependency, open_dependencies
 from mam.jobs.pause import Pause
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING, in_words
-from mam.jobs.sweep import is_due, left_ms, stalled
+from mam.jobs.sweep import is_due, is_quiet, left_ms
 from mam.util.clock import Moment
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.jobs.dependency import Needed
+    from mam.jobs.dependency import Dependencies
     from mam.jobs.record import Json
 
 _WAITS = {
@@ -25,7 +25,7 @@ _WAITS = {
 }
 
 
-class Surroundings(Frozen):
+class ExplainContext(Frozen):
     """What of the other jobs and of the store bears on this one."""
 
     ahead: int = 0
@@ -33,12 +33,12 @@ class Surroundings(Frozen):
     holder: str | None = None
     """Who runs under its exclusive key."""
     pause: Pause | None = None
-    needed: Needed = {}  # noqa: RUF012 - nothing writes into it
+    needed: Dependencies = {}  # noqa: RUF012 - nothing writes into it
     last_event: Json | None = None
     """What was told about it last."""
 
 
-def explain(job: Job, moment: Moment, around: Surroundings) -> list[str]:
+def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     """Sentences for a person: what holds the job, and what will move it."""
     if job.status is PENDING:
         return _pending(job, moment, around)
@@ -51,7 +51,7 @@ def explain(job: Job, moment: Moment, around: Surroundings) -> list[str]:
     return _ended(job)
 
 
-def _pending(job: Job, moment: Moment, around: Surroundings) -> list[str]:
+def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     hindrances = _hindrances(job, moment, around)
     said = hindrances or [f"It may be claimed now by anyone who picks {job.agent_session!r}."]
     if around.ahead:
@@ -68,7 +68,7 @@ def _pending(job: Job, moment: Moment, around: Surroundings) -> list[str]:
     return said
 
 
-def _hindrances(job: Job, moment: Moment, around: Surroundings) -> list[str]:
+def _hindrances(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     said = []
     pause = around.pause
     if pause is not None:
@@ -83,12 +83,12 @@ def _hindrances(job: Job, moment: Moment, around: Surroundings) -> list[str]:
     return said
 
 
-def _after_others(job: Job, needed: Needed) -> list[str]:
-    called_off = called_off_by(job, needed)
+def _after_others(job: Job, needed: Dependencies) -> list[str]:
+    called_off = failed_dependency(job, needed)
     if called_off is not None:
         failed, why = called_off
         return [f"It comes after job {failed}, which {why}: the next `pick` or `wait` of anyone cancels it."]
-    waits = open_ones(job, needed)
+    waits = open_dependencies(job, needed)
     if not waits:
         return ["What it waited for has ended: the next `pick` or `wait` of anyone makes it pending."]
     return [_one_before(job_id, needed.get(job_id)) for job_id in waits]
@@ -129,7 +129,7 @@ def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
             else "Nobody else can claim it until then."
         )
         said.append(f"Its lease {'ran' if left <= 0 else 'runs'} out at {job.lease.expires_at}, {_in(left)}. {ends}")
-    if stalled(job, moment):
+    if is_quiet(job, moment):
         said.append(f"It is stalled: no sign of life since {job.heard_at or job.updated_at}.")
     return said
 

@@ -25,7 +25,7 @@ class Generations(Frozen):
     superseded: tuple[str, ...] = ()
 
 
-def announced(known: Generations | None, agent_id: str, generation_id: str) -> Generations:
+def supersede(known: Generations | None, agent_id: str, generation_id: str) -> Generations:
     """What is to be known after this generation has spoken; the very same when it is the one that counts already."""
     if known is None:
         return Generations(current=generation_id)
@@ -36,7 +36,7 @@ def announced(known: Generations | None, agent_id: str, generation_id: str) -> G
     return Generations(current=generation_id, superseded=(*known.superseded, known.current)[-REMEMBERED:])
 
 
-def displaced(job: Job, agent_id: str, generation_id: str, moment: Moment) -> Change:
+def release_displaced(job: Job, agent_id: str, generation_id: str, moment: Moment) -> Change:
     """A job that an older generation of the session holds may be claimed again. That is not its fault: no loss, no
     retry. Any other job stays as it is."""
     holder = job.claimant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.util.clock import Moment, iso_milli, parse_time
-from mam.util.frozen import Frozen, hold, new
+from mam.util.frozen import Frozen, allocate, set_fields
 
 UNLIMITED_SECONDS = 24 * 3600
 """The lease of a pick whose job has no time limit: nobody renews a one-shot command's claim."""
@@ -31,10 +31,10 @@ class Lease(Frozen):
         return self.left_ms(moment) <= 0
 
 
-def lease_of(seconds: float, moment: Moment) -> Lease:
+def new_lease(seconds: float, moment: Moment) -> Lease:
     length = round(seconds * 1000)
-    lease = new(Lease)
-    hold(
+    lease = allocate(Lease)
+    set_fields(
         lease,
         {
             "expires_at": iso_milli(moment.wall_ms + length),
@@ -46,5 +46,5 @@ def lease_of(seconds: float, moment: Moment) -> Lease:
     return lease
 
 
-def pick_seconds(timeout_sec: int) -> int:
+def default_lease_seconds(timeout_sec: int) -> int:
     return timeout_sec or UNLIMITED_SECONDS

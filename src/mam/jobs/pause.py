@@ -44,7 +44,7 @@ class Pause(Frozen):
         return " and ".join(named) or "everything"
 
 
-def pause_of(fields: Json) -> Pause:
+def parse_pause(fields: Json) -> Pause:
     """A pause as a store keeps it."""
     return Pause(**{name: fields[name] for name in Pause.field_names if name in fields})
 
@@ -61,7 +61,7 @@ def draft_pause(agent: str | None, label: str | None, until_ms: int | None, reas
     )
 
 
-def passed_over(
+def paused_agents(
     pauses: Iterable[Pause], label: str, moment: Moment, wanted: str | None = None
 ) -> frozenset[str] | None:
     """The agents whose jobs a claim for this label passes over; None when it may take nothing at all. A claim for one
@@ -73,12 +73,12 @@ def passed_over(
     return None if None in held else frozenset(agent for agent in held if agent is not None)
 
 
-def tried_first(pauses: Iterable[Pause], label: str, moment: Moment) -> list[str]:
+def probe_jobs(pauses: Iterable[Pause], label: str, moment: Moment) -> list[str]:
     """Jobs that a pause lets through, before any other is taken."""
     return [one.probe for one in pauses if one.probe is not None and one.label in (None, label) and one.holds(moment)]
 
 
-def holding(pauses: Iterable[Pause], job: Job, moment: Moment) -> Pause | None:
+def blocking_pause(pauses: Iterable[Pause], job: Job, moment: Moment) -> Pause | None:
     """The pause that keeps this job from being claimed, if any; one without an end before one that ends."""
     found = [
         one for one in pauses

@@ -28,7 +28,7 @@ ALLOWED: dict[str, type] = {
 """These give a child nothing: what it must leave, and when it may begin."""
 
 NAMED: dict[str, type] = {"label": str, "workdir": str, "workspace": str, "key": str, "after": list}
-"""Each has a rule of its own in `choices_of_child`; the door looks `after` up among the family."""
+"""Each has a rule of its own in `child_choices`; the door looks `after` up among the family."""
 
 WIDTHS: dict[str, Callable[[Any], float]] = {
     "permissions": CHOICES["permissions"].index,
@@ -53,6 +53,28 @@ REJECTED = {
 _TIMES = ("timeout_sec", "idle_timeout_sec", "on_idle")
 
 
+MAX_DEPTH = 3
+"""The default of the setting `max_depth`: more levels of agents that register jobs are usually a mistake."""
+
+
+def can_be_parent(job: Job) -> bool:
+    """An ended job registers nothing: its id is a leftover in the environment of a shell."""
+    return not job.status.ended
+
+
+def parent_fields(parent: Job, max_depth: int) -> Json:
+    """The fields of a child that name its parent; Refused when the parent has ended or the child would be too deep."""
+    if not can_be_parent(parent):
+        raise Refused(why=f"Job {parent.job_id} is {parent.status} and cannot register a job.")
+    depth = parent.depth + 1
+    if depth > max_depth:
+        raise Refused(
+            why=f"Job {parent.job_id}, the parent by MAM_JOB_ID, is {parent.depth} deep, and jobs may not be more than"
+            f" {max_depth} deep; max_depth in config.toml allows more."
+        )
+    return {"parent_id": parent.job_id, "depth": depth}
+
+
 class Grants(Frozen):
     """What the user's settings, `[children]`, give to children."""
 
@@ -62,7 +84,7 @@ class Grants(Frozen):
     validation: Json | None = None
 
 
-def choices_of_child(
+def child_choices(
     parent: Job, agent: str, asked: object, grants: Grants, place: str, resolve: Callable[[str], str]
 ) -> Json:
     """The choices of `draft_job` for a job that `parent`, which runs in `place`, registers.

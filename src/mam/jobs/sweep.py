@@ -6,7 +6,7 @@ No daemon does this. Every claim first settles a bounded number of due jobs, lon
 from __future__ import annotations
 
 from mam.jobs.change import Change, moved, unchanged
-from mam.jobs.lease import Lease, lease_of, pick_seconds
+from mam.jobs.lease import Lease, default_lease_seconds, new_lease
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import ERROR, PENDING, RUNNING, WAITING
 from mam.util.clock import Moment, parse_time
@@ -40,7 +40,7 @@ def settle(job: Job, moment: Moment) -> Change:
     return moved(job, PENDING, moment, "sweep", {"losses": losses, "owner": None})
 
 
-def end_of_wait(job: Job) -> Lease | None:
+def next_deadline(job: Job) -> Lease | None:
     """When time decides something about this job: the end of its lease, or of its wait; None when time does not.
 
     A store that orders jobs by this orders exactly those that `settle` moves.
@@ -54,7 +54,7 @@ def end_of_wait(job: Job) -> Lease | None:
 
 def left_ms(job: Job, moment: Moment) -> int | None:
     """How long until then."""
-    end = end_of_wait(job)
+    end = next_deadline(job)
     return None if end is None else end.left_ms(moment)
 
 
@@ -67,7 +67,7 @@ def with_lease(job: Job, moment: Moment) -> Job:
     """An old running record has no lease; it gets one when mam first sees it."""
     if job.status is not RUNNING or job.lease is not None:
         return job
-    return job.replace(lease=lease_of(pick_seconds(job.timeout_sec), moment))
+    return job.replace(lease=new_lease(default_lease_seconds(job.timeout_sec), moment))
 
 
 def backoff_seconds(retries: int, chance: float) -> float:
@@ -76,7 +76,7 @@ def backoff_seconds(retries: int, chance: float) -> float:
     return step * (0.5 + chance / 2)
 
 
-def stalled(job: Job, moment: Moment) -> bool:
+def is_quiet(job: Job, moment: Moment) -> bool:
     """Running, and silent for longer than it may be. Derived when shown, never stored."""
     if job.status is not RUNNING or not job.idle_timeout_sec:
         return False

@@ -46,12 +46,12 @@ def limit_pause(pauses: Iterable[Pause], job: Job, resets_at_ms: int, reason: st
     )  # fmt: skip
 
 
-def is_tried(pauses: Iterable[Pause], job: Job) -> bool:
+def is_probe(pauses: Iterable[Pause], job: Job) -> bool:
     """Whether the others wait for what becomes of this one."""
     return any(one.probe == job.job_id and (one.agent, one.label) == (job.agent, None) for one in pauses)
 
 
-def limited(
+def wait_for_reset(
     job: Job, moment: Moment, *,
     attempt: int, until_ms: int, reason: str, run: Json, claim_id: str | None = None,
 ) -> Change:  # fmt: skip

@@ -6,7 +6,7 @@ The agent's own word is kept in `said` and moves nothing (mam.jobs.acts); these 
 from __future__ import annotations
 
 from mam.jobs import acts
-from mam.jobs.change import Change, Telling, moved, published, unchanged
+from mam.jobs.change import Change, EventBody, moved, published, unchanged
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, ERROR, WAITING
 from mam.util.clock import Moment, iso_milli
@@ -37,7 +37,7 @@ class Ending(Frozen):
         return None if self.reason is not None else bool(looked.get("artifacts") or looked.get("script"))
 
 
-class Spoken(Exception):
+class OutcomeReported(Exception):
     """The agent has reported something that the worker did not know when it ended the job."""
 
     def __init__(self, said: Json) -> None:
@@ -59,15 +59,14 @@ def quiet(job: Job, moment: Moment, *, attempt: int, seconds: int, claim_id: str
 def finish(
     job: Job, moment: Moment, *,
     attempt: int, ending: Ending, delay_seconds: float, claim_id: str | None = None, began: Json | None = None,
-    unsaid: bool = False,
+    only_if_unreported: bool = False,
 ) -> Change:  # fmt: skip
-    """The attempt is over, and this is what becomes of the job. `began` is the run of an agent that had ended before
-    mam recorded that it runs. With `unsaid` it ends only if the agent has reported nothing, and raises Spoken
-    otherwise."""
-    if acts.has_ended_it(job, COMPLETED if ending.reason is None else ERROR, attempt, claim_id):
+    """Ends the attempt. `began` is the run of an agent that ended before mam recorded its start. With
+    `only_if_unreported` the job ends only if the agent has reported no outcome; otherwise OutcomeReported is raised."""
+    if acts.is_repeated_end(job, COMPLETED if ending.reason is None else ERROR, attempt, claim_id):
         return unchanged(job)
-    if unsaid and job.said is not None:
-        raise Spoken(job.said)
+    if only_if_unreported and job.said is not None:
+        raise OutcomeReported(job.said)
     if began is not None:
         return _also_began(
             started(job, moment, attempt=attempt, claim_id=claim_id, run=began),
@@ -118,9 +117,9 @@ def _also_began(began: Change, end: Callable[[Job], Change]) -> Change:
     return ended.replace(lines=began.lines + ended.lines)
 
 
-def _told(job: Job) -> Telling | None:
+def _told(job: Job) -> EventBody | None:
     """The agent's own words for the terminal event, if it had any."""
     said = job.said or {}
     if said.get("status") not in (COMPLETED, ERROR) or not ("detail" in said or "data" in said):
         return None
-    return Telling(detail=said.get("detail", ""), data=said.get("data", {}))
+    return EventBody(detail=said.get("detail", ""), data=said.get("data", {}))

@@ -20,7 +20,7 @@ _POINTER_LIMIT = 8192
 _SAFE = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "protocol.allow=never")
 
 
-class GitSilent(Exception):
+class GitUnavailable(Exception):
     """Git could not be asked; the text is the reason."""
 
 
@@ -82,7 +82,7 @@ def _stamp(git_directory: str) -> str:
     return f"{index}:{found.st_ino}:{found.st_mtime_ns}:{found.st_size}"
 
 
-def tracked(repository: Repository, places: Sequence[str]) -> list[tuple[str, str]]:
+def tracked_files(repository: Repository, places: Sequence[str]) -> list[tuple[str, str]]:
     """The files at or below some places that the index names: the place, and the path below it, which is empty where
     git tracks the place itself."""
     if not repository.stamp:
@@ -122,7 +122,7 @@ def _listed(repository: Repository, inside: Iterable[str]) -> list[str]:
                "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}  # fmt: skip
     program = find_program("git", environ)
     if program is None:
-        raise GitSilent("git is not on PATH")
+        raise GitUnavailable("git is not on PATH")
     settings = [word for setting in _SAFE for word in ("-c", setting)]
     place = [f"--git-dir={repository.git_directory}", f"--work-tree={repository.level}"]
     names = ["ls-files", "-z", "--cached", "--", *(f":(top,literal,icase){name}" for name in inside)]
@@ -133,8 +133,8 @@ def _listed(repository: Repository, inside: Iterable[str]) -> list[str]:
             timeout=SECONDS,
         )  # fmt: skip
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise GitSilent(str(error)) from None
+        raise GitUnavailable(str(error)) from None
     if ran.returncode:
         lines = ran.stderr.decode(errors="replace").strip().splitlines()
-        raise GitSilent(lines[0][:200] if lines else f"git ls-files ended with {ran.returncode}")
+        raise GitUnavailable(lines[0][:200] if lines else f"git ls-files ended with {ran.returncode}")
     return [name for name in os.fsdecode(ran.stdout).split("\0") if name]

@@ -11,9 +11,9 @@ import os
 import stat
 
 from mam.errors import StoreUnavailable, StoreUntrusted
-from mam.location.git_tracking import GitSilent, Repository, repositories_of, tracked
+from mam.location.git_tracking import GitUnavailable, Repository, repositories_of, tracked_files
 from mam.util.frozen import Frozen
-from mam.util.state_dir import escaped, make_private, state_directory
+from mam.util.state_dir import as_file_name, make_private, state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _OF_DATABASES = ("-wal", "-journal", "-shm", "-secrets")
 """Files beside a database: SQLite takes over what its logs hold, and mam the secrets."""
 
 
-class Seen(Frozen):
+class PathFacts(Frozen):
     """A place for jobs at one look."""
 
     path: str
@@ -49,40 +49,40 @@ class Seen(Frozen):
         return "\0".join([*self.identity, *self.links, *(found.stamp for found in self.repositories)])
 
 
-def check(path: str, beside: Iterable[str] = ()) -> None:
+def check_path_ownership(path: str, beside: Iterable[str] = ()) -> None:
     """Refuses a store that others could have filled. `path` is absolute; nothing needs to be there yet. `beside` are
     further places that mam writes to: no link of a repository may lead to them either."""
-    seen = look(path, beside)
+    seen = inspect_path(path, beside)
     _check_modes(seen)
     before = _remembered(path)
     if before == seen.text or is_approved(seen):
         return
-    problem = problem_of(seen, known=before.split("\0")[:2] == seen.identity)
+    problem = ownership_problem(seen, known=before.split("\0")[:2] == seen.identity)
     if problem is not None:
         raise StoreUntrusted(store=path, problem=problem)
     _remember(seen)
 
 
-def remember_made(path: str, beside: Iterable[str] = ()) -> None:
+def remember_created(path: str, beside: Iterable[str] = ()) -> None:
     """mam has made it, right after a check: git need not be asked again."""
-    _remember(look(path, beside))
+    _remember(inspect_path(path, beside))
 
 
-def owned_by_others_is_fine(path: str) -> bool:
+def is_approved_path(path: str) -> bool:
     """For a store that has met another user's directory or file: whether the user approved it."""
-    return is_approved(look(os.path.abspath(path)))
+    return is_approved(inspect_path(os.path.abspath(path)))
 
 
-def is_approved(seen: Seen) -> bool:
+def is_approved(seen: PathFacts) -> bool:
     from mam.config.trust import is_trusted_store
 
     return seen.about is not None and is_trusted_store(seen.path, seen.real, seen.about.st_ino)
 
 
-def look(path: str, beside: Iterable[str] = ()) -> Seen:
-    real, links = _walked(path)
+def inspect_path(path: str, beside: Iterable[str] = ()) -> PathFacts:
+    real, links = _resolve_links(path)
     for place in beside:
-        links += [link for link in _walked(place)[1] if link not in links]
+        links += [link for link in _resolve_links(place)[1] if link not in links]
     try:
         about = os.stat(real)
     except OSError:
@@ -93,10 +93,10 @@ def look(path: str, beside: Iterable[str] = ()) -> Seen:
             repositories.setdefault(found, []).append(thing)
             if thing == real and (about is None or not stat.S_ISDIR(about.st_mode)):
                 repositories[found] += [real + suffix for suffix in _OF_DATABASES]
-    return Seen(path=path, real=real, links=tuple(links), about=about, repositories=repositories)
+    return PathFacts(path=path, real=real, links=tuple(links), about=about, repositories=repositories)
 
 
-def _walked(path: str) -> tuple[str, list[str]]:
+def _resolve_links(path: str) -> tuple[str, list[str]]:
     """The path without links, and the links that it leads through."""
     real, links, rest = "/", list[str](), path.split("/")[::-1]
     while rest:
@@ -117,21 +117,21 @@ def _walked(path: str) -> tuple[str, list[str]]:
     return real, links
 
 
-def writers(mode: int) -> str | None:
+def other_writers(mode: int) -> str | None:
     """Who else may write to a directory. A sticky bit keeps them from removing files, and not from adding some."""
     if mode & stat.S_IWOTH:
         return "everybody"
     return "its group" if mode & stat.S_IWGRP else None
 
 
-def _check_modes(seen: Seen) -> None:
+def _check_modes(seen: PathFacts) -> None:
     above = os.path.dirname(seen.real)
     names = (os.path.basename(above), os.path.basename(os.path.dirname(seen.path)))
     places = [(seen.real, seen.about)]
     if any(name in HOMES for name in names):
         places.append((above, _stat(above)))
     for place, about in places:
-        who = None if about is None or not stat.S_ISDIR(about.st_mode) else writers(about.st_mode)
+        who = None if about is None or not stat.S_ISDIR(about.st_mode) else other_writers(about.st_mode)
         if who is not None:
             why = f"can be written by {who}, who could put jobs there; `chmod go-w {place}` first"
             raise StoreUnavailable(store=place, problem=why)
@@ -144,7 +144,7 @@ def _stat(path: str) -> os.stat_result | None:
         return None
 
 
-def problem_of(seen: Seen, *, known: bool = False) -> str | None:
+def ownership_problem(seen: PathFacts, *, known: bool = False) -> str | None:
     """Why it is not the user's own. `known` is a store that was the user's own when mam looked last."""
     me = os.geteuid()
     if seen.about is not None and seen.about.st_uid != me:
@@ -156,24 +156,24 @@ def problem_of(seen: Seen, *, known: bool = False) -> str | None:
     if seen.about is not None and not known:
         _wait_for_git(seen)
     try:
-        return next(_brought(seen, known=known), None)
-    except GitSilent as silent:
+        return next(_tracked_problems(seen, known=known), None)
+    except GitUnavailable as silent:
         if not seen.links and not any(os.path.lexists(seen.real + suffix) for suffix in ("", *_OF_DATABASES)):
             return None  # nothing is there that could have come
         return f"lies in a repository, and git cannot be asked whether it came with it ({silent})"
 
 
-def _wait_for_git(seen: Seen) -> None:
+def _wait_for_git(seen: PathFacts) -> None:
     for repository in seen.repositories:
         if repository.is_changing:
             why = f"git is changing the repository {repository.level} that holds it; try again when git has ended"
             raise StoreUnavailable(store=seen.path, problem=why)
 
 
-def _brought(seen: Seen, *, known: bool) -> Iterator[str]:
+def _tracked_problems(seen: PathFacts, *, known: bool) -> Iterator[str]:
     """In a known store, records that git tracks do no harm: the store takes none of them in."""
     for repository, things in seen.repositories.items():
-        for thing, name in tracked(repository, things):
+        for thing, name in tracked_files(repository, things):
             if thing in seen.links:
                 yield f"is reached through {thing}, a link that came with the repository {repository.level}"
             elif not (known and name.endswith(".json") and "/" not in name):
@@ -186,7 +186,7 @@ class _Everything:
         return True
 
 
-class Tracked:
+class TrackedFiles:
     """The files below a directory that git tracks; none where the user has approved the directory. For those who take
     in single files."""
 
@@ -198,27 +198,29 @@ class Tracked:
     def now(self) -> Container[str] | None:
         """By their paths below the directory; None while git is at work, when only git knows. Where git cannot be
         asked, every file counts as tracked."""
-        seen = look(self._directory)
+        seen = inspect_path(self._directory)
         if any(repository.is_changing for repository in seen.repositories):
             return None
         if seen.text != self._text:
             self._names, self._text = self._asked(seen), seen.text
         return self._names
 
-    def _asked(self, seen: Seen) -> Container[str]:
+    def _asked(self, seen: PathFacts) -> Container[str]:
         if not seen.repositories or is_approved(seen):
             return frozenset()
         try:
             found = [
-                tracked(repository, [seen.real]) for repository, of in seen.repositories.items() if seen.real in of
+                tracked_files(repository, [seen.real])
+                for repository, of in seen.repositories.items()
+                if seen.real in of
             ]
             return frozenset(name for names in found for _place, name in names)
-        except GitSilent:
+        except GitUnavailable:
             return _Everything()
 
 
 def _file(path: str) -> str:
-    return os.path.join(state_directory(), OWNED, escaped(path))
+    return os.path.join(state_directory(), OWNED, as_file_name(path))
 
 
 def _remembered(path: str) -> str:
@@ -235,7 +237,7 @@ def _remembered(path: str) -> str:
         return ""
 
 
-def _remember(seen: Seen) -> None:
+def _remember(seen: PathFacts) -> None:
     """Where that is impossible, git is asked again the next time."""
     if seen.about is None:
         return

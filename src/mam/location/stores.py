@@ -35,7 +35,7 @@ _OF_POSTGRES = ("psycopg", "orjson")
 """What the extra `postgres` brings."""
 
 
-class Located(Frozen):
+class StoreLocation(Frozen):
     """A place for jobs: what `--store` would say, why it was chosen, and whether anything is there yet."""
 
     kind: str
@@ -48,9 +48,9 @@ class Located(Frozen):
     @property
     def logs_dir(self) -> str:
         """The audit log lives beside the store, so that it outlives it."""
-        named = os.environ.get("DELEGATE_JOB_LOGS_DIR")
-        if named:
-            return os.path.abspath(named)
+        logs_dir = os.environ.get("DELEGATE_JOB_LOGS_DIR")
+        if logs_dir:
+            return os.path.abspath(logs_dir)
         # A server has no beside: its history is kept where jobs of this directory would be.
         beside = os.path.join(_here(), ".mam") if self.kind == POSTGRES else os.path.dirname(self.path)
         return os.path.join(beside, LOGS_NAME)
@@ -60,7 +60,7 @@ class Located(Frozen):
         """The address without a password."""
         if self.kind != POSTGRES:
             return self.address
-        need_for(self)
+        require_packages(self)
         from mam.stores.postgres.connection import Server
 
         return Server(self.address).address
@@ -70,17 +70,17 @@ class Located(Frozen):
         return self.address.removeprefix(SQLITE)
 
 
-def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config) -> Located:
+def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config) -> StoreLocation:
     if flag_store is not None and flag_registry_dir is not None:
         raise BadInput(why="--store and --registry-dir name the same thing; give one of them")
     if flag_store is not None:
-        return named(flag_store, "--store")
+        return parse_address(flag_store, "--store")
     if flag_registry_dir is not None:
         return _directory(flag_registry_dir, "--registry-dir")
     if os.environ.get("MAM_STORE"):
-        return named(os.environ["MAM_STORE"], "MAM_STORE")
+        return parse_address(os.environ["MAM_STORE"], "MAM_STORE")
     if config.store is not None:
-        return named(config.store, "store in the user's config.toml")
+        return parse_address(config.store, "store in the user's config.toml")
     return _nearest(_here())
 
 
@@ -95,22 +95,22 @@ def open_registry(
     """The registry over the store that was chosen. `announce` is told the address of a store that had to be made."""
     located = locate(flag_store, flag_registry_dir, config)
     if create and located.exists is False:
-        return _made_and_opened(located, config, announce)
+        return _create_and_open(located, config, announce)
     try:
         return open_located(located, config)
     except StoreMissing:
         if not create:
             raise
-        return _made_and_opened(located, config, announce)
+        return _create_and_open(located, config, announce)
 
 
-def _made_and_opened(located: Located, config: Config, announce: Callable[[str], None] | None) -> Registry:
-    if make_store(located, config) and announce is not None:
+def _create_and_open(located: StoreLocation, config: Config, announce: Callable[[str], None] | None) -> Registry:
+    if create_store(located, config) and announce is not None:
         announce(located.shown)
     return open_located(located, config)
 
 
-def open_located(located: Located, config: Config) -> Registry:
+def open_located(located: StoreLocation, config: Config) -> Registry:
     from mam.audit.sync import AuditLog
     from mam.registry import Registry
 
@@ -119,17 +119,17 @@ def open_located(located: Located, config: Config) -> Registry:
     return Registry(store, AuditLog(located.logs_dir), require_attempt=config.require_attempt)
 
 
-def check_whose(located: Located) -> None:
+def check_ownership(located: StoreLocation) -> None:
     """Refuses a store that came with a repository, and one that others can write to. A server has its own rules."""
     if located.kind != POSTGRES:
-        from mam.location.ownership import check
+        from mam.location.ownership import check_path_ownership
 
-        check(located.path, (located.logs_dir,))
+        check_path_ownership(located.path, (located.logs_dir,))
 
 
-def open_store(located: Located, config: Config) -> Store:
-    check_whose(located)
-    need_for(located)
+def open_store(located: StoreLocation, config: Config) -> Store:
+    check_ownership(located)
+    require_packages(located)
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite.store import SqliteStore
 
@@ -148,41 +148,41 @@ def open_store(located: Located, config: Config) -> Store:
     return FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
 
 
-def catch_up_log(located: Located, config: Config, copied: Callable[[int], None] = lambda _count: None) -> None:
+def catch_up_log(located: StoreLocation, config: Config, copied: Callable[[int], None] = lambda _count: None) -> None:
     """The audit log gets what an earlier command could not write into it."""
     from mam.audit.sync import AuditLog
 
     AuditLog(located.logs_dir).catch_up(open_store(located, config), copied)
 
 
-def make_store(located: Located, config: Config) -> bool:
+def create_store(located: StoreLocation, config: Config) -> bool:
     """Whether there was something to make, or to bring up to date."""
-    check_whose(located)
-    made = _made(located, config.lock_wait_seconds)
+    check_ownership(located)
+    made = _create(located, config.lock_wait_seconds)
     if made:
         keep_out_of_git(located)
-        recognise(located)
+        remember_created_store(located)
     return made
 
 
-def recognise(located: Located) -> None:
+def remember_created_store(located: StoreLocation) -> None:
     """mam remembers the stores that it made."""
     if located.kind != POSTGRES:
-        from mam.location.ownership import remember_made
+        from mam.location.ownership import remember_created
 
-        remember_made(located.path, (located.logs_dir,))
+        remember_created(located.path, (located.logs_dir,))
 
 
-def keep_out_of_git(located: Located) -> None:
+def keep_out_of_git(located: StoreLocation) -> None:
     """A `.mam` that mam made stays out of the project's history."""
     parent = os.path.dirname(located.path)
     if located.kind != POSTGRES and os.path.basename(parent) == ".mam":
         ignore_in_git(parent)
 
 
-def schema_of(located: Located) -> str:
+def store_schema(located: StoreLocation) -> str:
     """What `mam init` would run, for those who run it themselves."""
-    need_for(located)
+    require_packages(located)
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite.database import schema_text
 
@@ -194,8 +194,8 @@ def schema_of(located: Located) -> str:
     raise BadInput(why="a directory of files has no schema; --sql is for sqlite:///path and postgresql://…")
 
 
-def _made(located: Located, lock_wait_seconds: float) -> bool:
-    need_for(located)
+def _create(located: StoreLocation, lock_wait_seconds: float) -> bool:
+    require_packages(located)
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite.store import create_sqlite_store
 
@@ -212,11 +212,11 @@ def _made(located: Located, lock_wait_seconds: float) -> bool:
     made = create_files_store(located.path) or not is_files_store(located.path)
     FilesStore(
         located.path, lock_wait_seconds=lock_wait_seconds
-    ).end()  # lays the journal, by which the directory is known for a store
+    ).end_offset()  # lays the journal, by which the directory is known for a store
     return made
 
 
-def need_for(located: Located) -> None:
+def require_packages(located: StoreLocation) -> None:
     """Names the package that the store needs, if it cannot be imported."""
     try:
         for module in _OF_POSTGRES if located.kind == POSTGRES else ("apsw",):
@@ -233,28 +233,28 @@ def need_for(located: Located) -> None:
         raise BadInput(why=why) from None
 
 
-def named(text: str, by: str) -> Located:
+def parse_address(text: str, by: str) -> StoreLocation:
     scheme, colon, _ = text.partition("://")
     if not colon:
         return _directory(text, by)
     if scheme == SQLITE_KIND:
         return _sqlite(text, by)
     if scheme in (POSTGRES, "postgres"):
-        return Located(kind=POSTGRES, address=text, why=f"named by {by}", exists=None)
+        return StoreLocation(kind=POSTGRES, address=text, why=f"named by {by}", exists=None)
     # The address may hold a password, so only its scheme is repeated, if it is one.
     what = f"{scheme[:40]!r}" if scheme.replace("+", "").isalnum() else "that"
     raise BadInput(why=f"{by}: {what} is not a kind of store; name {_KINDS}")
 
 
-def _sqlite(text: str, by: str) -> Located:
+def _sqlite(text: str, by: str) -> StoreLocation:
     path = text.removeprefix(SQLITE)
     if not path.startswith("/") or path.endswith("/") or "\0" in path:
         raise BadInput(why=f"{by}: an SQLite store is named by its whole path, as in sqlite:///home/me/jobs.db")
     path = os.path.normpath(path)
-    return Located(kind=SQLITE_KIND, address=SQLITE + path, why=f"named by {by}", exists=os.path.exists(path))
+    return StoreLocation(kind=SQLITE_KIND, address=SQLITE + path, why=f"named by {by}", exists=os.path.exists(path))
 
 
-def _directory(text: str, by: str) -> Located:
+def _directory(text: str, by: str) -> StoreLocation:
     if not text.strip() or "\0" in text:
         raise BadInput(why=f"{by} names no directory")
     if _is_almost_an_address(text):  # not repeated, since it may hold a password
@@ -263,7 +263,7 @@ def _directory(text: str, by: str) -> Located:
     path = os.path.normpath(path)
     from mam.stores.files.layout import is_files_store
 
-    return Located(kind=FILES, address=path, why=f"named by {by}", exists=is_files_store(path))
+    return StoreLocation(kind=FILES, address=path, why=f"named by {by}", exists=is_files_store(path))
 
 
 def _is_almost_an_address(text: str) -> bool:
@@ -283,7 +283,7 @@ def _here() -> str:
         raise BadInput(why="the working directory no longer exists; cd to one that does") from None
 
 
-def _nearest(here: str) -> Located:
+def _nearest(here: str) -> StoreLocation:
     default = os.path.join(here, STORE_NAMES[0])
     why = f"the default: there is none upward from {here}"
     for level, checkout in levels_from(here):
@@ -292,11 +292,13 @@ def _nearest(here: str) -> Located:
             why = f"the default: there is none upward from {level}, the main checkout of this git worktree"
         for name in STORE_NAMES:
             path = os.path.join(level, name)
-            if is_mine(os.path.dirname(path)) and is_mine(path):
-                return Located(kind=FILES, address=path, why=f"the nearest {name} upward from {here}", exists=True)
+            if is_own_directory(os.path.dirname(path)) and is_own_directory(path):
+                return StoreLocation(
+                    kind=FILES, address=path, why=f"the nearest {name} upward from {here}", exists=True
+                )
     if os.path.lexists(default):
         raise StoreUnavailable(store=default, problem="not a directory of yours; name another place with --store")
-    return Located(kind=FILES, address=default, why=why, exists=False)
+    return StoreLocation(kind=FILES, address=default, why=why, exists=False)
 
 
 def levels_from(here: str) -> Iterator[tuple[str, bool]]:
@@ -326,7 +328,7 @@ def _main_checkout(level: str) -> str | None:
     return main if os.path.isdir(main) else None
 
 
-def is_mine(path: str) -> bool:
+def is_own_directory(path: str) -> bool:
     """Someone else's directory (in /tmp, say) never becomes a store by lying on the way."""
     try:
         found, link = os.stat(path), os.lstat(path)

@@ -13,7 +13,7 @@ if sys.platform == "linux":
     _prctl.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
 
 
-def inherit_orphans(name: str) -> None:
+def become_subreaper(name: str) -> None:
     """From now on whoever below this process loses its parent becomes its child, and none gets away by forking twice.
 
     The name is what `ps` and `top` show. Other systems than Linux have neither.

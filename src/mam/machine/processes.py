@@ -50,7 +50,7 @@ class ProcessId(Frozen):
         return cls(boot_id=boot, pid=pid, start_time=start_time, namespace=namespace)
 
 
-class Entry(Frozen):
+class ProcessEntry(Frozen):
     """One line of the system's table of processes."""
 
     pid: int
@@ -64,21 +64,21 @@ class Entry(Frozen):
 
 def identify(pid: int) -> ProcessId | None:
     """None when there is no such process."""
-    entry = look(pid)
-    return None if entry is None else named(entry)
+    entry = read_process(pid)
+    return None if entry is None else identity_of(entry)
 
 
-def named(entry: Entry) -> ProcessId:
+def identity_of(entry: ProcessEntry) -> ProcessId:
     return ProcessId(boot_id=boot_id(), pid=entry.pid, start_time=entry.start_time, namespace=pid_namespace())
 
 
 def is_alive(process: ProcessId) -> bool:
     """Whether this very process runs here. One that has ended and was not waited for runs no more."""
-    entry = look(process.pid)
-    return entry is not None and not entry.dead and named(entry) == process
+    entry = read_process(process.pid)
+    return entry is not None and not entry.dead and identity_of(entry) == process
 
 
-def send(process: ProcessId, number: int) -> bool:
+def send_signal(process: ProcessId, number: int) -> bool:
     """A signal for this very process and no other; False when it could not be delivered."""
     try:
         if not hasattr(os, "pidfd_open"):
@@ -103,7 +103,7 @@ def _kill(pid: int, number: int) -> bool:
     return True
 
 
-def look(pid: int) -> Entry | None:
+def read_process(pid: int) -> ProcessEntry | None:
     """What the system says about one pid now."""
     if _EXACT:
         try:
@@ -122,20 +122,20 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def table() -> Iterator[Entry]:
+def list_processes() -> Iterator[ProcessEntry]:
     """Everybody."""
     if not _EXACT:
         yield from ps("-ax")
         return
     for name in os.listdir("/proc"):
-        if name.isdigit() and (entry := look(int(name))) is not None:
+        if name.isdigit() and (entry := read_process(int(name))) is not None:
             yield entry
 
 
-def _from_stat(line: bytes) -> Entry:
+def _from_stat(line: bytes) -> ProcessEntry:
     """The name of the program is in parentheses and may hold anything, parentheses and spaces too."""
     fields = line[line.rindex(b")") + 2 :].split()
-    return Entry(
+    return ProcessEntry(
         pid=int(line[: line.index(b" ")]),
         parent=int(fields[1]),
         group=int(fields[2]),
@@ -145,7 +145,7 @@ def _from_stat(line: bytes) -> Entry:
     )
 
 
-def ps(*which: str) -> Iterator[Entry]:
+def ps(*which: str) -> Iterator[ProcessEntry]:
     """The same from `ps`. A session is not shown everywhere; the group stands for it, since mam starts both at once."""
     import subprocess
     import time
@@ -157,7 +157,7 @@ def ps(*which: str) -> Iterator[Entry]:
     for line in asked.stdout.splitlines():
         pid, parent, group, state, *started = line.split()
         second = int(time.mktime(time.strptime(" ".join(started), "%a %b %d %H:%M:%S %Y")))
-        yield Entry(
+        yield ProcessEntry(
             pid=int(pid),
             parent=int(parent),
             group=int(group),

@@ -5,6 +5,6 @@ from __future__ import annotations
 import signal
 
 
-def heeded(*numbers: signal.Signals) -> list[signal.Signals]:
+def not_ignored(*numbers: signal.Signals) -> list[signal.Signals]:
     """Those that this process was not started to ignore. nohup starts it to ignore the hangup."""
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]

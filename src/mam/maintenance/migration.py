@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from mam.errors import BadRecord, Refused, UnknownJob
 from mam.maintenance.batches import batches
-from mam.stores.port import Kept, Query
+from mam.stores.port import JobWithEvents, Query
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ def copy(source: Source, store: Store, advance: Advance) -> Moved:
     state = source.state()
     _announce(source, store)
     there = {job.job_id for job in store.select(Query())}
-    _take_in(source, store, source.ids(), there, advance)
+    _import_jobs(source, store, source.ids(), there, advance)
     _take_in_archive(source, store)
     for pause in source.pauses():
         store.pause(pause)
@@ -48,7 +48,7 @@ def copy(source: Source, store: Store, advance: Advance) -> Moved:
         if now == state:
             break
         changed, state = source.changed_since(state), now
-        _take_in(source, store, changed, {*changed}, lambda _count: None)
+        _import_jobs(source, store, changed, {*changed}, lambda _count: None)
     else:
         raise Refused(why=f"jobs keep changing in {source.address}. Stop its workers; the same command then goes on.")
     return _compared(source, store, state)
@@ -65,7 +65,7 @@ def _announce(source: Source, store: Store) -> None:
                 store.announce(agent_id, generation_id)
 
 
-def _take_in(source: Source, store: Store, ids: Iterable[str], there: set[str], advance: Advance) -> None:
+def _import_jobs(source: Source, store: Store, ids: Iterable[str], there: set[str], advance: Advance) -> None:
     """`there` are those that may have been copied before."""
     for batch in batches(ids):
         new = []
@@ -78,19 +78,19 @@ def _take_in(source: Source, store: Store, ids: Iterable[str], there: set[str], 
                 store.keep_secrets(job_id, secrets)  # before the job: one that signs never speaks without a token
             new.append(kept)
         if new:
-            store.take_in(new)
+            store.import_jobs(new)
         advance(len(batch))
 
 
 def _take_in_archive(source: Source, store: Store) -> None:
     """The archive only grows, in any order: what is there already is simply written again."""
     for batch in batches(source.archive()):
-        store.take_in(batch, archived=True)
+        store.import_jobs(batch, archived=True)
 
 
-def _held(store: Store, job_id: str) -> Kept | None:
+def _held(store: Store, job_id: str) -> JobWithEvents | None:
     try:
-        return Kept(job=store.get(job_id), events=store.events(job_id))
+        return JobWithEvents(job=store.get(job_id), events=store.events(job_id))
     except (BadRecord, UnknownJob):
         return None
 

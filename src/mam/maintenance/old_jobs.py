@@ -8,8 +8,8 @@ from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.input_rules import is_job_id
 from mam.stores.common import new_claim_id
-from mam.stores.files.records import Records, record_name, whole_events
-from mam.stores.port import Kept, Problem
+from mam.stores.files.records import Records, complete_events, record_name
+from mam.stores.port import JobWithEvents, Problem
 from mam.util.clock import Moment, parse_time
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
-    from mam.stores.files.records import Found
+    from mam.stores.files.records import ParsedRecord
 
 
 class OldJobs:
@@ -39,7 +39,7 @@ class OldJobs:
         self._numbers = {one.job.job_id: number for number, one in enumerate(found, start=1)}
         return list(self._numbers)
 
-    def read(self, job_id: str) -> Kept | None:
+    def read(self, job_id: str) -> JobWithEvents | None:
         """As the first look of a registry would take it over: with a number, and with a lease if it runs."""
         found = self._found(job_id)
         if found is None:
@@ -49,9 +49,9 @@ class OldJobs:
         about = os.stat(record_name(job_id), dir_fd=self._descriptor)
         new_claim = self._claims.setdefault(job_id, new_claim_id())
         job = adopt_new(found.job, number, Moment(wall_ms=about.st_mtime_ns // 1_000_000), new_claim).job
-        return Kept(job=job, events=whole_events(self._records.events(job_id), job.last_seq))
+        return JobWithEvents(job=job, events=complete_events(self._records.events(job_id), job.last_seq))
 
-    def archive(self) -> Iterator[Kept]:
+    def archive(self) -> Iterator[JobWithEvents]:
         return iter(())
 
     def secrets(self, job_id: str) -> dict[str, str]:
@@ -86,7 +86,7 @@ class OldJobs:
                 self._problems[name] = "its name is not a job id"
         return [name[:-5] for name in names if is_job_id(name[:-5])]
 
-    def _found(self, job_id: str) -> Found | None:
+    def _found(self, job_id: str) -> ParsedRecord | None:
         try:
             found = self._records.read(job_id)
         except FileNotFoundError:

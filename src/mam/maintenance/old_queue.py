@@ -7,7 +7,7 @@ import os
 from mam.errors import BadRecord
 from mam.jobs.input_rules import is_job_id
 from mam.jobs.record import parse_job
-from mam.stores.port import Kept, Problem
+from mam.stores.port import JobWithEvents, Problem
 from mam.util.strict_json import safe_json
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ class OldQueue:
         self._numbers = {job_id: number for number, (_created, job_id) in enumerate(sorted(found), start=1)}
         return list(self._numbers)
 
-    def read(self, job_id: str) -> Kept | None:
+    def read(self, job_id: str) -> JobWithEvents | None:
         fields = self._fields(job_id)
         if fields is None:
             return None
@@ -56,7 +56,7 @@ class OldQueue:
         except BadRecord as bad:
             self._problems[f"{job_id}/job.json"] = str(bad.facts["problem"])
             return None
-        return Kept(job=job, events=[])
+        return JobWithEvents(job=job, events=[])
 
     def _record(self, job_id: str, old: dict[str, Any]) -> dict[str, Any]:
         status = STATUSES[old["state"]]
@@ -87,7 +87,7 @@ class OldQueue:
                     return text
         return f"(the prompt was in {old['inbox_rel']}, which is not there any more)"
 
-    def archive(self) -> Iterator[Kept]:
+    def archive(self) -> Iterator[JobWithEvents]:
         return iter(())
 
     def secrets(self, job_id: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.errors import BadInput, StoreMissing
-from mam.stores.port import Kept, Problem, Query
+from mam.stores.port import JobWithEvents, Problem, Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
     from mam.stores.port import Store
 
     class Source(Protocol):
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
         def ids(self) -> Sequence[str]:
             """Of all jobs that are not archived, in the order in which they were registered."""
 
-        def read(self, job_id: str) -> Kept | None:
+        def read(self, job_id: str) -> JobWithEvents | None:
             """The job as it is now; None when it is gone, archived, or cannot be read."""
 
-        def archive(self) -> Iterator[Kept]: ...
+        def archive(self) -> Iterator[JobWithEvents]: ...
 
         def secrets(self, job_id: str) -> dict[str, str]: ...
 
@@ -54,15 +54,15 @@ class StoreSource:
     def ids(self) -> Sequence[str]:
         return [job.job_id for job in self._store.select(Query())][::-1]
 
-    def read(self, job_id: str) -> Kept | None:
+    def read(self, job_id: str) -> JobWithEvents | None:
         from mam.errors import BadRecord, UnknownJob
 
         try:
-            return Kept(job=self._store.get(job_id), events=self._store.events(job_id))
+            return JobWithEvents(job=self._store.get(job_id), events=self._store.events(job_id))
         except (BadRecord, UnknownJob):
             return None
 
-    def archive(self) -> Iterator[Kept]:
+    def archive(self) -> Iterator[JobWithEvents]:
         return self._store.archive_contents()
 
     def secrets(self, job_id: str) -> dict[str, str]:
@@ -75,7 +75,7 @@ class StoreSource:
         return self._store.generations()
 
     def state(self) -> str:
-        return self._store.end()
+        return self._store.end_offset()
 
     def changed_since(self, state: str) -> list[str]:
         return list({entry.job_id: None for entry in self._store.entries(state)})
@@ -84,10 +84,10 @@ class StoreSource:
         return self._store.problems()
 
 
-def open_source(located: Located, open_store: Callable[[Located], Store]) -> Source:
-    from mam.location.stores import FILES, check_whose
+def open_source(located: StoreLocation, open_store: Callable[[StoreLocation], Store]) -> Source:
+    from mam.location.stores import FILES, check_ownership
 
-    check_whose(located)
+    check_ownership(located)
     if located.kind != FILES:
         return StoreSource(open_store(located))
     path = located.path

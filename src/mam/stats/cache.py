@@ -15,7 +15,7 @@ import apsw
 
 from mam.config.file import cache_directory
 from mam.stats.figures import jobs
-from mam.stats.fold import told_by
+from mam.stats.fold import transitions_in
 from mam.stats.tally import DAY, KINDS, Tally
 from mam.stores.consumer import Consumer
 
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.stats.fold import Told
+    from mam.stats.fold import JobTransition
     from mam.stores.port import Store
 
 VERSION = 2
@@ -83,12 +83,12 @@ class StatsCache:
         consumer, read = self._consumer, 0
         self.database.execute("BEGIN IMMEDIATE")
         consumer.load()
-        if consumer.cursor is None:
+        if consumer.offset is None:
             self.database.execute("DELETE FROM job; DELETE FROM summary")
         changed: dict[tuple[str, int, str], Tally] = {}
         for entry in islice(consumer.entries(), PAGE):
             read += 1
-            moves = list(told_by(entry))
+            moves = list(transitions_in(entry))
             if moves:
                 self._count(entry.job_id, changed, -1)
                 for told in moves:
@@ -117,7 +117,7 @@ class StatsCache:
         rows = self.database.execute(words, (kind, day, name)).fetchall()
         return Tally(str(rows[0][0])) if rows else Tally()
 
-    def _keep(self, told: Told) -> None:
+    def _keep(self, told: JobTransition) -> None:
         if told.begins:
             self.database.execute(
                 "INSERT OR REPLACE INTO job (job_id, label, agent, status, since, registered, ended, pending, running,"

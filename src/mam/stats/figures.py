@@ -48,7 +48,7 @@ class Figures(Frozen):
         return {**self.as_dict(), "success": self.success}
 
 
-class Ended:
+class EndedJobs:
     """The jobs that ended since a second: the kept sums of whole days, and each job of the day before them."""
 
     def __init__(self, database: apsw.Connection, since: int) -> None:

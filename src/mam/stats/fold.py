@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.stores.port import Entry
 
 UNKNOWN = "?"
 
 
-class Told(Frozen):
+class JobTransition(Frozen):
     """One move of one job, or what an attempt cost."""
 
     job_id: str
@@ -40,13 +40,13 @@ class Told(Frozen):
     cost: float = 0.0
 
 
-def told_by(entry: Entry) -> Iterator[Told]:
+def transitions_in(entry: Entry) -> Iterator[JobTransition]:
     for line in entry.lines:
         if line["event"] in ("registered", "migrated"):
             yield _arrived(entry, line)
         elif line["event"] == "status_changed":
             to = str(line["to"])
-            yield Told(
+            yield JobTransition(
                 job_id=entry.job_id,
                 at=_second(line),
                 status=to,
@@ -57,15 +57,15 @@ def told_by(entry: Entry) -> Iterator[Told]:
             )
     spent = _spent(entry)
     if spent is not None:
-        yield Told(job_id=entry.job_id, tokens=spent[0], cost=spent[1])
+        yield JobTransition(job_id=entry.job_id, tokens=spent[0], cost=spent[1])
 
 
-def _arrived(entry: Entry, line: Line) -> Told:
+def _arrived(entry: Entry, line: AuditRecord) -> JobTransition:
     """A new job, or one that has a life behind it: somebody else's file, or a job of another store. Of that life the
     record knows the last claim and the end."""
     fields = entry.fields or {}
     status = str(line.get("status", "pending"))
-    told = Told(
+    told = JobTransition(
         job_id=entry.job_id, at=_second(line), begins=True, status=status,
         label=str(fields.get("agent_session", UNKNOWN)), agent=str(fields.get("agent", UNKNOWN)),
         attempts=int(fields.get("attempt") or 0), losses=int(fields.get("losses") or 0),
@@ -87,7 +87,7 @@ def _at(fields: dict[str, Any], name: str, otherwise: int | None) -> int | None:
     return otherwise if text is None else parse_time(str(text)) // 1000
 
 
-def _second(line: Line) -> int:
+def _second(line: AuditRecord) -> int:
     return parse_time(str(line["timestamp"])) // 1000
 
 

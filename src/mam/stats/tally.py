@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from mam.util.encoding import as_text
+from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Tally:
                 _put(mine, seconds, jobs)
 
     def to_text(self) -> str:
-        return as_text({"counts": self.counts, "waits": _named(self.waits), "runs": _named(self.runs)})
+        return to_json_text({"counts": self.counts, "waits": _named(self.waits), "runs": _named(self.runs)})
 
     def figures(self) -> dict[str, Any]:
         """The fields of `Figures` but for its name."""

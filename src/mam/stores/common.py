@@ -6,19 +6,19 @@ import os
 
 from mam.errors import Refused, UnknownJob
 from mam.jobs import acts
-from mam.jobs.change import line
+from mam.jobs.change import audit_record
 from mam.jobs.status import RUNNING
-from mam.jobs.sweep import end_of_wait
-from mam.stores.port import Queued
+from mam.jobs.sweep import next_deadline
+from mam.stores.port import QueuedJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.jobs.change import Change, Line
-    from mam.jobs.dependency import Needed
+    from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.dependency import Dependencies
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Kept, Query, Request
+    from mam.stores.port import ClaimRequest, JobWithEvents, Query
     from mam.util.clock import Moment
 
 
@@ -45,27 +45,27 @@ def _has(fields: Json, name: str, value: object) -> bool:
     return name in fields and bool(fields[name] == value)
 
 
-def event_of(line: Line) -> Line | None:
+def event_in_line(audit_record: AuditRecord) -> AuditRecord | None:
     """What the event log keeps of a history line: an event's payload, or the marker of numbers without one."""
-    if line["event"] == "published":
-        payload: Line = line["payload"]
+    if audit_record["event"] == "published":
+        payload: AuditRecord = audit_record["payload"]
         return payload
-    if line["event"] in ("reserved", "imported"):
-        return {"marker": line["event"], "seq": line["seq"], "upto": line["upto"]}
+    if audit_record["event"] in ("reserved", "imported"):
+        return {"marker": audit_record["event"], "seq": audit_record["seq"], "upto": audit_record["upto"]}
     return None
 
 
-def lines_of(kept: Kept, moment: Moment) -> tuple[Line, ...]:
-    """What the journal says of a job that came whole from another registry; `event_of` finds all its events there."""
-    return (line("migrated", moment, kept.job, status=kept.job.status), *told_of(kept))
+def import_lines(kept: JobWithEvents, moment: Moment) -> tuple[AuditRecord, ...]:
+    """The lines of the journal entry for a job imported from another registry: all its events are in them."""
+    return (audit_record("migrated", moment, kept.job, status=kept.job.status), *event_lines(kept))
 
 
-def told_of(kept: Kept) -> tuple[Line, ...]:
+def event_lines(kept: JobWithEvents) -> tuple[AuditRecord, ...]:
     """A job's events as the lines that told of them."""
     return tuple(_line_of(kept.job, event) for event in kept.events)
 
 
-def _line_of(job: Job, event: Line) -> Line:
+def _line_of(job: Job, event: AuditRecord) -> AuditRecord:
     if "marker" in event:
         said = {"timestamp": job.updated_at, "event": event["marker"], "job_id": job.job_id}
         return {**said, "seq": event["seq"], "upto": event["upto"]}
@@ -73,13 +73,13 @@ def _line_of(job: Job, event: Line) -> Line:
     return {**said, "payload": event}
 
 
-def archived_line(job_id: str, moment: Moment) -> Line:
+def archived_line(job_id: str, moment: Moment) -> AuditRecord:
     return {"timestamp": moment.second, "event": "archived", "job_id": job_id}
 
 
 def due_ms(job: Job) -> int:
     """When the job's lease or wait ends, on the wall clock; only for sorting what is due already."""
-    end = end_of_wait(job)
+    end = next_deadline(job)
     return 0 if end is None else end.wall_ms
 
 
@@ -91,13 +91,13 @@ def matches(query: Query, job: Job) -> bool:
     )
 
 
-def queue_place(job: Job) -> Queued:
-    return Queued(
+def queued_job(job: Job) -> QueuedJob:
+    return QueuedJob(
         job_id=job.job_id, label=job.agent_session, agent=job.agent, priority=job.priority, number=job.number
     )  # fmt: skip
 
 
-def claimed(job: Job, request: Request, moment: Moment) -> Change:
+def claimed(job: Job, request: ClaimRequest, moment: Moment) -> Change:
     """What a request does to the job that it gets."""
     claimant = None
     if request.agent_id is not None:
@@ -112,7 +112,9 @@ def new_claim_id() -> str:
     return os.urandom(8).hex()
 
 
-def checked_needed(draft: Job, needed: Needed, store: str, newest: Callable[[str], Job | None]) -> Needed:
+def check_dependencies(
+    draft: Job, needed: Dependencies, store: str, newest: Callable[[str], Job | None]
+) -> Dependencies:
     """Those that a new job comes after, if all of them are there and none waits for it."""
     from mam.jobs.dependency import check_no_cycle
 

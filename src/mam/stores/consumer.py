@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from zlib import crc32
 
-from mam.util.encoding import as_text, to_log_bytes
+from mam.util.encoding import to_json_text, to_log_bytes
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mam.stores.port import Entry, Store
 
-    class Keeper(Protocol):
+    class PositionStore(Protocol):
         """Where positions are kept: the store itself, or what changes together with the position."""
 
         def position(self, consumer: str) -> str | None: ...
@@ -45,37 +45,37 @@ class Position(Frozen):
     """A checksum of the entry: a journal that was restored from a backup uses numbers a second time."""
 
     @property
-    def cursor(self) -> str | None:
+    def offset(self) -> str | None:
         return str(self.number) if self.number else None
 
-    def is_behind(self, entry: Entry) -> bool:
-        return (self.number, self.mark) == (entry.number, mark_of(entry))
+    def is_after(self, entry: Entry) -> bool:
+        return (self.number, self.mark) == (entry.number, entry_checksum(entry))
 
 
-def position_behind(entry: Entry, epoch: str) -> Position:
-    return Position(epoch=epoch, number=entry.number, mark=mark_of(entry))
+def position_after(entry: Entry, epoch: str) -> Position:
+    return Position(epoch=epoch, number=entry.number, mark=entry_checksum(entry))
 
 
-def mark_of(entry: Entry) -> int:
+def entry_checksum(entry: Entry) -> int:
     return crc32(to_log_bytes([entry.job_id, entry.lines]))
 
 
-def entries_behind(store: Store, at: Position) -> Iterator[Entry] | None:
+def entries_after(store: Store, at: Position) -> Iterator[Entry] | None:
     """What follows in the journal; None when the journal does not have the entry that the position is behind."""
     if not at.number:
         return iter(store.entries(None))
     entries = iter(store.entries(str(at.number - 1)))
     last = next(entries, None)
-    return entries if last is not None and at.is_behind(last) else None
+    return entries if last is not None and at.is_after(last) else None
 
 
 class Consumer:
     """`load` it, handle each of `entries` and call `done`, `save` at the end. Not for two threads at once."""
 
-    def __init__(self, store: Store, name: str, keeper: Keeper | None = None) -> None:
+    def __init__(self, store: Store, name: str, keeper: PositionStore | None = None) -> None:
         self._store = store
         self._name = name
-        self._keeper: Keeper = keeper if keeper is not None else store
+        self._keeper: PositionStore = keeper if keeper is not None else store
         self._saved = ""
         self._unsaved = 0
         self._saved_at = 0.0
@@ -92,7 +92,7 @@ class Consumer:
         saved = self._keeper.position(self._name)
         found = parse_position(saved)
         self.at, self.count = found if found is not None else (Position(epoch=epoch), 0)
-        holds = self.at.epoch == epoch and entries_behind(self._store, self.at) is not None
+        holds = self.at.epoch == epoch and entries_after(self._store, self.at) is not None
         self.is_new = saved is None
         self.starts_over = saved is not None and (found is None or not holds)
         if not holds:
@@ -100,13 +100,13 @@ class Consumer:
         self._saved, self._unsaved, self._last, self._saved_at = saved or "", 0, None, time.monotonic()
 
     @property
-    def cursor(self) -> str | None:
+    def offset(self) -> str | None:
         """Where the journal goes on; None at its beginning."""
-        return self._last.cursor if self._last is not None else self.at.cursor
+        return self._last.offset if self._last is not None else self.at.offset
 
     def entries(self) -> Iterator[Entry]:
         """Behind the position, to where the journal ends now."""
-        return self._store.entries(self.cursor)
+        return self._store.entries(self.offset)
 
     def done(self, entry: Entry, count: int = 0) -> None:
         """This entry and all before it are handled."""
@@ -130,9 +130,9 @@ class Consumer:
         """Raises what its keeper raises; the next consumer then handles some entries again."""
         self._saved_at = time.monotonic()
         if self._last is not None:
-            self.at = position_behind(self._last, self.at.epoch)
+            self.at = position_after(self._last, self.at.epoch)
         self._last, self._unsaved = None, 0
-        text = as_text({**self.at.as_dict(), "count": self.count})
+        text = to_json_text({**self.at.as_dict(), "count": self.count})
         if text != self._saved and self.at.epoch:
             self._keeper.save_position(self._name, text)
             self._saved = text
@@ -140,7 +140,7 @@ class Consumer:
     def skip_to_end(self) -> None:
         """As if everything that is in the journal now had been handled."""
         self.load()
-        last = int(self._store.end())
+        last = int(self._store.end_offset())
         for entry in self._store.entries(str(last - 1) if last else None):
             self.done(entry)
         self.save()

@@ -19,7 +19,7 @@ _ACCESS = 0x1
 _LOOK_SECONDS = 0.25
 
 
-class News(Frozen):
+class WatchFilter(Frozen):
     """What is worth waking up for."""
 
     events: int
@@ -27,16 +27,16 @@ class News(Frozen):
     """Whether a file of this name does."""
 
 
-def rung(name: str) -> News:
+def reads_of(name: str) -> WatchFilter:
     """A bell of that name; to read it is to ring it."""
-    return News(events=_ACCESS, concerns=lambda found: found == os.fsencode(name))
+    return WatchFilter(events=_ACCESS, concerns=lambda found: found == os.fsencode(name))
 
 
-class Watch:
+class DirectoryWatch:
     """Opened before the last look at the directory, so that nothing can happen unseen in between. One thread waits;
     another may close it meanwhile, which ends the wait."""
 
-    def __init__(self, path: str, news: News) -> None:
+    def __init__(self, path: str, news: WatchFilter) -> None:
         self._news = news
         self._inotify = _inotify(path, news) if sys.platform == "linux" else None
         self._directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -122,7 +122,7 @@ class Watch:
                 os.close(descriptor)
 
 
-def _inotify(path: str, news: News) -> int | None:
+def _inotify(path: str, news: WatchFilter) -> int | None:
     """None when the user has no instances left, or the directory cannot be watched; the slow look will do then."""
     import ctypes  # only for those who wait: it costs more than a claim
 

@@ -8,35 +8,35 @@ from threading import Condition
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import Change
-from mam.jobs.claiming import claim_order, claimable
+from mam.jobs.claiming import claim_order, is_claimable
 from mam.jobs.dependency import settle_dependency
 from mam.jobs.ending import end
-from mam.jobs.generation import Generations, announced, displaced
-from mam.jobs.pause import holding, seconds_until_lifted, tried_first
+from mam.jobs.generation import Generations, release_displaced, supersede
+from mam.jobs.pause import blocking_pause, probe_jobs, seconds_until_lifted
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
 from mam.stores.common import (
     archived_line,
     changed_fields,
+    check_dependencies,
     check_exclusive,
-    checked_needed,
     claimed,
     due_ms,
-    event_of,
-    lines_of,
+    event_in_line,
+    import_lines,
     matches,
-    queue_place,
+    queued_job,
     soonest,
 )
-from mam.stores.port import Entry, Kept, Query, Queued, Registration, Request
+from mam.stores.port import ClaimRequest, Entry, JobWithEvents, Query, QueuedJob, Registration
 from mam.util.clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.ending import End
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
@@ -58,7 +58,7 @@ class MemoryStore:
         self._pauses: dict[tuple[str | None, str | None], Pause] = {}
         self._secrets: dict[str, dict[str, str]] = {}
         self._generations: dict[str, Generations] = {}
-        self._archive: dict[str, Kept] = {}
+        self._archive: dict[str, JobWithEvents] = {}
         self._positions: dict[str, str] = {}
         self._changed = Condition()
 
@@ -69,7 +69,7 @@ class MemoryStore:
                 return Registration(job=known, created=False)
             self._check_free(draft.job_id)
             number = max((job.number for job in self._jobs.values()), default=0) + 1
-            needed = checked_needed(draft, self._needed(draft), self.address, self.newest)
+            needed = check_dependencies(draft, self._needed(draft), self.address, self.newest)
             change = acts.register(draft, number, self.clock.now(), needed)
             return Registration(job=self._commit(change), created=True)
 
@@ -94,7 +94,7 @@ class MemoryStore:
     def end_job(self, job_id: str, ended: End) -> Job:
         return self.change(job_id, lambda job, moment: end(job, moment, ended))
 
-    def claim(self, request: Request) -> Job | None:
+    def claim(self, request: ClaimRequest) -> Job | None:
         with self._changed:
             if request.agent_id is not None and request.generation_id is not None:
                 self.announce(request.agent_id, request.generation_id)
@@ -103,15 +103,15 @@ class MemoryStore:
             pending = [job for job in self._jobs.values() if self._may_take(request, job, moment)]
             if not pending:
                 return None
-            tried = tried_first(self.pauses(), request.label, moment)
+            tried = probe_jobs(self.pauses(), request.label, moment)
             first = min(pending, key=lambda job: (job.job_id not in tried, claim_order(job)))
             return self._commit(claimed(first, request, moment))
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         with self._changed:
             moment = self.clock.now()
-            self._generations[agent_id] = announced(self._generations.get(agent_id), agent_id, generation_id)
-            changes = [displaced(job, agent_id, generation_id, moment) for job in self._jobs.values()]
+            self._generations[agent_id] = supersede(self._generations.get(agent_id), agent_id, generation_id)
+            changes = [release_displaced(job, agent_id, generation_id, moment) for job in self._jobs.values()]
             return [self._commit(change) for change in changes if change.lines]
 
     def generations(self) -> dict[str, Generations]:
@@ -142,9 +142,9 @@ class MemoryStore:
             matching = [job for job in self._jobs.values() if matches(query, job)]
         return iter(sorted(matching, key=lambda job: -job.number))
 
-    def queue(self, label: str | None = None, since: str | None = None) -> list[Queued]:
+    def queue(self, label: str | None = None, since: str | None = None) -> list[QueuedJob]:
         pending = self.select(Query(statuses=frozenset({PENDING}), label=label, since=since))
-        return [queue_place(job) for job in reversed(list(pending))]
+        return [queued_job(job) for job in reversed(list(pending))]
 
     def counts(self) -> dict[str, int]:
         with self._changed:
@@ -158,7 +158,7 @@ class MemoryStore:
 
     def ahead_of(self, job: Job) -> int:
         with self._changed:
-            rivals = [other for other in self._jobs.values() if claimable(other, job.agent_session)]
+            rivals = [other for other in self._jobs.values() if is_claimable(other, job.agent_session)]
         return sum(claim_order(other) < claim_order(job) for other in rivals)
 
     def newest(self, job_id: str) -> Job | None:
@@ -199,12 +199,12 @@ class MemoryStore:
     def problems(self) -> list[Problem]:
         return []
 
-    def events(self, job_id: str) -> list[Line]:
-        lines: list[Line] = []
+    def events(self, job_id: str) -> list[AuditRecord]:
+        lines: list[AuditRecord] = []
         for entry in self._entries:
             if entry.job_id == job_id:
                 lines = [*entry.lines] if entry.lines[0]["event"] == "migrated" else [*lines, *entry.lines]
-        return [told for told in map(event_of, lines) if told is not None]
+        return [told for told in map(event_in_line, lines) if told is not None]
 
     def archive(self, job_ids: Sequence[str]) -> list[str]:
         with self._changed:
@@ -212,40 +212,40 @@ class MemoryStore:
             asked = [self._jobs[job_id] for job_id in job_ids if job_id in self._jobs]
             moved = [job for job in asked if job.status.ended and job.number < newest]
             for job in moved:
-                self._archive[job.job_id] = Kept(job=job, events=self.events(job.job_id))
+                self._archive[job.job_id] = JobWithEvents(job=job, events=self.events(job.job_id))
                 del self._jobs[job.job_id]
                 self._append(job.job_id, None, (archived_line(job.job_id, self.clock.now()),))
             return [job_id for job_id in job_ids if job_id in self._archive]
 
-    def archived(self, job_id: str) -> Kept | None:
+    def archived(self, job_id: str) -> JobWithEvents | None:
         return self._archive.get(job_id)
 
-    def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
+    def archived_ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return sorted(job_id for job_id in self._archive if job_id.startswith(prefix))[:limit]
 
-    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+    def archive_contents(self, *, newest_first: bool = False) -> Iterator[JobWithEvents]:
         return iter(sorted(self._archive.values(), key=lambda kept: kept.job.number, reverse=newest_first))
 
-    def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
+    def import_jobs(self, batch: Sequence[JobWithEvents], *, archived: bool = False) -> None:
         with self._changed:
             for kept in batch:
                 if archived:
                     self._archive[kept.job.job_id] = kept
                 else:
-                    self._commit(Change(job=kept.job, lines=lines_of(kept, self.clock.now())))
+                    self._commit(Change(job=kept.job, lines=import_lines(kept, self.clock.now())))
 
     def _all(self) -> dict[str, Job]:
         return {**{job_id: kept.job for job_id, kept in self._archive.items()}, **self._jobs}
 
-    def end(self) -> str:
+    def end_offset(self) -> str:
         return str(len(self._entries))
 
-    def entries(self, cursor: str | None) -> Iterator[Entry]:
-        return iter(self._entries[int(cursor or 0) :])
+    def entries(self, offset: str | None) -> Iterator[Entry]:
+        return iter(self._entries[int(offset or 0) :])
 
-    def wait(self, cursor: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float) -> bool:
         with self._changed:
-            if len(self._entries) > int(cursor):
+            if len(self._entries) > int(offset):
                 return True
             return self._changed.wait(timeout)
 
@@ -276,12 +276,12 @@ class MemoryStore:
     def _needed(self, job: Job) -> dict[str, Job | None]:
         return {job_id: self.newest(job_id) for job_id in job.after}
 
-    def _may_take(self, request: Request, job: Job, moment: Moment) -> bool:
+    def _may_take(self, request: ClaimRequest, job: Job, moment: Moment) -> bool:
         return (
-            claimable(job, request.label)
+            is_claimable(job, request.label)
             and request.job_id in (None, job.job_id)
             and (job.exclusive is None or self.holder(job.exclusive) is None)
-            and holding(self.pauses(), job, moment) is None
+            and blocking_pause(self.pauses(), job, moment) is None
         )
 
     def _sweep(self, moment: Moment) -> list[Job]:
@@ -301,7 +301,7 @@ class MemoryStore:
             self._append(change.job.job_id, changed_fields(before, change), change.lines)
         return change.job
 
-    def _append(self, job_id: str, fields: Json | None, lines: tuple[Line, ...]) -> None:
+    def _append(self, job_id: str, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         number = len(self._entries) + 1
-        self._entries.append(Entry(cursor=str(number), number=number, job_id=job_id, fields=fields, lines=lines))
+        self._entries.append(Entry(offset=str(number), number=number, job_id=job_id, fields=fields, lines=lines))
         self._changed.notify_all()

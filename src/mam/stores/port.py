@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.ending import End
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Act = Callable[[Job, Moment], Change]
 
 
-class Request(Frozen):
+class ClaimRequest(Frozen):
     """Who wants work: a label, a name to be known by, and for how long the claim shall be believed."""
 
     label: str
@@ -58,7 +58,7 @@ class Query(Frozen):
     """Not created before this second."""
 
 
-class Queued(Frozen):
+class QueuedJob(Frozen):
     """What decides when a pending job is claimed, without the rest of its record."""
 
     job_id: str
@@ -71,21 +71,21 @@ class Queued(Frozen):
 class Entry(Frozen):
     """One change of one job, as the journal keeps it."""
 
-    cursor: str
+    offset: str
     """Where the journal goes on after this entry: its number in decimal."""
     number: int
     """Numbers rise in the order in which entries are committed; some may be missing."""
     job_id: str
     fields: dict[str, Any] | None
     """The fields that changed, with their new values; None when the job is gone."""
-    lines: tuple[Line, ...]
+    lines: tuple[AuditRecord, ...]
 
 
-class Kept(Frozen):
+class JobWithEvents(Frozen):
     """A whole job: its record and everything that was told about it."""
 
     job: Job
-    events: list[Line]
+    events: list[AuditRecord]
     """As `Store.events` gives them."""
 
 
@@ -140,7 +140,7 @@ if TYPE_CHECKING:
         def end_job(self, job_id: str, ended: End) -> Job:
             """What `change` with `mam.jobs.ending.end` does; a store may do it in one statement."""
 
-        def claim(self, request: Request) -> Job | None:
+        def claim(self, request: ClaimRequest) -> Job | None:
             """Hand out the first job of exactly this label: highest priority, then lowest number.
 
             Settles due jobs first, as `sweep` does. Passes over what a pause or a key in use holds back. Two claimers
@@ -176,7 +176,7 @@ if TYPE_CHECKING:
         def select(self, query: Query) -> Iterator[Job]:
             """The jobs that match, newest (highest number) first."""
 
-        def queue(self, label: str | None = None, since: str | None = None) -> list[Queued]:
+        def queue(self, label: str | None = None, since: str | None = None) -> list[QueuedJob]:
             """The pending jobs (of this label, not created before this second), in the order of their numbers. There
             may be very many, so this reads no whole records."""
 
@@ -212,7 +212,7 @@ if TYPE_CHECKING:
         def problems(self) -> list[Problem]:
             """What the last look at the store found and left alone."""
 
-        def events(self, job_id: str) -> list[Line]:
+        def events(self, job_id: str) -> list[AuditRecord]:
             """Payloads and markers of one job, in the order of their sequence numbers."""
 
         def archive(self, job_ids: Sequence[str]) -> list[str]:
@@ -222,28 +222,28 @@ if TYPE_CHECKING:
             is not there. Atomic for each job: it is in the registry or in the archive, whenever one looks.
             """
 
-        def archived(self, job_id: str) -> Kept | None: ...
+        def archived(self, job_id: str) -> JobWithEvents | None: ...
 
-        def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        def archived_ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
             """Ids in the archive that begin so, in order, `limit` at most."""
 
-        def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+        def archive_contents(self, *, newest_first: bool = False) -> Iterator[JobWithEvents]:
             """Everything in the archive, lowest number first, or highest."""
 
-        def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
+        def import_jobs(self, batch: Sequence[JobWithEvents], *, archived: bool = False) -> None:
             """Put jobs of another registry here as they are, numbers and all, in the place of those with the same id.
 
             Only for a registry that is being filled and that nobody works on. Durable when it returns.
             """
 
-        def end(self) -> str:
-            """The cursor behind the last entry."""
+        def end_offset(self) -> str:
+            """The offset behind the last entry."""
 
-        def entries(self, cursor: str | None) -> Iterator[Entry]:
-            """The journal from a cursor (None: from its beginning) to where it ends now, in order, complete."""
+        def entries(self, offset: str | None) -> Iterator[Entry]:
+            """The journal from a offset (None: from its beginning) to where it ends now, in order, complete."""
 
-        def wait(self, cursor: str, timeout: float) -> bool:
-            """Sleep until there may be an entry behind the cursor; False when the time ran out."""
+        def wait(self, offset: str, timeout: float) -> bool:
+            """Sleep until there may be an entry behind the offset; False when the time ran out."""
 
         def position(self, consumer: str) -> str | None:
             """How far a named consumer has read the journal, as it saved it (mam.stores.consumer); None for a new one.

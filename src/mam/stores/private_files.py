@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def read_whole(path: str) -> Any:
+def read_json_file(path: str) -> Any:
     """What the file holds, None when there is none. One that nobody can read is put aside, so that what comes now is
     not lost with it."""
     try:
@@ -26,7 +26,7 @@ def read_whole(path: str) -> Any:
         return None
 
 
-def replace_whole(path: str, value: object) -> None:
+def replace_json_file(path: str, value: object) -> None:
     replace_bytes(path, to_bytes(value))
 
 

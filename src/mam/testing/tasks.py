@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mam.errors import AlreadyRegistered, ClaimLost, GenerationLost, MamError
 from mam.jobs.draft import draft_job
 from mam.registry import Registry
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
@@ -21,7 +21,7 @@ LAST = "last-of-all"
 
 
 def claim_one(store: Store, _report: Report) -> tuple[str, int] | None:
-    job = store.claim(Request(label=LABEL, owner="racer"))
+    job = store.claim(ClaimRequest(label=LABEL, owner="racer"))
     return None if job is None else (job.job_id, job.attempt)
 
 
@@ -116,16 +116,16 @@ def end_as(store: Store, _report: Report, *, job_id: str, verb: str, attempt: in
     return True
 
 
-def wait_for_news(store: Store, report: Report, *, rounds: int) -> int:
+def wait_for_entries(store: Store, report: Report, *, rounds: int) -> int:
     """Says that it is about to sleep, then sleeps until there is news; returns how often it was woken by some.
 
     Being woken for nothing is allowed.
     """
     for turn in range(rounds):
-        cursor = store.end()
+        offset = store.end_offset()
         report(turn)
-        while next(iter(store.entries(cursor)), None) is None:
-            if not store.wait(cursor, 30.0):
+        while next(iter(store.entries(offset)), None) is None:
+            if not store.wait(offset, 30.0):
                 return turn
     return rounds
 
@@ -134,7 +134,7 @@ def hand_around(store: Store, _report: Report, *, times: int) -> None:
     """Claims, speaks and releases, so that records change under the readers' eyes."""
     registry = Registry(store)
     for _ in range(times):
-        job = store.claim(Request(label=LABEL, owner="writer"))
+        job = store.claim(ClaimRequest(label=LABEL, owner="writer"))
         if job is not None:
             registry.publish(job.job_id, event="progress", detail="one step", attempt=job.attempt)
             registry.release(job.job_id, attempt=job.attempt)
@@ -154,7 +154,7 @@ def read_along(store: Store, _report: Report, *, job_ids: list[str]) -> int:
             assert (job.lease is not None, job.owner is not None) == (running, running), f"torn: {job}"
             assert (job.attempt, job.last_seq) >= seen[job.job_id], f"went back: {job}"
             seen[job.job_id] = (job.attempt, job.last_seq)
-            told = numbers_told(store.events(job.job_id))
+            told = event_numbers(store.events(job.job_id))
             assert told == list(range(1, len(told) + 1)), f"numbers are missing: {told}"
             assert len(told) >= job.last_seq, f"an event is missing: {told}"
         assert set(job_ids) <= set(store.ids_with_prefix("shared-", 1000))
@@ -172,7 +172,7 @@ def work_until_killed(store: Store, report: Report, *, name: str) -> None:
         job_id = f"{name}-{turn}"
         registry.register(prompt=f"work {turn}", agent="codex", label=name, job_id=job_id, key=job_id)
         report(("registered", job_id, 0, 0))
-        job = store.claim(Request(label=name, owner=name))
+        job = store.claim(ClaimRequest(label=name, owner=name))
         assert job is not None
         report(("claimed", job.job_id, job.attempt, 0))
         seq = registry.next_seq(job.job_id)
@@ -184,7 +184,7 @@ def work_until_killed(store: Store, report: Report, *, name: str) -> None:
             report(("completed", job.job_id, job.attempt, seq))
 
 
-def numbers_told(events: list[dict[str, Any]]) -> list[int]:
+def event_numbers(events: list[dict[str, Any]]) -> list[int]:
     """The sequence numbers that a job's events and markers account for, in the order they are told."""
     return [number for event in events for number in range(event["seq"], event.get("upto", event["seq"]) + 1)]
 
@@ -200,4 +200,4 @@ def consume_until_killed(store: Store, report: Report, *, name: str) -> None:
             report(entry.number)
             consumer.done(entry)
             consumer.save()
-        store.wait(consumer.cursor or store.end(), 1.0)
+        store.wait(consumer.offset or store.end_offset(), 1.0)

@@ -11,7 +11,7 @@ import sys
 import time
 from time import clock_gettime_ns, time_ns
 
-from mam.util.frozen import Frozen, hold, new
+from mam.util.frozen import Frozen, allocate, set_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class SystemClock:
     """The real thing."""
 
     def now(self) -> Moment:
-        moment = new(Moment)
-        hold(
+        moment = allocate(Moment)
+        set_fields(
             moment,
             {
                 "wall_ms": time_ns() // 1_000_000,

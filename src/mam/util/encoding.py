@@ -25,7 +25,7 @@ def _encoder(item_separator: str, key_separator: str, *, allow_nan: bool = True)
 
 
 _NEXT = ",\n  "
-as_text = _encoder(",", ":", allow_nan=False)
+to_json_text = _encoder(",", ":", allow_nan=False)
 """JSON for what mam reads again: as short as it can be, and without NaN, which others do not read."""
 
 _spaced = _encoder(", ", ": ")
@@ -40,7 +40,7 @@ def to_bytes(value: object) -> bytes:
     Half a surrogate pair cannot be UTF-8, so text that holds one is escaped instead.
     """
     try:
-        return as_text(value).encode()
+        return to_json_text(value).encode()
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
@@ -53,7 +53,7 @@ def to_log_bytes(value: object) -> bytes:
         return json.dumps(value).encode()
 
 
-def field_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) -> bytes:
+def encode_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) -> bytes:
     """An object with one field a line. Python's own indentation leaves its C encoder unused, so all fields are written
     by it at once, with the end of a line in the place of a comma; then those are put in their places that have such
     commas of their own. No text can hold that end: a line's end within a text is escaped."""
@@ -69,7 +69,7 @@ def field_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) -> 
 
 
 def fields_replaced(text: bytes, fields: dict[str, Any], changed: Iterable[str]) -> bytes | None:
-    """`field_by_line` of the fields, made from that of the same fields as they were before some of them changed: most
+    """`encode_by_line` of the fields, made from that of the same fields as they were before some of them changed: most
     acts change two or three of fifty. None when it is not that simple. No line break stands within a value."""
     if text.count(b"\n") != len(fields) + 2:
         return None

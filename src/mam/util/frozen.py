@@ -35,7 +35,7 @@ class _FrozenType(type):
     needed: frozenset[str]
 
 
-new = object.__new__
+allocate = object.__new__
 """A record without its fields; `hold` gives it those. Together they are `Frozen.of` for whoever makes many records."""
 
 
@@ -51,7 +51,7 @@ class Frozen(metaclass=_FrozenType):
             raise TypeError(f"{kind.__name__} needs {', '.join(sorted(kind.needed - values.keys()))}")
         if len(fields) != kind.width:
             raise _unknown(kind, fields)
-        hold(self, fields)
+        set_fields(self, fields)
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
@@ -65,8 +65,8 @@ class Frozen(metaclass=_FrozenType):
     def of(cls, fields: dict[str, Any]) -> Self:
         """A record of exactly these fields, all of them, in the order of the class, which is believed. It keeps the
         dictionary."""
-        made = new(cls)
-        hold(made, fields)
+        made = allocate(cls)
+        set_fields(made, fields)
         return made
 
     def as_dict(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Frozen(metaclass=_FrozenType):
         return (_rebuild, (type(self), self.as_dict()))
 
 
-hold = Frozen.__dict__["__dict__"].__set__
+set_fields = Frozen.__dict__["__dict__"].__set__
 """Gives a record its fields, past the `__setattr__` that refuses them."""
 
 

@@ -9,7 +9,7 @@ UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LONGEST_SECONDS = 2**31 - 1
 
 
-def duration(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Seconds of `90`, `90s`, `5m`, `2h`, `1.5d`."""
     seconds = _seconds(text)
     if seconds is None or not 0 <= seconds <= LONGEST_SECONDS:
@@ -17,37 +17,37 @@ def duration(text: str) -> float:
     return seconds
 
 
-def whole_seconds(text: str) -> int:
-    seconds = duration(text)
+def parse_whole_seconds(text: str) -> int:
+    seconds = parse_duration(text)
     if seconds != int(seconds):
         raise BadInput(why=f"{text[:40]!r} is not a whole number of seconds")
     return int(seconds)
 
 
-def lease_seconds(text: str) -> float:
-    seconds = duration(text)
+def parse_lease_seconds(text: str) -> float:
+    seconds = parse_duration(text)
     if seconds < 1:
         raise BadInput(why=f"a lease of {text[:40]!r} ends before it is read; take at least 1 second")
     return seconds
 
 
-def when(text: str, now_ms: int, option: str = "--at") -> int:
+def parse_when(text: str, now_ms: int, option: str = "--at") -> int:
     """A time to come: an ISO 8601 time with a zone, or a duration from now (`+2h`, `90s`)."""
     ahead = _seconds(text.removeprefix("+"))
     if ahead is not None:
-        return now_ms + round(duration(text.removeprefix("+")) * 1000)
+        return now_ms + round(parse_duration(text.removeprefix("+")) * 1000)
     return _moment(option, text, "+2h for in two hours")
 
 
-def since(text: str, now_ms: int) -> str:
+def parse_since(text: str, now_ms: int) -> str:
     """The second that `--since` names: an ISO 8601 time with a zone, or a duration ago (`2d`)."""
     ago = _seconds(text)
     if ago is not None:
-        return iso_second(now_ms - round(duration(text) * 1000))
+        return iso_second(now_ms - round(parse_duration(text) * 1000))
     return iso_second(_moment("--since", text, "2h for the last two hours"))
 
 
-def age(milliseconds: int) -> str:
+def format_age(milliseconds: int) -> str:
     """How long ago, in the one unit a glance needs."""
     seconds = max(0, milliseconds // 1000)
     for unit in ("d", "h", "m"):

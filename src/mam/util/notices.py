@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-def tell(logger_name: str, warning: str) -> None:
+def warn(logger_name: str, warning: str) -> None:
     """To whoever listens to the logger of that name; when nobody does, one line on stderr that says who speaks."""
     import logging  # only when there is something to tell: the hot path has nothing
 
@@ -23,6 +23,6 @@ def _one_line(text: str) -> str:
     )
 
 
-def clean(text: str) -> str:
+def storable_text(text: str) -> str:
     """What every store can hold: no NUL, no half of a character."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")

@@ -17,7 +17,7 @@ def state_directory() -> str:
 def remember_store(address: str) -> None:
     """One empty file for each store, named by its address: an open store costs one look at a name, and nothing has to
     be read, locked or rewritten. That it cannot be remembered stops nobody."""
-    path = os.path.join(state_directory(), STORES, escaped(address))
+    path = os.path.join(state_directory(), STORES, as_file_name(address))
     if os.path.exists(path):
         return
     try:
@@ -40,10 +40,10 @@ def known_stores() -> list[str]:
 
 
 def forget_store(address: str) -> None:
-    os.unlink(os.path.join(state_directory(), STORES, escaped(address)))
+    os.unlink(os.path.join(state_directory(), STORES, as_file_name(address)))
 
 
-def escaped(address: str) -> str:
+def as_file_name(address: str) -> str:
     """As the name of a file."""
     return address.replace("%", "%25").replace("/", "%2F")
 

@@ -21,16 +21,16 @@ DIGITS_LIMIT = 300
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
-class Doubtful(ValueError):
+class UnsafeJson(ValueError):
     """JSON to some; the text says what others would not read, or read differently."""
 
 
-class NameTwice(Doubtful):
+class DuplicateName(UnsafeJson):
     """Two values for one name in one object."""
 
 
 def strict_json(data: bytes, depth: int = DEPTH_LIMIT) -> Any:
-    """A ValueError when the bytes are no JSON, Doubtful when only some programs would call them that."""
+    """A ValueError when the bytes are no JSON, UnsafeJson when only some programs would call them that."""
     return _once(_limited(data.decode(), depth))
 
 
@@ -54,32 +54,32 @@ def _limited(text: str, depth: int) -> str:
     if text.count("[") + text.count("{") > depth:
         outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
         if max(accumulate(_STEPS[letter] for letter in outside if letter in _STEPS), default=0) > depth:
-            raise Doubtful(f"it is nested more than {depth} levels deep")
+            raise UnsafeJson(f"it is nested more than {depth} levels deep")
     return text
 
 
 def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise NameTwice("it has a name twice in one object")
+        raise DuplicateName("it has a name twice in one object")
     return made
 
 
 def _no_constant(word: str) -> Any:
-    raise Doubtful(f"it holds {word}, which is no JSON")
+    raise UnsafeJson(f"it holds {word}, which is no JSON")
 
 
 def _finite(word: str) -> float:
     """1e999 is a number to JSON, and to few programs that read it."""
     number = float(word)
     if number in (float("inf"), float("-inf")):
-        raise Doubtful("it holds a number that is too large")
+        raise UnsafeJson("it holds a number that is too large")
     return number
 
 
 def _whole(word: str) -> int:
     if len(word) > DIGITS_LIMIT:
-        raise Doubtful("it holds a number that is too large")
+        raise UnsafeJson("it holds a number that is too large")
     return int(word)
 
 

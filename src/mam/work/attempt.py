@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, PlaceMissing
-from mam.jobs.worker_acts import Ending, Spoken
+from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, WorkDirMissing
+from mam.jobs.worker_acts import Ending, OutcomeReported
 from mam.util.state_dir import make_private
 from mam.work import supervision
 from mam.work.adapters.port import EXIT, SAID
@@ -74,7 +74,7 @@ class Attempt:
             write()
         except ClaimLost as lost:
             self._context.say(self.job, f"given up: {lost}")
-        except (PlaceMissing, *STORE_UNREACHABLE) as missing:
+        except (WorkDirMissing, *STORE_UNREACHABLE) as missing:
             self._postpone(str(missing))
         except MachineUnfit as unfit:
             self._hand_back_unbegun(str(unfit.facts["why"]))
@@ -268,8 +268,8 @@ class Attempt:
             self._turn.resume_others()
         began = self._start_reporter.unreported()
         try:
-            job = self._write(lambda: self._claim.finish(ending, began, unsaid=with_words is not None))
-        except Spoken as spoken:
+            job = self._write(lambda: self._claim.finish(ending, began, only_if_unreported=with_words is not None))
+        except OutcomeReported as spoken:
             if with_words is not None:
                 self._finish(with_words(spoken.said))
             return

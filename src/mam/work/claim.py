@@ -63,7 +63,7 @@ class Claim:
     def limited(self, until_ms: int, reason: str, run: Json) -> Job:
         return self._registry.act(
             self._job_id, "limited",
-            lambda job, now: usage_limit.limited(
+            lambda job, now: usage_limit.wait_for_reset(
                 job, now, **self._fence, until_ms=until_ms, reason=reason, run=run
             ),
         )  # fmt: skip
@@ -73,17 +73,17 @@ class Claim:
             self._job_id, "quiet", lambda job, now: worker_acts.quiet(job, now, **self._fence, seconds=seconds)
         )
 
-    def finish(self, ending: Ending, began: Json | None = None, *, unsaid: bool = False) -> Job:
-        """With `unsaid` it ends only if the agent has reported nothing, and raises worker_acts.Spoken otherwise."""
+    def finish(self, ending: Ending, began: Json | None = None, *, only_if_unreported: bool = False) -> Job:
+        """With `only_if_unreported`, worker_acts.OutcomeReported is raised if the agent has reported an outcome."""
         if began is None and not ending.retryable:
-            ended = supervised_end(**self._fence, ending=ending, unsaid=unsaid)
+            ended = supervised_end(**self._fence, ending=ending, only_if_unreported=only_if_unreported)
             return self._registry.end(self._job_id, "finish", ended)
         chance = self._registry.store.clock.chance()
 
         def act(job: Job, now: Moment) -> Change:
             return worker_acts.finish(
                 job, now, **self._fence, ending=ending, delay_seconds=backoff_seconds(job.retries, chance),
-                began=began, unsaid=unsaid,
+                began=began, only_if_unreported=only_if_unreported,
             )  # fmt: skip
 
         return self._registry.act(self._job_id, "finish", act)

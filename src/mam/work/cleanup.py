@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.errors import PlaceKept
+from mam.errors import WorkspaceKept
 from mam.jobs.input_rules import is_job_id
 from mam.util.frozen import Frozen
 from mam.work.git.command import Git, GitFailed, at
@@ -72,19 +72,19 @@ def inspect_workspace(job_dir: JobDirectory) -> Workspace | None:
 
 
 def remove_workspace(work_directory: str, job_id: str, *, force: bool) -> str | None:
-    """PlaceKept when something would be lost. With force files are lost, and commits still are not: then the branch
+    """WorkspaceKept when something would be lost. With force files are lost, and commits still are not: then the branch
     stays, and the sentence that comes back says so."""
     job_dir = JobDirectory(work_directory, job_id)
     if not os.path.isdir(job_dir.path):
-        raise PlaceKept(job=job_id, why="there is none on this host")
+        raise WorkspaceKept(job=job_id, why="there is none on this host")
     with job_dir.locked() as lock:
         held = inspect_workspace(job_dir)
         if held is None:
-            raise PlaceKept(job=job_id, why="there is none on this host")
+            raise WorkspaceKept(job=job_id, why="there is none on this host")
         plan = read_plan(job_dir)
         started = plan is not None and plan["state"] == REMOVING
         if held.why_kept and not force and not started:
-            raise PlaceKept(job=job_id, why="; ".join([*held.why_kept, "--force removes it all the same"]))
+            raise WorkspaceKept(job=job_id, why="; ".join([*held.why_kept, "--force removes it all the same"]))
         if plan is not None:
             plan = {**plan, "state": REMOVING}
             job_dir.write(plan)

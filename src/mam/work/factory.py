@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.audit.sync import AuditLog
-from mam.bus.background_relay import resident_relay
+from mam.bus.background_relay import start_background_relay
 from mam.location.stores import open_store
 from mam.registry import Registry
 from mam.work.context import WorkerContext
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.config.settings import Config
-    from mam.location.stores import Located
-    from mam.registry import Shadow
+    from mam.location.stores import StoreLocation
+    from mam.registry import AuditSink
     from mam.stores.port import Store
     from mam.work.worker import WorkerOptions
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DeferredAuditSink:
     """The audit log of a worker: refusals are told at once, everything else is copied by the thread that follows."""
 
-    def __init__(self, shadow: Shadow) -> None:
+    def __init__(self, shadow: AuditSink) -> None:
         self._shadow = shadow
 
     def follow(self, store: Store) -> None:
@@ -35,11 +35,11 @@ class DeferredAuditSink:
 
 
 def open_worker(
-    located: Located, config: Config, options: WorkerOptions, **settings: Any
+    located: StoreLocation, config: Config, options: WorkerOptions, **settings: Any
 ) -> tuple[Worker, WorkerContext]:
     """`settings` are those of WorkerContext."""
     shadow = AuditLog(located.logs_dir)
     store = open_store(located, config)
     registry = Registry(store, DeferredAuditSink(shadow), require_attempt=config.require_attempt)
     context = WorkerContext(registry, config, work_directory(store.address), logs_dir=located.logs_dir, **settings)
-    return Worker(context, options, shadow, resident_relay(store, config, context.say_once)), context
+    return Worker(context, options, shadow, start_background_relay(store, config, context.say_once)), context

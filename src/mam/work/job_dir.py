@@ -13,9 +13,9 @@ import shutil
 import stat
 import time
 
-from mam.errors import PlaceBroken
+from mam.errors import WorkDirUnusable
 from mam.stores.files.lock import is_still
-from mam.stores.private_files import read_whole, replace_whole
+from mam.stores.private_files import read_json_file, replace_json_file
 from mam.util.encoding import write_all
 from mam.util.state_dir import make_private
 
@@ -46,15 +46,15 @@ class JobDirectory:
     def make(self) -> None:
         make_private(os.path.dirname(self.path))
         if make_private(self.path) != self.path:
-            raise PlaceBroken(job=self.job_id, why=f"{self.path} is a link, not a directory")
+            raise WorkDirUnusable(job=self.job_id, why=f"{self.path} is a link, not a directory")
 
     def read(self) -> Json | None:
         """None when nothing was made here. A page that somebody spoiled is as good as none, and is put aside."""
-        plan = read_whole(os.path.join(self.path, PLAN_FILE))
+        plan = read_json_file(os.path.join(self.path, PLAN_FILE))
         return plan if isinstance(plan, dict) else None
 
     def write(self, plan: Json) -> None:
-        replace_whole(os.path.join(self.path, PLAN_FILE), plan)
+        replace_json_file(os.path.join(self.path, PLAN_FILE), plan)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[int]:
@@ -88,7 +88,9 @@ class JobDirectory:
                 return
             except BlockingIOError:
                 if time.monotonic() > ends:
-                    raise PlaceBroken(job=self.job_id, why="somebody else has been preparing it for minutes") from None
+                    raise WorkDirUnusable(
+                        job=self.job_id, why="somebody else has been preparing it for minutes"
+                    ) from None
                 time.sleep(_LOOK_SECONDS)
 
     def forget(self) -> None:

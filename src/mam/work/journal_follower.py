@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from threading import Event, Lock, Thread
 
-from mam.registry import NAP_SECONDS
+from mam.registry import LONGEST_SLEEP_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.jobs.record import Json
-    from mam.registry import Shadow
+    from mam.registry import AuditSink
     from mam.stores.port import Store
 
 _BUSY_SECONDS = 0.05
@@ -30,7 +30,7 @@ class JournalFollower:
     def __init__(
         self,
         store: Store,
-        shadow: Shadow | None,
+        shadow: AuditSink | None,
         on_change: Callable[[dict[str, Json | None]], None],
         can_claim: Callable[[], bool],
     ) -> None:
@@ -49,7 +49,7 @@ class JournalFollower:
         self._thread.start()
 
     def _begin(self) -> None:
-        self._cursor = self._store.end()
+        self._offset = self._store.end_offset()
         self._journal_id = self._store.journal_id
 
     def stop(self) -> None:
@@ -63,7 +63,7 @@ class JournalFollower:
         while not self._stopped.is_set():
             try:
                 if is_away:
-                    self._store.end()  # which sees what has become of the store
+                    self._store.end_offset()  # which sees what has become of the store
                     self._check_journal_id()
                 self._turn()
                 is_away = False
@@ -72,28 +72,28 @@ class JournalFollower:
                 self._stopped.wait(1.0)
 
     def _check_journal_id(self) -> None:
-        """Somebody may have removed the store and made another, in whose journal the cursor is no place at all: nothing
+        """Somebody may have removed the store and made another, in whose journal the offset is no place at all: nothing
         would ever be behind it, and it would never be the end that one can wait at."""
         if self._store.journal_id != self._journal_id:
             self._begin()
             self._on_change({})
 
     def _turn(self) -> None:
-        self._store.wait(self._cursor, self._poll_timeout())
+        self._store.wait(self._offset, self._poll_timeout())
         if not self._can_claim():
             # A job tells of itself three times within moments, and each look takes time from whoever runs it.
             self._stopped.wait(_BUSY_SECONDS)
         if self._stopped.is_set():
             return
         changes: dict[str, Json | None] = {}
-        cursor = self._cursor
-        for entry in self._store.entries(cursor):
-            cursor = entry.cursor
+        offset = self._offset
+        for entry in self._store.entries(offset):
+            offset = entry.offset
             changes[entry.job_id] = (
                 None if entry.fields is None else {**(changes.get(entry.job_id) or {}), **entry.fields}
             )
         self._on_change(changes)
-        self._cursor = cursor  # only now: what could not be looked at is news again
+        self._offset = offset  # only now: what could not be looked at is news again
         self._lags = self._lags or bool(changes)
         if self._lags and time.monotonic() >= self._copied + _COPY_SECONDS:
             self._copy()
@@ -102,7 +102,7 @@ class JournalFollower:
 
     def _poll_timeout(self) -> float:
         due = self._store.due_in() if self._can_claim() else None
-        longest = _COPY_SECONDS if self._lags else NAP_SECONDS
+        longest = _COPY_SECONDS if self._lags else LONGEST_SLEEP_SECONDS
         return longest if due is None else min(longest, due + 0.001)
 
     def _copy(self) -> None:

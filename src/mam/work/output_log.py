@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.stores.file_watch import Watch
+    from mam.stores.file_watch import DirectoryWatch
 
 LIMIT = 64 << 20
 MORE = ".more"
@@ -190,21 +190,21 @@ def _where_it_grows(path: str) -> str:
     return path if _segment(path, 0) or os.path.isdir(path) else ""
 
 
-def _watch(place: str) -> Watch | None:
-    from mam.stores.file_watch import News, Watch
+def _watch(place: str) -> DirectoryWatch | None:
+    from mam.stores.file_watch import DirectoryWatch, WatchFilter
 
     try:
-        return Watch(place, News(events=_MODIFY | _TOUCHED | _CREATE_IN, concerns=lambda _name: True))
+        return DirectoryWatch(place, WatchFilter(events=_MODIFY | _TOUCHED | _CREATE_IN, concerns=lambda _name: True))
     except OSError:
         return None  # not there yet
 
 
-def _close(watch: Watch | None) -> None:
+def _close(watch: DirectoryWatch | None) -> None:
     if watch is not None:
         watch.close()
 
 
-def _wait_for_change(watch: Watch | None, seconds: float) -> bool:
+def _wait_for_change(watch: DirectoryWatch | None, seconds: float) -> bool:
     """Until something was written, which it says, or the time is up."""
     if watch is not None:
         return watch.wait(seconds)

@@ -11,7 +11,16 @@ import select
 import signal
 import time
 
-from mam.machine.processes import Entry, ProcessId, is_alive, look, named, pid_namespace, send, table
+from mam.machine.processes import (
+    ProcessEntry,
+    ProcessId,
+    identity_of,
+    is_alive,
+    list_processes,
+    pid_namespace,
+    read_process,
+    send_signal,
+)
 from mam.util.clock import boot_id
 from mam.work.process.tree import walk
 
@@ -72,15 +81,15 @@ def _elsewhere(process: ProcessId, its_host: object, this_host: str) -> str | No
 
 def _is_above_me(process: ProcessId) -> bool:
     pid = os.getpid()
-    while pid > 1 and (entry := look(pid)) is not None:
-        if named(entry) == process:
+    while pid > 1 and (entry := read_process(pid)) is not None:
+        if identity_of(entry) == process:
             return True
         pid = entry.parent
     return False
 
 
 def _end_here(keeper: ProcessId | None, agent: ProcessId | None, find_orphans: OrphanFinder) -> str | None:
-    if keeper is not None and send(keeper, signal.SIGTERM):
+    if keeper is not None and send_signal(keeper, signal.SIGTERM):
         # The keeper knows its tree better than anybody who looks at it from outside.
         _await([keeper], KEEPER_SECONDS)
     roots = [one for one in (keeper, agent) if one is not None and is_alive(one)]
@@ -103,7 +112,7 @@ def _force(roots: list[ProcessId], agent: ProcessId | None, find_orphans: Orphan
     """Stopped first, so that nobody forks away, then killed; again until a look finds nobody. Those who remain."""
 
     def stop_all() -> list[ProcessId]:
-        return _members([*roots, *find_orphans()], agent, lambda one: send(one, signal.SIGSTOP))
+        return _members([*roots, *find_orphans()], agent, lambda one: send_signal(one, signal.SIGSTOP))
 
     found: list[ProcessId] = []
     ends = time.monotonic() + _FORCE_SECONDS
@@ -128,26 +137,26 @@ def _members(roots: list[ProcessId], agent: ProcessId | None, tell: Callable[[Pr
     """
     found: dict[int, ProcessId] = {}
 
-    def take(entry: Entry | None) -> None:
+    def take(entry: ProcessEntry | None) -> None:
         if entry is not None and not entry.dead and entry.pid not in found:
-            found[entry.pid] = named(entry)
+            found[entry.pid] = identity_of(entry)
             tell(found[entry.pid])
 
     def take_each(pids: list[int]) -> None:
         for pid in pids:
-            take(look(pid))
+            take(read_process(pid))
 
-    def take_all(top: Entry) -> None:
+    def take_all(top: ProcessEntry) -> None:
         if top.pid not in found:
             take(top)
             walk(top.pid, lambda pids, _parent: take_each(pids))
 
     for root in roots:
-        entry = look(root.pid)
-        if entry is not None and named(entry) == root:
+        entry = read_process(root.pid)
+        if entry is not None and identity_of(entry) == root:
             take_all(entry)
     if agent is not None and is_alive(agent):
-        for entry in table():
+        for entry in list_processes():
             if entry.session == agent.pid:
                 take_all(entry)
     return list(found.values())
@@ -155,7 +164,7 @@ def _members(roots: list[ProcessId], agent: ProcessId | None, tell: Callable[[Pr
 
 def _tell(processes: list[ProcessId], number: int) -> None:
     for process in processes:
-        send(process, number)
+        send_signal(process, number)
 
 
 def _await(processes: list[ProcessId], seconds: float) -> None:
@@ -187,12 +196,12 @@ def _session_of_the_dead(agent: ProcessId) -> list[ProcessId]:
 
     They are most likely its own, but a number alone proves nothing, so they are named and not touched.
     """
-    entry = look(agent.pid)
-    if entry is not None and named(entry) != agent:
+    entry = read_process(agent.pid)
+    if entry is not None and identity_of(entry) != agent:
         return []  # the number belongs to somebody else now, which the kernel allows only when the session is empty
     return [
-        named(other)
-        for other in table()
+        identity_of(other)
+        for other in list_processes()
         if other.session == agent.pid and not other.dead and other.start_time >= agent.start_time
     ]
 

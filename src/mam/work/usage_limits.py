@@ -4,7 +4,7 @@ follow."""
 from __future__ import annotations
 
 from mam.errors import MamError
-from mam.jobs.usage_limit import end_of_limit, is_tried, limit_pause
+from mam.jobs.usage_limit import end_of_limit, is_probe, limit_pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class UsageLimits:
         """They waited for what becomes of this one. If that cannot be told now, their pause ends by itself."""
         hits, self._hits = self._hits, 0
         try:
-            if hits and is_tried(self._registry.store.pauses(), self._job):
+            if hits and is_probe(self._registry.store.pauses(), self._job):
                 self._registry.resume(self._job.agent, None)
         except (MamError, OSError):
             return

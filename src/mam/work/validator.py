@@ -12,7 +12,7 @@ import hashlib
 import os
 import time
 
-from mam.artifacts import Unfit, digest_of
+from mam.artifacts import BadArtifact, artifact_digest
 from mam.errors import BadInput
 from mam.machine.environment import script_environment
 from mam.util.safe_read import read_regular
@@ -42,7 +42,7 @@ def trusted_validation(path: str, timeout_sec: int | None = None) -> Json:
     path = os.path.abspath(path)
     try:
         digest = hashlib.sha256(_content(path)).hexdigest()
-    except Unfit as unfit:
+    except BadArtifact as unfit:
         raise BadInput(why=f"the validation script {path} {unfit}") from None
     limit = {} if timeout_sec is None else {"timeout_sec": timeout_sec}
     return {"script": path, "sha256": digest, **limit}
@@ -71,7 +71,7 @@ def check(
         try:
             content = _trusted_content(job.validation)
             checks["script"], checks["problem"] = script.run(content, environ or os.environ, on_run)
-        except Unfit as unfit:
+        except BadArtifact as unfit:
             checks["problem"] = f"the validation script {unfit}"
         except OSError as error:
             checks["problem"] = f"the validation script could not be run: {error.strerror}"
@@ -89,8 +89,8 @@ def _look_at_artifacts(job: Job, workdir: str) -> tuple[list[Json], str | None]:
         # An absolute path, which only an old record can hold, must lie in the workspace too.
         relative = artifact.removeprefix(f"{workdir}/")
         try:
-            size, digest = digest_of(workdir, relative)
-        except Unfit as unfit:
+            size, digest = artifact_digest(workdir, relative)
+        except BadArtifact as unfit:
             return found, f"{artifact} {unfit}"
         found.append({"path": artifact, "size": size, "sha256": digest})
     return found, None
@@ -99,10 +99,10 @@ def _look_at_artifacts(job: Job, workdir: str) -> tuple[list[Json], str | None]:
 def _trusted_content(validation: Json) -> bytes:
     path, digest = validation.get("script"), validation.get("sha256")
     if not isinstance(path, str) or not isinstance(digest, str) or not os.path.isabs(path):
-        raise Unfit("is not named by path and hash")
+        raise BadArtifact("is not named by path and hash")
     content = _content(path, f"{path} ")
     if hashlib.sha256(content).hexdigest() != digest:
-        raise Unfit(
+        raise BadArtifact(
             f"{path} has changed since it was trusted, and was not run; `mam retry` does not help, register anew"
         )
     return content
@@ -112,11 +112,11 @@ def _content(path: str, named: str = "") -> bytes:
     try:
         _, content = read_regular(path, SCRIPT_LIMIT)
     except OSError as error:
-        raise Unfit(f"{named}cannot be read: {error.strerror}") from None
+        raise BadArtifact(f"{named}cannot be read: {error.strerror}") from None
     except ValueError:
-        raise Unfit(f"{path!a} is not the name of a file") from None
+        raise BadArtifact(f"{path!a} is not the name of a file") from None
     if not content or len(content) > SCRIPT_LIMIT:
-        raise Unfit(f"{named}is empty" if not content else f"{named}has more than {SCRIPT_LIMIT:,} bytes")
+        raise BadArtifact(f"{named}is empty" if not content else f"{named}has more than {SCRIPT_LIMIT:,} bytes")
     return content
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from mam.errors import MachineUnfit, PlaceBroken, PlaceMissing, StoreUnavailable
+from mam.errors import MachineUnfit, StoreUnavailable, WorkDirMissing, WorkDirUnusable
 from mam.util.frozen import Frozen
 from mam.work.host_checks import is_machine_error, reports_shortage
 from mam.work.job_dir import JobDirectory
@@ -31,8 +31,8 @@ def prepare_workdir(
 ) -> WorkDir:
     """The place of a job's next attempt, which is the place of its earlier ones.
 
-    PlaceMissing: the path, or room for it, is not there on this host, and the job waits until it is. PlaceBroken: it
-    will not get better by waiting. MachineUnfit: no job could run here now.
+    WorkDirMissing: the path or the disk space is missing on this host; the job waits for it. WorkDirUnusable: waiting
+    would not help. MachineUnfit: no job could run here now.
     """
     from mam.work.git.command import GitFailed
 
@@ -48,13 +48,13 @@ def prepare_workdir(
         return prepare_worktree(job, job_dir, mapping, repos or {})
     except OSError as error:
         unfit = is_machine_error(error, os.path.realpath(work_directory))
-        raise (MachineUnfit if unfit else PlaceBroken)(job=job.job_id, why=_system_words(error)) from None
+        raise (MachineUnfit if unfit else WorkDirUnusable)(job=job.job_id, why=_system_words(error)) from None
     except StoreUnavailable as error:
         why = str(error).rstrip(".")
-        raise (MachineUnfit if reports_shortage(why) else PlaceBroken)(job=job.job_id, why=why) from None
+        raise (MachineUnfit if reports_shortage(why) else WorkDirUnusable)(job=job.job_id, why=why) from None
     except GitFailed as error:
         # A small checkout may have the room that a large one has not, so that it is this job alone that waits.
-        kind = PlaceMissing if error.reports_shortage() else PlaceBroken
+        kind = WorkDirMissing if error.reports_shortage() else WorkDirUnusable
         raise kind(job=job.job_id, why=str(error).rstrip(".")) from None
 
 
@@ -66,17 +66,17 @@ def source_directory(job: Job, mapping: Mapping[str, str]) -> str:
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise PlaceMissing(job=job.job_id, why=_why_missing(job, path)) from None
+        raise WorkDirMissing(job=job.job_id, why=_why_missing(job, path)) from None
     except ValueError:
-        raise PlaceBroken(job=job.job_id, why=f"{path!a} is not a path") from None
+        raise WorkDirUnusable(job=job.job_id, why=f"{path!a} is not a path") from None
     if not stat.S_ISDIR(found.st_mode):
-        raise PlaceBroken(job=job.job_id, why=f"{path} is not a directory")
+        raise WorkDirUnusable(job=job.job_id, why=f"{path} is not a directory")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise PlaceBroken(job=job.job_id, why=f"{path} may not be entered by this user")
+        raise WorkDirUnusable(job=job.job_id, why=f"{path} may not be entered by this user")
     real = os.path.realpath(path)
     if job.parent_id is not None and path == job.workdir and real != path:
         # Its parent's agent may have put the link there after the directory was found to be inside of its own.
-        raise PlaceBroken(job=job.job_id, why=f"its directory {path} has become a link, which no child's may be")
+        raise WorkDirUnusable(job=job.job_id, why=f"its directory {path} has become a link, which no child's may be")
     return real
 
 
@@ -84,7 +84,7 @@ def local_path(job: Job, mapping: Mapping[str, str]) -> str:
     """Paths of other hosts are mapped by the longest prefix that fits, name by name; those of this host never are."""
     path = job.workdir or ""
     if not os.path.isabs(path) or ".." in path.split("/"):
-        raise PlaceBroken(job=job.job_id, why=f"its workdir {path!a} is not an absolute path without ..")
+        raise WorkDirUnusable(job=job.job_id, why=f"its workdir {path!a} is not an absolute path without ..")
     path = os.path.normpath(path)
     if _is_of_this_host(job):
         return path
@@ -118,7 +118,7 @@ def _fresh(job_dir: JobDirectory) -> WorkDir:
         os.mkdir(job_dir.fresh, 0o700)
     except FileExistsError:
         if not stat.S_ISDIR(os.lstat(job_dir.fresh).st_mode):
-            raise PlaceBroken(job=job_dir.job_id, why=f"{job_dir.fresh} is not a directory any more") from None
+            raise WorkDirUnusable(job=job_dir.job_id, why=f"{job_dir.fresh} is not a directory any more") from None
     return WorkDir(path=job_dir.fresh, kind="fresh")
 
 

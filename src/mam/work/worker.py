@@ -12,7 +12,7 @@ from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
 from mam.jobs.status import Status
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.util.frozen import Frozen
 from mam.work.claim import STORE_UNREACHABLE
 from mam.work.journal_follower import JournalFollower
@@ -20,9 +20,9 @@ from mam.work.supervision import REVOKED, STOPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.bus.background_relay import Resident
+    from mam.bus.background_relay import BackgroundRelay
     from mam.jobs.record import Job, Json
-    from mam.registry import Shadow
+    from mam.registry import AuditSink
     from mam.work.attempt import Attempt
     from mam.work.context import WorkerContext
 
@@ -50,8 +50,8 @@ class Worker:
         self,
         context: WorkerContext,
         options: WorkerOptions,
-        shadow: Shadow | None = None,
-        relay: Resident | None = None,
+        shadow: AuditSink | None = None,
+        relay: BackgroundRelay | None = None,
     ) -> None:
         self._context = context
         self._relay = relay
@@ -131,7 +131,7 @@ class Worker:
         for step in range(len(labels)):
             label = labels[(self._next_label + step) % len(labels)]
             job = self._claimed(
-                Request(
+                ClaimRequest(
                     label=label,
                     owner=self._options.owner,
                     lease_seconds=self._context.lease_seconds,
@@ -144,7 +144,7 @@ class Worker:
                 return job
         return None
 
-    def _claimed(self, request: Request) -> Job | None:
+    def _claimed(self, request: ClaimRequest) -> Job | None:
         session, registry = self._context.session, self._context.registry
         if session is None:
             return registry.claim(request)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_job, one_job, registry_of
-from mam.cli.render.streams import put, put_json
+from mam.cli.args.options import add_job, named_job, registry_of
+from mam.cli.render.streams import print_json, print_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    name = one_job(options)
+    name = named_job(options)
     registry = registry_of(options)
     job, sentences = registry.explain(name)
     sentences += _session(options, job)
     if options.json:
         state = registry.state(job).to_json()
-        put_json({"job_id": job.job_id, "status": job.status, "state": state, "why": sentences})
+        print_json({"job_id": job.job_id, "status": job.status, "state": state, "why": sentences})
         return 0
-    put(f"Job {job.job_id} ({job.status})")
+    print_row(f"Job {job.job_id} ({job.status})")
     for sentence in sentences:
-        put(sentence)
+        print_row(sentence)
     return 0
 
 
@@ -37,18 +37,18 @@ def _session(options: Options, job: Job) -> list[str]:
     if not job.agent_session.startswith(TMUX) or job.status not in ("pending", "waiting"):
         return []
     from mam.agents.activity import session_state
+    from mam.agents.lookup import by_name, require_live
     from mam.agents.open_directory import open_directory
-    from mam.agents.resolve import by_name, needed
     from mam.errors import MamError
 
     name = job.agent_session.removeprefix(TMUX)
     try:
         directory = open_directory(options.store, options.registry_dir)
-        record = needed(by_name(directory, name), name)
+        record = require_live(by_name(directory, name), name)
     except MamError as error:
         return [f"It is for the live session {name}. {error}"]
     now_ms = directory.clock.now().wall_ms
-    state = session_state(record, now_ms, look=True)
+    state = session_state(record, now_ms, lookup=True)
     rest = "" if state.state in ("done", "unknown") else " Nothing is typed into it meanwhile."
     return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {_is(state.told(now_ms))}.{rest}"]
 

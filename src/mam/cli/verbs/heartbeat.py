@@ -5,9 +5,9 @@ Prints until when the claim is now believed.
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
-from mam.cli.render.streams import put_job
-from mam.util.human_time import lease_seconds
+from mam.cli.args.options import add_attempt, add_job, job_registry, own_fence, own_job
+from mam.cli.render.streams import print_job
+from mam.util.human_time import parse_lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_job(parser, own=True)
     add_attempt(parser)
-    parser.add_argument("--lease", type=lease_seconds, metavar="S", help="how long; default: as long as before")
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", help="how long; default: as long as before")
 
 
 def run(options: Options) -> int:
     name = own_job(options)
-    registry = registry_of(options)
+    registry = job_registry(options)
     fence = own_fence(options, registry, name)
     job = registry.heartbeat(name, **fence, lease_seconds=options.lease)
-    put_job(job, as_json=options.json, line=job.lease.expires_at if job.lease else job.status)
+    print_job(job, as_json=options.json, line=job.lease.expires_at if job.lease else job.status)
     return 0

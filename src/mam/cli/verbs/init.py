@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import put, put_exactly, put_json, say
+from mam.cli.render.streams import print_json, print_row, print_text, say
 from mam.config.settings import load_config
-from mam.location.stores import locate, make_store, open_located, schema_of
+from mam.location.stores import create_store, locate, open_located, store_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
 
 
 def add_arguments(parser: Parser) -> None:
@@ -26,7 +26,7 @@ def run(options: Options) -> int:
     found = locate(options.store, options.registry_dir, config)
     if options.sql:
         return _printed(found, as_json=options.json)
-    made = make_store(found, config)
+    made = create_store(found, config)
     store = open_located(found, config).store
     if made:
         is_new = next(iter(store.entries(None)), None) is None
@@ -36,16 +36,16 @@ def run(options: Options) -> int:
         hint = "; `mam init --store .mam/jobs` makes one in this directory" if elsewhere else ""
         say(f"there is a store already, {found.why}{hint}")
     if options.json:
-        put_json({"store": found.shown, "made": made})
+        print_json({"store": found.shown, "made": made})
     else:
-        put(found.shown)
+        print_row(found.shown)
     return 0
 
 
-def _printed(found: Located, *, as_json: bool) -> int:
-    schema = schema_of(found)
+def _printed(found: StoreLocation, *, as_json: bool) -> int:
+    schema = store_schema(found)
     if as_json:
-        put_json({"store": found.shown, "sql": schema})
+        print_json({"store": found.shown, "sql": schema})
     else:
-        put_exactly(schema)
+        print_text(schema)
     return 0

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.location.stores import Located
+    from mam.location.stores import StoreLocation
     from mam.maintenance.migration import Moved
     from mam.maintenance.source import Source
 
@@ -37,15 +37,15 @@ def run(options: Options) -> int:
     if origin.address == target.address:
         raise BadInput(why="FROM and TO are the same")
     if is_agents(origin.path):
-        return _told(_agents(options, origin, target), options, "sessions")
-    return _told(_jobs(options, origin, target), options, "jobs")
+        return _print_report(_agents(options, origin, target), options, "sessions")
+    return _print_report(_jobs(options, origin, target), options, "jobs")
 
 
-def _jobs(options: Options, origin: Located, target: Located) -> Moved:
+def _jobs(options: Options, origin: StoreLocation, target: StoreLocation) -> Moved:
     from mam.cli.render.progress import counting
     from mam.config.settings import load_config
     from mam.location.stores import catch_up_log, keep_out_of_git, open_store
-    from mam.maintenance.destination import begin_filling
+    from mam.maintenance.destination import begin_import
     from mam.maintenance.migration import copy
     from mam.maintenance.source import open_source
 
@@ -53,7 +53,7 @@ def _jobs(options: Options, origin: Located, target: Located) -> Moved:
     source = open_source(origin, lambda located: open_store(located, config))
     if options.dry_run:
         return _planned(source)
-    destination = begin_filling(target)
+    destination = begin_import(target)
     with counting("copied", len(source.ids())) as advance:
         moved = copy(source, destination.store, advance)
     destination.finish()
@@ -71,30 +71,32 @@ def _planned(source: Source) -> Moved:
     return Moved(jobs=len(ids), archived=archived, left_behind=source.problems())
 
 
-def _agents(options: Options, origin: Located, target: Located) -> Moved:
-    from mam.location.ownership import check
-    from mam.location.stores import FILES, check_whose
+def _agents(options: Options, origin: StoreLocation, target: StoreLocation) -> Moved:
+    from mam.location.ownership import check_path_ownership
+    from mam.location.stores import FILES, check_ownership
     from mam.maintenance.destination import FILLING
     from mam.maintenance.old_agents import copy_agents, plan_agents, root_of
 
     for place in (origin, target):
-        check_whose(place)
-    check(os.path.realpath(root_of(target.path)) + FILLING)
+        check_ownership(place)
+    check_path_ownership(os.path.realpath(root_of(target.path)) + FILLING)
     if target.kind != FILES:
         raise BadInput(why="sessions are copied into a directory; on a server each publishes itself")
     return plan_agents(origin.path) if options.dry_run else copy_agents(origin.path, target.path)
 
 
-def _told(moved: Moved, options: Options, what: str) -> int:
+def _print_report(moved: Moved, options: Options, what: str) -> int:
     """Exit 1 when something stayed behind: the rest is in place, and each of them is named."""
     if options.json:
         left_behind = [found.as_dict() for found in moved.left_behind]
-        put_json({"dry_run": options.dry_run, what: moved.jobs, "archived": moved.archived, "left_behind": left_behind})
+        print_json(
+            {"dry_run": options.dry_run, what: moved.jobs, "archived": moved.archived, "left_behind": left_behind}
+        )
     else:
         verb = "would be copied" if options.dry_run else "copied and compared"
         archived = f", {moved.archived:,} of them archived" if moved.archived else ""
         count = moved.jobs + moved.archived
-        put(f"{count:,} {what if count != 1 else what[:-1]} {verb}{archived}")
+        print_row(f"{count:,} {what if count != 1 else what[:-1]} {verb}{archived}")
     for found in moved.left_behind:
         say(f"left behind: {found.file}: {found.problem}")
     if moved.left_behind and not options.dry_run:
@@ -102,7 +104,7 @@ def _told(moved: Moved, options: Options, what: str) -> int:
     return 1 if moved.left_behind else 0
 
 
-def _located(text: str) -> Located:
-    from mam.location.stores import named
+def _located(text: str) -> StoreLocation:
+    from mam.location.stores import parse_address
 
-    return named(text, "migrate")
+    return parse_address(text, "migrate")

@@ -21,8 +21,8 @@ from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import say
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.input_rules import check_name
-from mam.machine.signals import heeded
-from mam.util.human_time import duration, lease_seconds
+from mam.machine.signals import not_ignored
+from mam.util.human_time import parse_duration, parse_lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from mam.config.settings import Config
     from mam.work.live.session import LiveSession
 
-    class Obedient(Protocol):
+    class Stoppable(Protocol):
         def stop(self) -> None: ...
 
         def hand_back(self) -> None: ...
 
 
-CONCURRENCY_MOST = 1000
+MAX_CONCURRENCY = 1000
 STOPPED = 0
 
 
@@ -53,9 +53,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--once", action="store_true", help="one job, or exit 3 if there is none")
     parser.add_argument("--drain", action="store_true", help="end when there is nothing to claim")
     parser.add_argument("--job", metavar="JOB", help="only this job, until it has ended")
-    parser.add_argument("--lease", type=lease_seconds, metavar="S", default=60.0,
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", default=60.0,
                         help="how long a claim is believed without a renewal (default 60)")  # fmt: skip
-    parser.add_argument("--grace", type=duration, metavar="S", default=5.0,
+    parser.add_argument("--grace", type=parse_duration, metavar="S", default=5.0,
                         help="between SIGTERM and SIGKILL for an agent that is ended (default 5)")  # fmt: skip
     parser.add_argument("--owner", metavar="O", help="who holds the claims; default: user@host:process")
 
@@ -68,10 +68,10 @@ def run(options: Options) -> int:
 
     config = load_config()
     located = locate(options.store, options.registry_dir, config)
-    if not 1 <= options.concurrency <= CONCURRENCY_MOST:
-        raise BadInput(why=f"--concurrency takes a number between 1 and {CONCURRENCY_MOST}")
+    if not 1 <= options.concurrency <= MAX_CONCURRENCY:
+        raise BadInput(why=f"--concurrency takes a number between 1 and {MAX_CONCURRENCY}")
     session = _session(options)
-    job_id, labels = (None, (session.label,)) if session is not None else _whose(options, config)
+    job_id, labels = (None, (session.label,)) if session is not None else _job_and_labels(options, config)
     alone = options.once or job_id is not None
     worker_options = WorkerOptions(
         labels=labels,
@@ -83,8 +83,8 @@ def run(options: Options) -> int:
     )
     settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent,
                 "session": session}  # fmt: skip
-    worker, context = open_worker(located, config, worker_options, say=say, show=show_brief, **settings)
-    obey_signals(worker)
+    worker, context = open_worker(located, config, worker_options, say=say, show=print_brief, **settings)
+    handle_signals(worker)
     if not alone:
         say(f"working for {', '.join(labels)} in {located.shown}, {options.concurrency} at a time")
     try:
@@ -94,9 +94,9 @@ def run(options: Options) -> int:
     if session is not None and session.lost is not None and worker_options.drain:
         raise session.lost
     if options.once and not worker.taken:
-        from mam.cli.held_back import held_back
+        from mam.cli.render.claim_hint import claim_hint
 
-        raise NothingToPick(label=", ".join(labels), why=held_back(registry_of(options), *labels))
+        raise NothingToPick(label=", ".join(labels), why=claim_hint(registry_of(options), *labels))
     return STOPPED
 
 
@@ -109,18 +109,18 @@ def _session(options: Options) -> LiveSession | None:
     if options.agent_session or options.job is not None or options.concurrency != 1:
         raise BadInput(why="--in serves the label tmux:NAME, one job at a time; leave -s, --job and --concurrency out")
     from mam.agents.open_directory import open_directory
-    from mam.agents.send import harmless
+    from mam.agents.send import strip_controls
     from mam.work.live.session import LiveSession
 
     if options.between is not None:
-        harmless(options.between)
+        strip_controls(options.between)
     session = LiveSession(open_directory(options.store, options.registry_dir), name, options.between)
     session.target()
     session.open()
     return session
 
 
-def _whose(options: Options, config: Config) -> tuple[str | None, tuple[str, ...]]:
+def _job_and_labels(options: Options, config: Config) -> tuple[str | None, tuple[str, ...]]:
     if options.job is not None:
         job = registry_of(options).get(options.job)
         return job.job_id, (job.agent_session,)
@@ -141,12 +141,12 @@ def process_owner() -> str:
     return f"{user}@{os.uname().nodename}:{os.getpid()}"
 
 
-def show_brief(text: str) -> None:
+def print_brief(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
 
 
-def obey_signals(worker: Obedient) -> None:
+def handle_signals(worker: Stoppable) -> None:
     asked: list[int] = []
 
     def finish(number_: int, _frame: FrameType | None) -> None:
@@ -155,14 +155,14 @@ def obey_signals(worker: Obedient) -> None:
             worker.hand_back()
         else:
             worker.stop()
-            _say_at_once("finishing what runs; once more hands it back")
+            _write_stderr("finishing what runs; once more hands it back")
 
     signal.signal(signal.SIGINT, finish)
-    for ending in heeded(signal.SIGTERM, signal.SIGHUP):
+    for ending in not_ignored(signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda _number, _frame: worker.hand_back())
 
 
-def _say_at_once(words: str) -> None:
+def _write_stderr(words: str) -> None:
     """Past the stream: the signal may have come while the same thread was writing to it."""
     try:
         os.write(2, f"mam: {words}\n".encode())

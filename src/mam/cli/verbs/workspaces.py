@@ -8,8 +8,8 @@ even then, for as long as it has such commits.
 from __future__ import annotations
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import put, put_json, put_json_array, say
-from mam.errors import BadInput, PlaceKept, UnknownJob
+from mam.cli.render.streams import print_json, print_json_array, print_row, say
+from mam.errors import BadInput, UnknownJob, WorkspaceKept
 from mam.jobs.input_rules import is_job_id
 from mam.jobs.status import RUNNING
 from mam.work.cleanup import list_workspaces, remove_workspace
@@ -36,10 +36,10 @@ def run(options: Options) -> int:
         return _remove(registry, directory, options)
     held = list_workspaces(directory)
     if options.json:
-        put_json_array(place.as_dict() for place in held)
+        print_json_array(place.as_dict() for place in held)
         return 0
     for place in held:
-        put(place.job_id, place.kind, _state(place), place.branch or "-", place.path)
+        print_row(place.job_id, place.kind, _state(place), place.branch or "-", place.path)
     return 0
 
 
@@ -56,9 +56,9 @@ def _remove(registry: Registry, directory: str, options: Options) -> int:
     if note is not None:
         say(note)
     if options.json:
-        put_json({"job_id": job_id, "removed": True, "note": note})
+        print_json({"job_id": job_id, "removed": True, "note": note})
     else:
-        put(job_id)
+        print_row(job_id)
     return 0
 
 
@@ -71,5 +71,5 @@ def _resolved(registry: Registry, directory: str, name: str) -> str:
             return name
         raise
     if job.status is RUNNING:
-        raise PlaceKept(job=job.job_id, why="the job is running in it; `mam cancel` ends it first")
+        raise WorkspaceKept(job=job.job_id, why="the job is running in it; `mam cancel` ends it first")
     return job.job_id

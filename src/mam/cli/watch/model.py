@@ -12,12 +12,12 @@ from itertools import islice
 from mam.cli.render.text import first_line
 from mam.errors import BadRecord, UnknownJob
 from mam.events.event import PERMISSION_REQUIRED
-from mam.jobs.activity import source_of
+from mam.jobs.activity import event_source
 from mam.jobs.record import parse_job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
-from mam.jobs.sweep import stalled
-from mam.stores.common import matches, queue_place
-from mam.stores.port import Query, Queued
+from mam.jobs.sweep import is_quiet
+from mam.stores.common import matches, queued_job
+from mam.stores.port import Query, QueuedJob
 from mam.util.clock import iso_second, parse_time
 from mam.util.frozen import Frozen
 
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job
     from mam.stores.port import Entry, Store
     from mam.util.clock import Moment
@@ -37,7 +37,7 @@ FRESH_MS = 3_600_000
 PROMPT_KEPT = 300
 
 
-class Said(Frozen):
+class LastEvent(Frozen):
     """The last event of a running job."""
 
     event: str
@@ -47,7 +47,7 @@ class Said(Frozen):
     """Who says so: a hook, the agent itself, its process or its screen."""
 
 
-class Need(Frozen):
+class Attention(Frozen):
     """Why somebody should look at a job."""
 
     word: str
@@ -58,12 +58,12 @@ class Model:
     def __init__(self, store: Store, query: Query) -> None:
         self._store = store
         self._query = query
-        self.queued: dict[str, Queued] = {}
+        self.queued: dict[str, QueuedJob] = {}
         self.open: dict[str, Job] = {}
         """Running and waiting."""
         self.failed: dict[str, Job] = {}
         self.done: dict[str, Job] = {}
-        self.said: dict[str, Said] = {}
+        self.last_events: dict[str, LastEvent] = {}
         self.retried: set[str] = set()
 
     # -- reading and following -------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class Model:
                 self._put(job)
         for job in self.open.values():
             if job.status is RUNNING:
-                self._hear_again(job)
+                self._load_last_event(job)
         fresh = iso_second(self._store.clock.now().wall_ms - FRESH_MS)
         for job in self.failed.values():
             if (job.ended_at or "") >= fresh and self._is_retried(job.job_id):
@@ -107,7 +107,7 @@ class Model:
         if matches(self._query, job):
             self._put(job)
             for line in entry.lines:
-                self._hear(job, line)
+                self._note_event(job, line)
 
     def _after(self, job_id: str, before: Job | None, fields: dict[str, object]) -> Job | None:
         """A job that is kept changes by what the entry says; one that is not is read. It may then be newer than the
@@ -124,7 +124,7 @@ class Model:
 
     def _put(self, job: Job) -> None:
         if job.status is PENDING:
-            self.queued[job.job_id] = queue_place(job)
+            self.queued[job.job_id] = queued_job(job)
             return
         job = job.replace(prompt=first_line(job.prompt[: PROMPT_KEPT * 4])[:PROMPT_KEPT], result=None)
         kept = self.failed if job.status is ERROR else self.done if job.status.ended else self.open
@@ -135,26 +135,26 @@ class Model:
             self.retried.discard(oldest)
 
     def _forget(self, job_id: str) -> None:
-        for kept in (self.queued, self.open, self.failed, self.done, self.said):
+        for kept in (self.queued, self.open, self.failed, self.done, self.last_events):
             kept.pop(job_id, None)
 
-    def _hear(self, job: Job, line: Line) -> None:
+    def _note_event(self, job: Job, line: AuditRecord) -> None:
         if line.get("event") == "published" and job.status is RUNNING:
             payload = line["payload"]
             data = payload.get("data", {})
-            self.said[job.job_id] = Said(
+            self.last_events[job.job_id] = LastEvent(
                 event=payload["event"],
                 detail=payload["detail"],
                 quiet=data.get("quiet") is True,
-                source=source_of(data),
+                source=event_source(data),
             )
 
-    def _hear_again(self, job: Job) -> None:
+    def _load_last_event(self, job: Job) -> None:
         for line in reversed(self._store.events(job.job_id)):
             if "event" in line:
                 since = job.claimed_at or ""
                 if line.get("timestamp", "") >= since:
-                    self._hear(job, {"event": "published", "payload": line})
+                    self._note_event(job, {"event": "published", "payload": line})
                 return
 
     def _is_retried(self, job_id: str) -> bool:
@@ -163,21 +163,21 @@ class Model:
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
-    def need(self, job: Job, now: Moment) -> Need | None:
+    def attention(self, job: Job, now: Moment) -> Attention | None:
         """What a person has to do about it, if anything."""
         if job.status is ERROR:
             fresh = now.wall_ms - parse_time(job.ended_at or job.updated_at) < FRESH_MS
-            return Need(word="failed", why=job.reason or "") if fresh and job.job_id not in self.retried else None
+            return Attention(word="failed", why=job.reason or "") if fresh and job.job_id not in self.retried else None
         if job.status is not RUNNING:
             return None
-        said = self.said.get(job.job_id)
-        if said is not None and said.event == PERMISSION_REQUIRED:
-            return Need(word="asks", why=f"{said.detail} ({said.source})")
+        last_event = self.last_events.get(job.job_id)
+        if last_event is not None and last_event.event == PERMISSION_REQUIRED:
+            return Attention(word="asks", why=f"{last_event.detail} ({last_event.source})")
         if job.agent == "human":
-            return Need(word="yours")
-        if said is not None and said.quiet:
-            return Need(word="quiet", why=said.detail)
-        return Need(word="stalled", why="no sign of life") if stalled(job, now) else None
+            return Attention(word="yours")
+        if last_event is not None and last_event.quiet:
+            return Attention(word="quiet", why=last_event.detail)
+        return Attention(word="stalled", why="no sign of life") if is_quiet(job, now) else None
 
     def next_of(self, label: str, count: int) -> list[str]:
         """The pending jobs of a label that are claimed first."""

@@ -9,9 +9,9 @@ from mam.jobs.status import PENDING, RUNNING
 from mam.stores.common import new_claim_id
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.mirror import older
-from mam.stores.files.records import record_name, stamp_of
+from mam.stores.files.records import read_stamp, record_name
 from mam.stores.port import Problem
-from mam.stores.sql.rows import row_of
+from mam.stores.sql.rows import parse_row
 from mam.util.clock import parse_time
 from mam.util.frozen import Frozen
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.adopt import Adoption
     from mam.jobs.record import Job
-    from mam.stores.files.records import Found
+    from mam.stores.files.records import ParsedRecord
     from mam.stores.files.store import FilesStore
     from mam.stores.sql.rows import Row
     from mam.util.clock import Moment
@@ -86,7 +86,7 @@ def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str |
         text = store._files().records.text(job_id)
     except BadRecord as bad:
         return str(bad.facts["problem"])
-    stamp = None if text is None else stamp_of(text)
+    stamp = None if text is None else read_stamp(text)
     adopt = f"`mam adopt {job_id[:8]}`"
     if text is None:
         return None if known is None else f"is gone; the registry still has the job, and {adopt} writes the file again"
@@ -133,17 +133,17 @@ def adopt(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool = False) -
             yield from store._act(_adopt_all, store, [one.job.job_id for one in chunk])
 
 
-def _foreseen(store: FilesStore, found: Found, known: dict[str, int]) -> Adopted:
+def _foreseen(store: FilesStore, found: ParsedRecord, known: dict[str, int]) -> Adopted:
     job_id = found.job.job_id
     if job_id not in known:
         return Adopted(job_id=job_id, outcome="new")
     if _is_own(store, found):
         return Adopted(job_id=job_id, outcome="unchanged")
-    complaint = _adoption(store, row_of(store._rows("job", job_id=job_id)[0], store.address), found).complaint
+    complaint = _adoption(store, parse_row(store._rows("job", job_id=job_id)[0], store.address), found).complaint
     return Adopted(job_id=job_id, outcome="refused" if complaint else "changed", why=complaint)
 
 
-def _read(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool) -> tuple[list[Found], list[Adopted]]:
+def _read(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool) -> tuple[list[ParsedRecord], list[Adopted]]:
     """The records to adopt, and the outcome of the others."""
     found, others = [], []
     for job_id in job_ids:
@@ -189,7 +189,7 @@ def _adopt(store: FilesStore, job_id: str) -> Adopted | None:
     if not rows:
         insert_new(store, found.job, store._moment())
         return Adopted(job_id=job_id, outcome="new")
-    row = row_of(rows[0], store.address)
+    row = parse_row(rows[0], store.address)
     adoption = _adoption(store, row, found)
     if adoption.change.lines:
         store._write(row, adoption.change, store._moment())
@@ -198,11 +198,11 @@ def _adopt(store: FilesStore, job_id: str) -> Adopted | None:
     return Adopted(job_id=job_id, outcome="refused" if adoption.complaint else "changed", why=adoption.complaint)
 
 
-def _is_own(store: FilesStore, found: Found) -> bool:
+def _is_own(store: FilesStore, found: ParsedRecord) -> bool:
     return found.stamp is not None and found.stamp.epoch == store.journal_id
 
 
-def _adoption(store: FilesStore, row: Row, found: Found) -> Adoption:
+def _adoption(store: FilesStore, row: Row, found: ParsedRecord) -> Adoption:
     return adopt_known(row.job, found.job, found.given, store._moment(), _rival(store, row.job), new_claim_id())
 
 

@@ -10,7 +10,7 @@ from errno import EACCES, EDQUOT, ENOSPC, ENOTDIR, EPERM, EROFS
 import apsw
 
 from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
-from mam.location.ownership import owned_by_others_is_fine
+from mam.location.ownership import is_approved_path
 from mam.stores.sqlite.database import open_database, open_to_read
 
 _REBUILD = "`mam rebuild` makes it anew from the record files"
@@ -27,7 +27,7 @@ def check_directory(path: str) -> None:
         raise StoreMissing(store=path) from None
     except OSError as error:
         raise StoreUnavailable(store=path, problem=error.strerror) from None
-    if found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
+    if found.st_uid != os.geteuid() and not is_approved_path(path):
         why = f"belongs to another user (uid {found.st_uid}), whose files mam does not touch"
         raise StoreUnavailable(store=path, problem=why)
     if found.st_mode & stat.S_IWOTH:

@@ -15,9 +15,9 @@ from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.sweep import with_lease
 from mam.stores.files.adopt import insert_new, without_duplicates
 from mam.stores.files.mirror import ASIDE
-from mam.stores.files.records import whole_events
+from mam.stores.files.records import complete_events
 from mam.stores.files.store import DATABASE, NEVER_MIRRORED, FilesStore
-from mam.stores.port import Kept
+from mam.stores.port import JobWithEvents
 from mam.stores.private_files import make_directories, replace_bytes, sync_directory
 from mam.stores.sqlite.database import create_database, open_database
 from mam.util.clock import parse_time
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import apsw
 
     from mam.jobs.record import Job
-    from mam.stores.files.records import Found
+    from mam.stores.files.records import ParsedRecord
     from mam.util.clock import Clock
 
     T = TypeVar("T")
@@ -57,7 +57,7 @@ _WHOLE = ".whole"
 _LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it anew from them"
 
 
-class Made(Frozen):
+class BuiltDatabase(Frozen):
     """What was taken over."""
 
     jobs: int
@@ -93,20 +93,20 @@ class _Building(FilesStore):
         """No file is of this registry yet."""
 
 
-def make_missing(directory: str, path: str, clock: Clock, wait_seconds: float) -> Made:
+def build_missing_database(directory: str, path: str, clock: Clock, wait_seconds: float) -> BuiltDatabase:
     """For the holder of the lock, when there is none: a new one, or the one that a killed process had finished."""
     home = os.path.dirname(path)
     is_kept_out = _is_kept_out(home)
     if is_kept_out and os.path.exists(f"{path}{_WHOLE}"):  # else an older mam may have written since it was made
-        return Made(jobs=0, unreadable=[], kept=_put_in_place(path))
+        return BuiltDatabase(jobs=0, unreadable=[], kept=_put_in_place(path))
     if is_kept_out:
         raise StoreUnavailable(store=directory, problem=_LOST)
-    return make_database(directory, path, clock, wait_seconds)
+    return build_database(directory, path, clock, wait_seconds)
 
 
-def make_database(
+def build_database(
     directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
-) -> Made:
+) -> BuiltDatabase:
     """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers,
     and `rest` adds what record files do not hold."""
     home = os.path.dirname(path)
@@ -136,7 +136,7 @@ def make_database(
     _in_one_file(new, wait_seconds, shared=shared)
     os.rename(new, f"{path}{_WHOLE}")
     sync_directory(home)
-    return Made(jobs=len(found), unreadable=unreadable, kept=_put_in_place(path))
+    return BuiltDatabase(jobs=len(found), unreadable=unreadable, kept=_put_in_place(path))
 
 
 def _put_in_place(path: str) -> str | None:
@@ -161,7 +161,7 @@ def _is_on_network(directory: str) -> bool:
     return network_file_system(directory) is not None
 
 
-def _records(store: FilesStore) -> tuple[list[Found], list[str]]:
+def _records(store: FilesStore) -> tuple[list[ParsedRecord], list[str]]:
     found, unreadable = [], []
     records = store._files().records
     for job_id in records.ids():
@@ -177,14 +177,14 @@ def _records(store: FilesStore) -> tuple[list[Found], list[str]]:
 # -- records of the old scripts ----------------------------------------------------------------------------------------
 
 
-def _adopt(store: FilesStore, found: list[Found]) -> None:
+def _adopt(store: FilesStore, found: list[ParsedRecord]) -> None:
     """Numbered by the time that they give for their making, then by id."""
     found.sort(key=lambda one: (parse_time(one.job.created_at), one.job.job_id))
     for chunk in _steps(found):
         store._act(_adopt_some, store, chunk)
 
 
-def _adopt_some(store: FilesStore, chunk: list[Found]) -> None:
+def _adopt_some(store: FilesStore, chunk: list[ParsedRecord]) -> None:
     moment = store._moment()
     for one in chunk:
         if one.secrets:
@@ -195,7 +195,7 @@ def _adopt_some(store: FilesStore, chunk: list[Found]) -> None:
 # -- records that mam wrote itself -------------------------------------------------------------------------------------
 
 
-def take_over(store: FilesStore, found: list[Found]) -> None:
+def take_over(store: FilesStore, found: list[ParsedRecord]) -> None:
     """As they are, with their numbers and events, but for jobs of the archive. Records that another program wrote come
     behind mam's own."""
     found = [one for one in found if not store._rows("archived", job_id=one.job.job_id)]
@@ -210,9 +210,9 @@ def take_over(store: FilesStore, found: list[Found]) -> None:
 def _take_over_some(store: FilesStore, chunk: list[Job]) -> None:
     records, moment = store._files().records, store._moment()
     for job in chunk:
-        events = whole_events(records.events(job.job_id), job.last_seq)
+        events = complete_events(records.events(job.job_id), job.last_seq)
         sound = with_lease(without_duplicates(store, job), moment)
-        store.take_in([Kept(job=sound, events=events)])
+        store.import_jobs([JobWithEvents(job=sound, events=events)])
 
 
 def _numbered(jobs: list[Job], own: set[str]) -> list[Job]:
@@ -235,15 +235,15 @@ def _numbered(jobs: list[Job], own: set[str]) -> list[Job]:
 def _take_over_the_rest(store: FilesStore) -> None:
     """Of mam 0.1.0: archived jobs, pauses, generations of sessions. Secrets stay where they are."""
     from mam.stores.files.old_archive import read_archive
-    from mam.stores.private_files import read_whole
+    from mam.stores.private_files import read_json_file
 
     for chunk in _steps(list(read_archive(os.path.join(store.home, "archive.sqlite")))):
-        store.take_in(chunk, archived=True)
-    from mam.jobs.pause import pause_of
+        store.import_jobs(chunk, archived=True)
+    from mam.jobs.pause import parse_pause
 
-    for fields in read_whole(os.path.join(store.home, "pauses")) or []:
-        store.pause(pause_of(fields))
-    generations = read_whole(os.path.join(store.home, "generations")) or {}
+    for fields in read_json_file(os.path.join(store.home, "pauses")) or []:
+        store.pause(parse_pause(fields))
+    generations = read_json_file(os.path.join(store.home, "generations")) or {}
     for agent_id, known in generations.items():
         store._act(lambda: store._rows(
             "announce", agent_id=agent_id, generation_id=known["current"],  # noqa: B023
@@ -255,12 +255,14 @@ def _take_over_the_rest(store: FilesStore) -> None:
 
 
 def _in_one_file(path: str, wait_seconds: float, *, shared: bool) -> None:
-    """What is still in the log goes into the database, so that one rename moves all of it."""
+    """Moves the rest of the log into the database, so that one rename moves everything. The database is then marked for
+    a log again, so that the processes that open it first need not change that together."""
     if not shared:
         return
     database = open_database(path, wait_seconds)
     try:
-        database.execute("PRAGMA journal_mode = DELETE").fetchall()
+        for mode in ("DELETE", "WAL"):
+            database.execute(f"PRAGMA journal_mode = {mode}").fetchall()
     finally:
         database.close()
 

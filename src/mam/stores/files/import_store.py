@@ -12,14 +12,14 @@ from mam.stores.private_files import sync_directory
 SUFFIX = ".filling"
 
 
-def begin_filling(path: str) -> FilesStore:
+def begin_import(path: str) -> FilesStore:
     """The store to fill: a new one, or the one that somebody was filling when they were cut off."""
     _check_empty(path)
     create_files_store(path + SUFFIX)
     return FilesStore(path + SUFFIX)
 
 
-def end_filling(store: FilesStore) -> None:
+def finish_import(store: FilesStore) -> None:
     """From now on it is the registry of that name."""
     filled = store.address
     path = filled.removesuffix(SUFFIX)

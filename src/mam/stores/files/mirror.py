@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 
 from mam.errors import AlreadyRegistered, BadRecord, StoreUnavailable
-from mam.stores.common import event_of
-from mam.stores.files.records import Records, Stamp, events_name, record_name, record_text, stamp_of
+from mam.stores.common import event_in_line
+from mam.stores.files.records import Records, RecordStamp, events_name, read_stamp, record_name, record_text
 from mam.util.frozen import Frozen
 from mam.util.strict_json import strict_json
 
@@ -23,19 +23,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job
 
 ASIDE = "aside"
 
 
-class Shown(Frozen):
+class RecordUpdate(Frozen):
     """One job as its files are to show it."""
 
     job: Job
     version: int
     """0: the job is gone from the registry."""
-    events: list[Line]
+    events: list[AuditRecord]
     """Those to append; all of them for a new job."""
     is_new: bool
     is_taken: bool = False
@@ -50,7 +50,7 @@ class Mirror:
         self._aside = os.path.join(home, ASIDE)
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.records = Records(path, self._descriptor)
-        self._prepared: list[tuple[str | None, Shown]] = []
+        self._prepared: list[tuple[str | None, RecordUpdate]] = []
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -63,14 +63,14 @@ class Mirror:
 
     # -- one act -------------------------------------------------------------------------------------------------------
 
-    def prepare(self, shown: list[Shown], epoch: str) -> None:
+    def prepare(self, shown: list[RecordUpdate], epoch: str) -> None:
         """Before the commit. A file that another program changed is kept aside."""
         self._prepared = []
         for one in shown:
             if one.version == 0:
                 self._prepared.append((None, one))
                 continue
-            stamp = Stamp(epoch=epoch, version=one.version)
+            stamp = RecordStamp(epoch=epoch, version=one.version)
             self._make_way(one, stamp)
             text = record_text(one.job, stamp)
             self._prepared.append((self.records.prepare(one.job.job_id, text, durable=one.is_new), one))
@@ -97,14 +97,14 @@ class Mirror:
             if temporary is not None:
                 self.records.remove(temporary)
 
-    def _make_way(self, one: Shown, stamp: Stamp) -> None:
+    def _make_way(self, one: RecordUpdate, stamp: RecordStamp) -> None:
         job_id = one.job.job_id
         text = self._text(job_id)
         if text is None:
             return
         if one.is_new and not one.is_taken:
             raise AlreadyRegistered(job=job_id)  # by another program, or before a backup was restored
-        found = stamp_of(text)
+        found = read_stamp(text)
         if found is None or found.epoch != stamp.epoch:
             if text and not one.is_taken:
                 self.records.keep_aside(job_id, self._aside)
@@ -123,13 +123,13 @@ class Mirror:
     # -- what an earlier act left undone -------------------------------------------------------------------------------
 
     def repair(
-        self, job: Job, stamp: Stamp, events: Callable[[], list[Line]], *, is_taken: bool, is_sure: bool
+        self, job: Job, stamp: RecordStamp, events: Callable[[], list[AuditRecord]], *, is_taken: bool, is_sure: bool
     ) -> None:
         """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that
         they are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
         job_id = job.job_id
         text = self._text(job_id)
-        found = stamp_of(text or b"")
+        found = read_stamp(text or b"")
         if found is not None and found.epoch == stamp.epoch:
             if found.version > stamp.version:
                 raise self.is_ahead(job_id)
@@ -145,18 +145,18 @@ class Mirror:
 
     def version_shown(self, job_id: str, epoch: str) -> int:
         """That of a file which mam wrote from this database; 0 for any other."""
-        stamp = stamp_of(self._text(job_id) or b"")
+        stamp = read_stamp(self._text(job_id) or b"")
         return stamp.version if stamp is not None and stamp.epoch == epoch else 0
 
     def remove_own(self, job_id: str) -> None:
         """The files of a job that is gone, unless another program wrote the record."""
         text = self._text(job_id)
-        if text is None or stamp_of(text) is not None or not _is_whole(text):
+        if text is None or read_stamp(text) is not None or not _is_whole(text):
             self._remove(job_id)
 
     def _remove(self, job_id: str) -> None:
         text = self._text(job_id)
-        if text and stamp_of(text) is None:
+        if text and read_stamp(text) is None:
             self.records.keep_aside(job_id, self._aside)
         self.records.remove(record_name(job_id))
         try:
@@ -176,5 +176,5 @@ def older(job_id: str) -> str:
     return f"is older than its record files (job {job_id}): a backup was restored"
 
 
-def events_in(lines: tuple[Line, ...]) -> list[Line]:
-    return [event for event in map(event_of, lines) if event is not None]
+def events_in(lines: tuple[AuditRecord, ...]) -> list[AuditRecord]:
+    return [event for event in map(event_in_line, lines) if event is not None]

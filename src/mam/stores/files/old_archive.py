@@ -7,7 +7,7 @@ import os
 import apsw
 
 from mam.jobs.record import parse_job
-from mam.stores.port import Kept
+from mam.stores.port import JobWithEvents
 from mam.util.strict_json import strict_json
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def read_archive(path: str) -> Iterator[Kept]:
+def read_archive(path: str) -> Iterator[JobWithEvents]:
     if not os.path.exists(path):
         return
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
@@ -23,6 +23,8 @@ def read_archive(path: str) -> Iterator[Kept]:
         if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'archive'").fetchall():
             return
         for record, events in database.execute("SELECT record, events FROM archive ORDER BY number"):
-            yield Kept(job=parse_job(strict_json(str(record).encode()), path), events=strict_json(str(events).encode()))
+            yield JobWithEvents(
+                job=parse_job(strict_json(str(record).encode()), path), events=strict_json(str(events).encode())
+            )
     finally:
         database.close()

@@ -7,7 +7,7 @@ import os
 import apsw
 
 from mam.errors import MamError
-from mam.stores.files.create import STEP, Made, make_database
+from mam.stores.files.create import STEP, BuiltDatabase, build_database
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.store import DATABASE, STORE, FilesStore
 from mam.util.frozen import Frozen
@@ -21,7 +21,7 @@ ONLY_THERE = ["archived jobs", "pauses", "generations of sessions"]
 
 
 class Rebuilt(Frozen):
-    made: Made
+    made: BuiltDatabase
     kept: str | None
     """Where the old database is now."""
     unknown: list[str]
@@ -36,7 +36,7 @@ def rebuild(directory: str, clock: Clock, wait_seconds: float) -> Rebuilt:
     with registry_lock(directory, wait_seconds):
         old = _read_old(directory, clock, wait_seconds) if os.path.exists(path) else None
         rest = None if old is None else old.give_to
-        made = make_database(directory, path, clock, wait_seconds, own=True, rest=rest)
+        made = build_database(directory, path, clock, wait_seconds, own=True, rest=rest)
         store = FilesStore(directory, clock, wait_seconds)  # writes the record files
         without_file = [] if old is None else sorted(old.ids - set(store.versions(list(old.ids))))
         store.close()
@@ -56,7 +56,7 @@ class _Old:
 
     def give_to(self, store: FilesStore) -> None:
         for begin in range(0, len(self._archive), STEP):
-            store.take_in(self._archive[begin : begin + STEP], archived=True)
+            store.import_jobs(self._archive[begin : begin + STEP], archived=True)
         for pause in self._pauses:
             store.pause(pause)
         store._act(self._announce_all, store)

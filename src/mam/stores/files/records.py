@@ -19,7 +19,7 @@ except ImportError:
 from mam.errors import BadInput, BadRecord
 from mam.jobs.record import parse_job, split_secrets
 from mam.stores.private_files import sync_directory
-from mam.util.encoding import as_text, field_by_line, to_bytes, write_all
+from mam.util.encoding import encode_by_line, to_bytes, to_json_text, write_all
 from mam.util.frozen import Frozen
 from mam.util.strict_json import strict_json
 
@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
 
 SIZE_LIMIT = 64 * 1024 * 1024
@@ -45,21 +45,21 @@ _SEAL_MARK = b',\n  "registry": {"epoch": "'
 _SEAL_LIMIT = 256
 
 
-class Stamp(Frozen):
+class RecordStamp(Frozen):
     """What the end of a record file says of where it came from."""
 
     epoch: str
     version: int
 
 
-class Found(Frozen):
+class ParsedRecord(Frozen):
     """What a record file holds."""
 
     job: Job
     given: frozenset[str]
     """The names of the fields that the file itself has."""
     secrets: dict[str, Any]
-    stamp: Stamp | None
+    stamp: RecordStamp | None
     """None when the file is not as mam wrote it."""
 
 
@@ -78,29 +78,29 @@ def _bare(job_id: str) -> str:
     return job_id
 
 
-def record_text(job: Job, stamp: Stamp) -> bytes:
-    text = field_by_line(job.to_json(), to_bytes)[: -len(b"\n}\n")]
+def record_text(job: Job, stamp: RecordStamp) -> bytes:
+    text = encode_by_line(job.to_json(), to_bytes)[: -len(b"\n}\n")]
     if len(text) > SIZE_LIMIT:
         size = f"{len(text):,} bytes; at most {SIZE_LIMIT:,} are kept"
         raise BadInput(why=f"the record of job {job.job_id} would have {size}")
     return text + _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text, stamp))
 
 
-def stamp_of(text: bytes) -> Stamp | None:
+def read_stamp(text: bytes) -> RecordStamp | None:
     """None when the file is not as mam wrote it."""
     at = text.rfind(_SEAL_MARK, max(0, len(text) - _SEAL_LIMIT))
     if at < 0:
         return None
     try:
         said = strict_json(b"{" + text[at + 1 :])[REGISTRY]
-        stamp = Stamp(epoch=said["epoch"], version=said["version"])
+        stamp = RecordStamp(epoch=said["epoch"], version=said["version"])
         is_own = text[at:] == _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return stamp if is_own else None
 
 
-def _digest(text: bytes, stamp: Stamp) -> bytes:
+def _digest(text: bytes, stamp: RecordStamp) -> bytes:
     made = blake2b(text, digest_size=16)
     made.update(b"%s %d" % (stamp.epoch.encode(), stamp.version))
     return bytes(made.hexdigest().encode())
@@ -148,7 +148,7 @@ class Records:
         finally:
             os.close(descriptor)
 
-    def read(self, job_id: str) -> Found:
+    def read(self, job_id: str) -> ParsedRecord:
         """Raises FileNotFoundError, or BadRecord for anything that is not a sound record of this job."""
         name, text = record_name(job_id), self.text(job_id)
         if text is None:
@@ -159,7 +159,7 @@ class Records:
             problem = "is not whole, valid JSON" if text.strip() else "is empty"
             raise self._bad(name, problem) from None
         try:
-            as_text(fields).encode()
+            to_json_text(fields).encode()
         except UnicodeEncodeError:
             raise self._bad(name, "holds half of a surrogate pair, which is no character") from None
         secrets: Json = {}
@@ -169,7 +169,7 @@ class Records:
         job = parse_job(fields, self._label(name))
         if job.job_id != job_id:
             raise self._bad(name, f"it says that it is job {job.job_id}")
-        return Found(job=job, given=frozenset(fields), secrets=secrets, stamp=stamp_of(text))
+        return ParsedRecord(job=job, given=frozenset(fields), secrets=secrets, stamp=read_stamp(text))
 
     def _check_kind(self, name: str, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
@@ -241,7 +241,7 @@ class Records:
 
     # -- event logs ----------------------------------------------------------------------------------------------------
 
-    def append_events(self, job_id: str, events: list[Line]) -> None:
+    def append_events(self, job_id: str, events: list[AuditRecord]) -> None:
         """OSError for a log that is not a regular file; the next repair replaces it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(events_name(job_id), flags, 0o600, dir_fd=self._descriptor)
@@ -252,7 +252,7 @@ class Records:
         finally:
             os.close(descriptor)
 
-    def replace_events(self, job_id: str, events: list[Line], aside: str) -> None:
+    def replace_events(self, job_id: str, events: list[AuditRecord], aside: str) -> None:
         name, temporary = events_name(job_id), self.prepare(f"{job_id}.events", _log_text(events))
         try:
             self._rename(temporary, name)
@@ -260,7 +260,7 @@ class Records:
             os.rename(name, _name_in(aside, job_id, ".events.log"), src_dir_fd=self._descriptor)
             self._rename(temporary, name)
 
-    def events(self, job_id: str) -> list[Line]:
+    def events(self, job_id: str) -> list[AuditRecord]:
         """What can be read of an event log, in the order of the numbers."""
         try:
             descriptor = os.open(events_name(job_id), _READ, dir_fd=self._descriptor)
@@ -273,9 +273,9 @@ class Records:
         return sorted(found, key=lambda event: int(event["seq"]))
 
 
-def whole_events(events: list[Line], last_seq: int) -> list[Line]:
+def complete_events(events: list[AuditRecord], last_seq: int) -> list[AuditRecord]:
     """The events of a log, with markers for the numbers up to the last that it lacks."""
-    whole: list[Line] = []
+    whole: list[AuditRecord] = []
     upto = 0
     for event in events:
         first, last = int(event["seq"]), int(event["upto"] if "upto" in event else event["seq"])
@@ -295,11 +295,11 @@ def _name_in(aside: str, job_id: str, suffix: str) -> str:
     return os.path.join(aside, f"{job_id}.{os.urandom(4).hex()}{suffix}")
 
 
-def _log_text(events: list[Line]) -> bytes:
+def _log_text(events: list[AuditRecord]) -> bytes:
     return b"".join(to_bytes(event) + b"\n" for event in events)
 
 
-def _parse_event(line: bytes) -> Line | None:
+def _parse_event(line: bytes) -> AuditRecord | None:
     """None for a line that is torn, or that another program wrote in a form of its own."""
     try:
         event = strict_json(line)

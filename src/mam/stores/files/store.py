@@ -15,11 +15,11 @@ from mam.errors import BadRecord
 from mam.jobs.input_rules import is_job_id
 from mam.stores.files.connection import check_directory, damaged, opened, unavailable, with_advice
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
-from mam.stores.files.mirror import Mirror, Shown, events_in
-from mam.stores.files.records import Stamp
+from mam.stores.files.mirror import Mirror, RecordUpdate, events_in
+from mam.stores.files.records import RecordStamp
 from mam.stores.private_files import make_directories
 from mam.stores.secrets import Secrets
-from mam.stores.sql.rows import row_of
+from mam.stores.sql.rows import parse_row
 from mam.stores.sqlite.file_system import network_file_system
 from mam.stores.sqlite.store import SqliteStore
 from mam.util.clock import iso_second, parse_time
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.errors import StoreUnavailable
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
     from mam.stores.port import Problem
     from mam.stores.sql.rows import Row
@@ -65,7 +65,7 @@ class FilesStore(SqliteStore):
         directory = os.path.realpath(path)
         self._directory = directory
         self._mirror: Mirror | None = None
-        self._shown: dict[str, Shown] = {}
+        self._shown: dict[str, RecordUpdate] = {}
         """What the open transaction changes, as its files are to show it."""
         self._taken: set[str] = set()
         """Jobs whose record files the open transaction takes over."""
@@ -130,7 +130,7 @@ class FilesStore(SqliteStore):
         mirror = self._files()
         try:
             mirror.prepare(list(self._shown.values()), self.journal_id)
-            last = int(self.end()) if self._shown else self._mirrored
+            last = int(self.end_offset()) if self._shown else self._mirrored
             super()._commit()
         except BaseException:
             mirror.discard()
@@ -142,7 +142,7 @@ class FilesStore(SqliteStore):
             self._mirrored = NEVER_MIRRORED
             self._close_mirror()
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         super()._note(job, version, fields, lines)
         before = self._shown.get(job.job_id)
         events = events_in(lines)
@@ -150,7 +150,7 @@ class FilesStore(SqliteStore):
         earlier = [] if is_migrated or before is None else before.events
         is_new = version == 1 or (before is not None and before.is_new)
         is_taken = is_migrated or job.job_id in self._taken
-        self._shown[job.job_id] = Shown(
+        self._shown[job.job_id] = RecordUpdate(
             job=job, version=version, events=earlier + events, is_new=is_new, is_taken=is_taken
         )
 
@@ -163,7 +163,7 @@ class FilesStore(SqliteStore):
 
     def _finish_mirror(self) -> None:
         """What a killed process has committed and not shown in files yet."""
-        last = int(self.end())
+        last = int(self.end_offset())
         if last == self._mirrored and last - self._saved < SAVED_EVERY:
             return
         if last != self._mirrored:
@@ -181,10 +181,10 @@ class FilesStore(SqliteStore):
             self._files().remove_own(job_id)
             return
         try:
-            row = row_of(rows[0], self.address)
+            row = parse_row(rows[0], self.address)
         except BadRecord:
             return  # `problems` reports it; its file shows what mam last knew
-        stamp = Stamp(epoch=self.journal_id, version=row.version)
+        stamp = RecordStamp(epoch=self.journal_id, version=row.version)
         self._files().repair(row.job, stamp, lambda: self.events(job_id), is_taken=is_taken, is_sure=is_sure)
 
     def _go_by_this_boot(self, moment: Moment) -> None:
@@ -198,7 +198,7 @@ class FilesStore(SqliteStore):
     def _changed_lately(self) -> set[str]:
         """Jobs of the last entries of the journal; at least some hundred, since the clock may have jumped meanwhile."""
         found: set[str] = set()
-        since, below = "", int(self.end()) + 1
+        since, below = "", int(self.end_offset()) + 1
         while rows := self._rows("entries before", below=below, limit=RECENT_ENTRIES):
             for number, job_id, at in rows:
                 since = since or (iso_second(parse_time(at) - RECENT_SECONDS * 1000) if at else "")
@@ -265,17 +265,17 @@ class FilesStore(SqliteStore):
         return self._cursor is not None and bool(self._cursor.connection.open_flags & apsw.SQLITE_OPEN_READONLY)
 
     def _make(self) -> None:
-        from mam.stores.files.create import make_missing
+        from mam.stores.files.create import build_missing_database
 
         with self._lock():
             if os.path.exists(self._path):
                 return
-            made = make_missing(self._directory, self._path, self.clock, self._wait_seconds)
+            made = build_missing_database(self._directory, self._path, self.clock, self._wait_seconds)
         if made.jobs:
-            from mam.util.notices import tell
+            from mam.util.notices import warn
 
             left = f"; left alone: {made.left_alone}" if made.unreadable else ""
-            tell("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}{left}")
+            warn("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}{left}")
 
     def _let_go(self) -> None:
         super()._let_go()
@@ -300,7 +300,7 @@ class FilesStore(SqliteStore):
     def _shown_again(self, row: Row) -> None:
         """Its file is written anew with this act, though nothing of the job changes."""
         job_id = row.job.job_id
-        self._shown[job_id] = Shown(
+        self._shown[job_id] = RecordUpdate(
             job=row.job, version=row.version, events=[], is_new=False, is_taken=job_id in self._taken
         )
 

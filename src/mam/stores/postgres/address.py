@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def read_address(url: str) -> dict[str, Any]:
+def parse_address(url: str) -> dict[str, Any]:
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -24,7 +24,7 @@ def read_address(url: str) -> dict[str, Any]:
     return given
 
 
-def shown_address(given: dict[str, Any]) -> str:
+def format_address(given: dict[str, Any]) -> str:
     """What could be given to `--store` again, but for the password."""
     shown = {name: str(value) for name, value in given.items() if value is not None and "password" not in name}
     user = f"{quote(shown.pop('user'), safe='')}@" if "user" in shown else ""

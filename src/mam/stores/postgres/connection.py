@@ -8,7 +8,7 @@ from ipaddress import ip_address
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from mam.stores.postgres.address import read_address, shown_address
+from mam.stores.postgres.address import format_address, parse_address
 from mam.stores.postgres.ownership import SCHEMA
 
 TYPE_CHECKING = False
@@ -33,8 +33,8 @@ class Server:
     """One database of one server, as the user named it."""
 
     def __init__(self, url: str) -> None:
-        self._given = read_address(url)
-        self.address = shown_address(self._given)
+        self._given = parse_address(url)
+        self.address = format_address(self._given)
         self.channel = f"{SCHEMA}_news"
         self.role = "this role"
         """As messages name it: who one is may be said by the environment or a file of services, so the server tells."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from mam.errors import StoreUnavailable
-from mam.stores.postgres.schema import check_version_of_filling
+from mam.stores.postgres.schema import check_version_while_importing
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 
 
-class FillingStore(PostgresStore):
+class ImportingStore(PostgresStore):
     """Opens what nobody else opens yet."""
 
-    check_version = staticmethod(check_version_of_filling)
+    check_version = staticmethod(check_version_while_importing)
 
 
-def begin_filling(url: str) -> FillingStore:
+def begin_import(url: str) -> ImportingStore:
     """The store to fill: a new or empty one, or the one that somebody was filling when they were cut off."""
     create_postgres_store(url, filling=True)
-    store = FillingStore(url)
+    store = ImportingStore(url)
     if not store._rows("begin filling"):
         store.close()
         problem = "is not empty; jobs are moved only into a registry that is"
@@ -24,7 +24,7 @@ def begin_filling(url: str) -> FillingStore:
     return store
 
 
-def end_filling(store: FillingStore) -> None:
+def finish_import(store: ImportingStore) -> None:
     """From now on it is a registry like any other."""
     store._rows("end filling")
     store.close()

@@ -8,13 +8,13 @@ SELECT version FROM mam.store
 SELECT journal_id FROM mam.store
 
 -- name: now
-SELECT mam.util.clock(NULL)
+SELECT mam.clock(NULL)
 
 -- name: claim
 -- Takes nothing when anything is due, unsettled or paused, or the session was replaced: then the slow path decides. Two claims of
 -- one exclusive key meet at the unique index `job_holder`.
 WITH clock AS MATERIALIZED (
-    SELECT mam.util.clock(%(now_ms)s) AS ms
+    SELECT mam.clock(%(now_ms)s) AS ms
 ), session AS MATERIALIZED (
     SELECT generation_id FROM mam.session_generation WHERE agent_id = %(agent_id)s FOR SHARE
 ), head AS MATERIALIZED (
@@ -69,12 +69,12 @@ WITH ended AS (
         lease_expires_at = NULL, lease_seconds = NULL, lease_boot_id = NULL, lease_boot_ms = NULL, due_ms = NULL,
         claimant_agent = NULL, claimant_generation = NULL, supervised = false, ended_at = now, last_seq = last_seq + 1,
         waiting_for = NULL, due_at = NULL, updated_at = greatest(now, created_at)
-    FROM (SELECT mam.second(mam.util.clock(%(now_ms)s)) AS now) AS clock
+    FROM (SELECT mam.second(mam.clock(%(now_ms)s)) AS now) AS clock
     WHERE job_id = %(job_id)s AND status = 'running' AND attempt = %(attempt)s
       AND (%(claim_id)s::text IS NULL OR claim_id IS NULL OR claim_id = %(claim_id)s)
       AND supervised = %(supervised)s AND NOT (%(supervised)s AND said IS NOT NULL)
       AND NOT awaited AND exclusive IS NULL AND blocked < 2
-      AND NOT (%(look_first)s AND expected_artifacts::text <> '[]')
+      AND NOT (%(artifacts_unchecked)s AND expected_artifacts::text <> '[]')
     RETURNING {columns}
 ), noted AS (
     INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
@@ -111,7 +111,7 @@ SELECT number, job_id,
 FROM back
 
 -- name: job and time
-SELECT mam.util.clock(%(now_ms)s), {columns} FROM mam.job WHERE job_id = %(job_id)s
+SELECT mam.clock(%(now_ms)s), {columns} FROM mam.job WHERE job_id = %(job_id)s
 
 -- name: write
 -- Row and entry of an act that was decided on this version of the row.
@@ -122,7 +122,7 @@ INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
 SELECT number, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s FROM written RETURNING number
 
 -- name: place
-SELECT CASE WHEN NOT taken THEN nextval('mam.job_number') END, mam.util.clock(%(now_ms)s)
+SELECT CASE WHEN NOT taken THEN nextval('mam.job_number') END, mam.clock(%(now_ms)s)
 FROM (SELECT EXISTS (SELECT FROM mam.job WHERE job_id = %(job_id)s)
              OR EXISTS (SELECT FROM mam.archive WHERE job_id = %(job_id)s) AS taken) AS found
 

@@ -64,10 +64,10 @@ def schema_text() -> str:
 def check_version(server: Server, rows: list[Any]) -> None:
     if _number(server, rows) < 0:
         raise unfinished(server)
-    check_version_of_filling(server, rows)
+    check_version_while_importing(server, rows)
 
 
-def check_version_of_filling(server: Server, rows: list[Any]) -> None:
+def check_version_while_importing(server: Server, rows: list[Any]) -> None:
     version = abs(_number(server, rows))
     check_not_newer(server, version)
     if version == VERSION:

@@ -104,7 +104,7 @@ CREATE TABLE mam.journal (
 CREATE INDEX journal_job ON mam.journal (job, number);
 
 -- The clock in milliseconds: the writer's if it brings one, as tests do, else the server's. And its text, as records hold it.
-CREATE FUNCTION mam.util.clock(given bigint) RETURNS bigint LANGUAGE sql AS
+CREATE FUNCTION mam.clock(given bigint) RETURNS bigint LANGUAGE sql AS
     'SELECT coalesce(given, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)';
 CREATE FUNCTION mam.second(ms bigint) RETURNS text LANGUAGE sql STABLE AS
     $$SELECT to_char(to_timestamp(ms / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') COLLATE "C"$$;
@@ -165,7 +165,7 @@ CREATE TABLE mam.secret (
 -- How far each named follower has read the journal.
 CREATE TABLE mam.consumer (name text COLLATE "C" PRIMARY KEY, position text NOT NULL);
 
--- The directory of live sessions (mam.agents.directory_postgres).
+-- The directory of live sessions (mam.agents.postgres_directory).
 CREATE TABLE mam.agent_record (
     agent_id         text COLLATE "C" PRIMARY KEY,
     generation_id    text NOT NULL,

@@ -3,7 +3,7 @@ tests/postgres/test_statements.py holds them to that."""
 
 from __future__ import annotations
 
-from mam.events.event import generalised
+from mam.events.event import redact
 from mam.jobs.status import COMPLETED, ERROR
 from mam.stores.common import new_claim_id
 from mam.util.encoding import to_bytes
@@ -12,10 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.record import Json
-    from mam.stores.port import Request
+    from mam.stores.port import ClaimRequest
 
 
-def claim_values(request: Request) -> Json:
+def claim_values(request: ClaimRequest) -> Json:
     """As mam.stores.common.claimed gives them to mam.jobs.acts.claim."""
     return {
         "label": request.label,
@@ -33,7 +33,7 @@ def end_values(ended: End) -> Json:
     """As mam.jobs.ending.end reads them: a worker's end goes by the reason, another one by its status."""
     values: Json = {
         "attempt": ended.attempt, "claim_id": ended.claim_id, "supervised": ended.supervised,
-        "run": None, "checks": None, "look_first": False,
+        "run": None, "checks": None, "artifacts_unchecked": False,
     }  # fmt: skip
     if ended.supervised:
         status = COMPLETED if ended.reason is None else ERROR
@@ -45,10 +45,10 @@ def end_values(ended: End) -> Json:
     elif ended.status is COMPLETED:
         status = COMPLETED
         values["checked"], values["result"], values["reason"] = ended.checked, ended.result, None
-        values["look_first"] = ended.look_first
+        values["artifacts_unchecked"] = ended.artifacts_unchecked
     else:
         status = ERROR
         values["checked"], values["result"], values["reason"] = None, None, ended.reason or "error"
     values["status"], values["by"] = status.value, "complete" if status is COMPLETED else "fail"
-    values["detail"] = generalised(values["reason"] or status)
+    values["detail"] = redact(values["reason"] or status)
     return values

@@ -23,7 +23,7 @@ from mam.stores.postgres.connection import Server
 from mam.stores.postgres.listener import Listener
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
-from mam.stores.sql.rows import row_of, values_of
+from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.sessions import Sessions
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.jobs.change import Line
-    from mam.jobs.dependency import Needed
+    from mam.jobs.change import AuditRecord
+    from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Act, Request
+    from mam.stores.port import Act, ClaimRequest
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
     from mam.util.clock import Clock
@@ -72,7 +72,7 @@ class ServerClock:
         return self._local.chance()
 
 
-class HeldSessions(Sessions):
+class LockedSessions(Sessions):
     """A claim keeps other generations of its session from being announced until it has committed."""
 
     def check(self, agent_id: str, generation_id: str) -> None:
@@ -106,14 +106,14 @@ class PostgresStore(SqlStore):
 
     # -- one statement ---------------------------------------------------------------------------------------------
 
-    def claim(self, request: Request) -> Job | None:
+    def claim(self, request: ClaimRequest) -> Job | None:
         if request.job_id is None:
             job = self._past_unreadable(lambda: self._claim_head(request))
             if job is not None:
                 return job
         return super().claim(request)
 
-    def _claim_head(self, request: Request) -> Job | None:
+    def _claim_head(self, request: ClaimRequest) -> Job | None:
         values = {**claim_values(request), "now_ms": self._now_ms()}
         rows = self._client.once(
             lambda: self._client.write("claim", values),
@@ -122,7 +122,7 @@ class PostgresStore(SqlStore):
         if not rows:
             return None
         try:
-            return row_of(rows[0], self.address).job
+            return parse_row(rows[0], self.address).job
         except BadRecord as bad:
             self._act(self._unclaim, bad.facts["row"], values["claim_id"])
             raise
@@ -137,7 +137,7 @@ class PostgresStore(SqlStore):
             lambda: self._rows("job", job_id=job_id) if self._is_noted(job_id, values["act_id"]) else None,
         )
         if rows:
-            return row_of(rows[0], self.address).job
+            return parse_row(rows[0], self.address).job
         return self.change(job_id, lambda job, moment: end(job, moment, ended))
 
     def _is_noted(self, job_id: str, act_id: str) -> bool:
@@ -166,7 +166,7 @@ class PostgresStore(SqlStore):
                 if "prompt" in fields:
                     return None
                 written.append(change.job)
-                values = {**values_of(change.job, moment), "version": row.version}
+                values = {**column_values(change.job, moment), "version": row.version}
                 if self._client.write("write", {**values, **_entry(change.job, act_id, fields, change.lines)}):
                     return (change.job,)
             return None
@@ -178,7 +178,7 @@ class PostgresStore(SqlStore):
         rows = self._rows("job and time", job_id=job_id, now_ms=self._now_ms())
         if not rows:
             raise UnknownJob(job=job_id, store=self.address)
-        return row_of(rows[0][1:], self.address), Moment(wall_ms=rows[0][0])
+        return parse_row(rows[0][1:], self.address), Moment(wall_ms=rows[0][0])
 
     def _change(self, job_id: str, act: Act) -> Job:
         self._rows("lock keys of", job_ids=json.dumps([job_id]))
@@ -201,7 +201,7 @@ class PostgresStore(SqlStore):
             moment = Moment(wall_ms=now_ms)
             change = acts.register(draft, number, moment)
             job = change.job
-            values = {**values_of(job, moment), "root": None, "awaited": False, "prompt": job.prompt}
+            values = {**column_values(job, moment), "root": None, "awaited": False, "prompt": job.prompt}
             self._client.write("register", {**values, **_entry(job, act_id, job.to_json(), change.lines)})
             return job
 
@@ -220,7 +220,7 @@ class PostgresStore(SqlStore):
         numbers, moment = self._rows("numbers", count=len(drafts)), self._moment()
         changes = [acts.register(draft, number, moment) for draft, (number,) in zip(drafts, numbers, strict=True)]
         fresh = {"root": None, "awaited": False}
-        rows = [{**values_of(one.job, moment), **fresh, "prompt": one.job.prompt} for one in changes]
+        rows = [{**column_values(one.job, moment), **fresh, "prompt": one.job.prompt} for one in changes]
         self._client.many("insert job", rows)
         for change in changes:
             self._note(change.job, 1, change.job.to_json(), change.lines)
@@ -235,7 +235,7 @@ class PostgresStore(SqlStore):
             self._rows("lock", name=f"chain {root}")
         return super()._register(draft)
 
-    def _needed(self, draft: Job) -> Needed:
+    def _needed(self, draft: Job) -> Dependencies:
         """They are marked before they are read: a later end sees the mark, and an earlier one is seen."""
         for job_id in draft.after:
             self._rows("await", job_id=job_id)
@@ -245,7 +245,7 @@ class PostgresStore(SqlStore):
 
     @property
     def _sessions(self) -> Sessions:
-        return HeldSessions(self._rows)
+        return LockedSessions(self._rows)
 
     def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
         """One announcement of a session after the other, also while it has no row yet."""
@@ -297,33 +297,33 @@ class PostgresStore(SqlStore):
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:  # noqa: ARG002
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         self._entries.append(_entry(job, None, fields, lines))
 
-    def end(self) -> str:
+    def end_offset(self) -> str:
         return str(self._rows("last entry")[0][0])
 
-    def entries(self, cursor: str | None) -> Iterator[Entry]:
-        after, upto = int(cursor or 0), int(self.end())
+    def entries(self, offset: str | None) -> Iterator[Entry]:
+        after, upto = int(offset or 0), int(self.end_offset())
         while rows := self._rows("entries", after=after, upto=upto, limit=PAGE):
             for number, job_id, fields, lines in rows:
                 after = number
                 yield Entry(
-                    cursor=str(number),
+                    offset=str(number),
                     number=number,
                     job_id=job_id,
                     fields=None if fields is None else json.loads(fields),
                     lines=tuple(json.loads(lines)),
                 )
 
-    def wait(self, cursor: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float) -> bool:
         me = (os.getpid(), get_ident())
         try:
             listener = self._listeners.get(me)
             if listener is None:
                 self._listeners[me] = Listener(self._client.connect(), self._server.channel)
                 return True  # something may have happened before it listened: look once more
-            return self.end() != cursor or listener.wait(timeout)
+            return self.end_offset() != offset or listener.wait(timeout)
         except psycopg.Error:
             lost = self._listeners.pop(me, None)
             if lost is not None:
@@ -369,7 +369,7 @@ class PostgresStore(SqlStore):
         return bool(self._rows("relay lock is free", name=name, space=space)[0][0])
 
 
-def _entry(job: Job, act_id: str | None, fields: Json | None, lines: tuple[Line, ...]) -> Json:
+def _entry(job: Job, act_id: str | None, fields: Json | None, lines: tuple[AuditRecord, ...]) -> Json:
     return {
         "job": job.number,
         "job_id": job.job_id,

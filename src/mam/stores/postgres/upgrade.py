@@ -13,7 +13,7 @@ from mam.jobs.record import parse_job
 from mam.stores.postgres.client import QUERIES
 from mam.stores.postgres.connection import text
 from mam.stores.sql.queries import load_queries
-from mam.stores.sql.rows import values_of
+from mam.stores.sql.rows import column_values
 from mam.util.clock import Moment
 from mam.util.encoding import to_bytes
 
@@ -40,7 +40,7 @@ def upgrade(server: Server, connection: Connection, schema: str) -> None:
             rows = []
             for _number, record, prompt, root, awaited, is_set_aside in page:
                 job = _job(server, record, prompt)
-                rows.append({**values_of(job, _ANY_BOOT), "root": root, "awaited": awaited, "prompt": prompt})
+                rows.append({**column_values(job, _ANY_BOOT), "root": root, "awaited": awaited, "prompt": prompt})
                 if is_set_aside:
                     rows[-1]["blocked"] = 2
             cursor.executemany(text(QUERIES["insert job"]), rows)

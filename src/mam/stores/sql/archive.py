@@ -8,16 +8,16 @@ from abc import ABC, abstractmethod
 
 from mam.jobs.change import Change
 from mam.jobs.record import parse_job
-from mam.stores.common import archived_line, lines_of
-from mam.stores.port import Kept
-from mam.util.encoding import as_text
+from mam.stores.common import archived_line, import_lines
+from mam.stores.port import JobWithEvents
+from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
     from mam.util.clock import Moment
 
@@ -44,13 +44,13 @@ class SqlArchive(ABC):
     def _insert(self, change: Change, root: str | None, moment: Moment) -> None: ...
 
     @abstractmethod
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None: ...
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None: ...
 
     @abstractmethod
     def get(self, job_id: str) -> Job: ...
 
     @abstractmethod
-    def events(self, job_id: str) -> list[Line]: ...
+    def events(self, job_id: str) -> list[AuditRecord]: ...
 
     # -- ended jobs ------------------------------------------------------------------------------------------------
 
@@ -63,19 +63,19 @@ class SqlArchive(ABC):
         moment = self._moment()
         for (job_id,) in self._rows("to archive", job_ids=json.dumps(list(job_ids))):
             job = self.get(job_id)
-            self._put_into_archive(Kept(job=job, events=self.events(job_id)))
+            self._put_into_archive(JobWithEvents(job=job, events=self.events(job_id)))
             self._rows("forget job", job_id=job_id)
             self._note(job, 0, None, (archived_line(job_id, moment),))
 
-    def archived(self, job_id: str) -> Kept | None:
+    def archived(self, job_id: str) -> JobWithEvents | None:
         rows = self._rows("archived", job_id=job_id)
         return self._kept(*rows[0]) if rows else None
 
-    def archived_with_prefix(self, prefix: str, limit: int) -> list[str]:
+    def archived_ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         rows = self._rows("archived with prefix", prefix=prefix, behind=prefix + "\U0010ffff", limit=limit)
         return [row[0] for row in rows]
 
-    def archive_contents(self, *, newest_first: bool = False) -> Iterator[Kept]:
+    def archive_contents(self, *, newest_first: bool = False) -> Iterator[JobWithEvents]:
         query = "archive newest first" if newest_first else "archive contents"
         place = sys.maxsize if newest_first else -sys.maxsize
         while rows := self._rows(query, place=place, limit=PAGE):
@@ -83,30 +83,30 @@ class SqlArchive(ABC):
                 place = number
                 yield self._kept(record, events)
 
-    def _kept(self, record: str, events: str) -> Kept:
-        return Kept(job=self._archived_job(record), events=json.loads(events))
+    def _kept(self, record: str, events: str) -> JobWithEvents:
+        return JobWithEvents(job=self._archived_job(record), events=json.loads(events))
 
     def _archived_job(self, record: str) -> Job:
         return parse_job(json.loads(record), self.address)
 
     # -- jobs of another registry ------------------------------------------------------------------------------------
 
-    def take_in(self, batch: Sequence[Kept], *, archived: bool = False) -> None:
+    def import_jobs(self, batch: Sequence[JobWithEvents], *, archived: bool = False) -> None:
         self._act(self._put_into_archive_all if archived else self._take_in_all, batch)
 
-    def _take_in_all(self, batch: Sequence[Kept]) -> None:
+    def _take_in_all(self, batch: Sequence[JobWithEvents]) -> None:
         moment = self._moment()
         for kept in batch:
             self._rows("forget job", job_id=kept.job.job_id)
-            self._insert(Change(job=kept.job, lines=lines_of(kept, moment)), self._root_of(kept.job), moment)
+            self._insert(Change(job=kept.job, lines=import_lines(kept, moment)), self._root_of(kept.job), moment)
         self._rows("number behind", number=max((kept.job.number for kept in batch), default=0))
         self._rows("unsettle all")  # some may wait for jobs that ended where they come from
 
-    def _put_into_archive_all(self, batch: Sequence[Kept]) -> None:
+    def _put_into_archive_all(self, batch: Sequence[JobWithEvents]) -> None:
         for kept in batch:
             self._put_into_archive(kept)
 
-    def _put_into_archive(self, kept: Kept) -> None:
+    def _put_into_archive(self, kept: JobWithEvents) -> None:
         job = kept.job
         self._rows(
             "put into archive",
@@ -115,8 +115,8 @@ class SqlArchive(ABC):
             key=job.key,
             retry_of=job.retry_of,
             root=self._root_of(job),
-            record=as_text(job.to_json()),
-            events=as_text(kept.events),
+            record=to_json_text(job.to_json()),
+            events=to_json_text(kept.events),
         )
 
     def _root_of(self, job: Job) -> str | None:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
 
-    Ask = Callable[..., list[Any]]
+    RunQuery = Callable[..., list[Any]]
     """Runs a named query in the open transaction."""
 
 
-class Page(Frozen):
+class DependentsPage(Frozen):
     """Some of the jobs that come after one that has ended."""
 
     root: str
@@ -33,7 +33,7 @@ class Page(Frozen):
 
 
 class Blocking:
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: RunQuery) -> None:
         self._ask = ask
 
     def written(self, before: Job | None, job: Job, root: str | None, *, awaited: bool) -> None:
@@ -56,7 +56,7 @@ class Blocking:
         rows = self._ask("holder", key=key)
         return str(rows[0][0]) if rows else None
 
-    def page(self, limit: int) -> Page | None:
+    def page(self, limit: int) -> DependentsPage | None:
         """The next ones to look at; None when there are none."""
         rows = self._ask("unsettled")
         if not rows:
@@ -64,9 +64,11 @@ class Blocking:
         root, ended, upto = rows[0]
         found = self._ask("dependents", root=root, upto=upto, limit=limit)
         ids = [job_id for _number, job_id in found]
-        return Page(root=root, ended=ended, dependents=ids, upto=found[-1][0] if found else upto, last=len(ids) < limit)
+        return DependentsPage(
+            root=root, ended=ended, dependents=ids, upto=found[-1][0] if found else upto, last=len(ids) < limit
+        )
 
-    def turn(self, page: Page) -> None:
+    def turn(self, page: DependentsPage) -> None:
         """They have been looked at. Another end meanwhile has another stamp, and begins anew."""
         if page.last:
             self._ask("settled", root=page.root, ended=page.ended)

@@ -9,8 +9,8 @@ from mam.errors import BadRecord
 from mam.jobs.lease import Lease
 from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import PENDING, Status
-from mam.jobs.sweep import end_of_wait
-from mam.util.encoding import as_text
+from mam.jobs.sweep import next_deadline
+from mam.util.encoding import to_json_text
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ class Row(Frozen):
     """Whether other jobs come after it."""
 
 
-def row_of(found: Sequence[Any], store: str) -> Row:
+def parse_row(found: Sequence[Any], store: str) -> Row:
     """BadRecord names the row by its number when mam cannot read it."""
     values = dict(zip(COLUMNS, found, strict=True))
     try:
@@ -115,14 +115,14 @@ def _number(seconds: float) -> float:
     return int(seconds) if seconds == int(seconds) else seconds
 
 
-def values_of(job: Job, moment: Moment) -> Json:
+def column_values(job: Job, moment: Moment) -> Json:
     """The columns of a job, by name."""
     fields = job.__dict__
     values = {name: fields[name] for name in SAME}
     values["status"], values["label"] = job.status.value, job.agent_session
     values["supervised"], values["checked"] = job.supervised, job.checked
     for name in JSON:
-        values[name] = None if fields[name] is None else as_text(fields[name])
+        values[name] = None if fields[name] is None else to_json_text(fields[name])
     lease, claimant = job.lease, job.claimant
     values["lease_expires_at"] = None if lease is None else lease.expires_at
     values["lease_seconds"] = None if lease is None else lease.seconds
@@ -133,13 +133,13 @@ def values_of(job: Job, moment: Moment) -> Json:
     values["due_boot"], values["due_ms"] = _due(job, moment)
     # A keyed job is blocked until `Blocking.rebalance` has compared it with the others of its key.
     values["blocked"] = BLOCKED if job.exclusive is not None and job.status is PENDING else FREE
-    values["extra"] = as_text(_extra(job)) if _has_extra(job) else "{}"
+    values["extra"] = to_json_text(_extra(job)) if _has_extra(job) else "{}"
     return values
 
 
 def _due(job: Job, moment: Moment) -> tuple[str, int | None]:
     """When time decides something about the job, and on which clock. A lease of another boot goes by the wall clock."""
-    end = end_of_wait(job)
+    end = next_deadline(job)
     if end is None:
         return "", None
     if end.boot_id and end.boot_id == moment.boot_id:

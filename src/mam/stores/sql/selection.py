@@ -19,7 +19,7 @@ FIRST_PAGE, PAGE = 50, 500
 """Rows read at once: a screenful first, and never so many that a long list holds old pages of the database back."""
 
 
-def selected(ask: Callable[..., list[Any]], query: Query, number_at: int) -> Iterator[Any]:
+def select_rows(ask: Callable[..., list[Any]], query: Query, number_at: int) -> Iterator[Any]:
     """Rows of `{columns}`; the number is the column at `number_at`."""
     statuses = frozenset(Status) if query.statuses is None else query.statuses
 

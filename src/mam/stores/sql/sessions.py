@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 from mam.errors import GenerationLost
-from mam.jobs.generation import Generations, announced
+from mam.jobs.generation import Generations, supersede
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.stores.sql.blocking import Ask
+    from mam.stores.sql.blocking import RunQuery
 
 
 class Sessions:
-    def __init__(self, ask: Ask, tell: Ask | None = None) -> None:
+    def __init__(self, ask: RunQuery, tell: RunQuery | None = None) -> None:
         """Both run a named query of the transaction that is open; `tell` is for what answers nothing."""
         self._ask = ask
         self._tell = tell or ask
@@ -21,7 +21,7 @@ class Sessions:
     def announce(self, agent_id: str, generation_id: str) -> bool:
         """Whether that was news; GenerationLost when it was replaced before."""
         known = self._known(agent_id)
-        new = announced(known, agent_id, generation_id)
+        new = supersede(known, agent_id, generation_id)
         if new is known:
             return False
         replaced = json.dumps(new.superseded)

@@ -14,22 +14,22 @@ from mam.jobs.ending import end
 from mam.jobs.generation import Generations
 from mam.jobs.pause import Pause
 from mam.jobs.sweep import SWEEP_LIMIT, settle
-from mam.stores.common import changed_fields, check_exclusive, checked_needed, claimed, event_of, soonest
-from mam.stores.port import Problem, Queued, Registration
+from mam.stores.common import changed_fields, check_dependencies, check_exclusive, claimed, event_in_line, soonest
+from mam.stores.port import Problem, QueuedJob, Registration
 from mam.stores.sql.archive import SqlArchive
 from mam.stores.sql.blocking import Blocking
-from mam.stores.sql.rows import COLUMNS, Row, row_of, values_of
+from mam.stores.sql.rows import COLUMNS, Row, column_values, parse_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.jobs.change import Change, Line
-    from mam.jobs.dependency import Needed
+    from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
-    from mam.stores.port import Act, Query, Request
+    from mam.stores.port import Act, ClaimRequest, Query
     from mam.stores.sql.sessions import Sessions
     from mam.util.clock import Clock, Moment
 
@@ -67,7 +67,7 @@ class SqlStore(SqlArchive):
         """The time by which this database judges leases."""
 
     @abstractmethod
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         """One entry of the journal, in the open transaction; `version` is that of the row now, 0 when it is gone."""
 
     @property
@@ -116,10 +116,10 @@ class SqlStore(SqlArchive):
                 return found or self._archived_job(archived[0][0])
         return None
 
-    def _needed(self, draft: Job) -> Needed:
+    def _needed(self, draft: Job) -> Dependencies:
         """The jobs that a new one comes after, as they are until this transaction ends."""
         needed = {job_id: self.newest(job_id) for job_id in draft.after}
-        return checked_needed(draft, needed, self.address, self.newest)
+        return check_dependencies(draft, needed, self.address, self.newest)
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
@@ -133,17 +133,17 @@ class SqlStore(SqlArchive):
         rows = self._rows("job to change", job_id=job_id)
         if not rows:
             raise UnknownJob(job=job_id, store=self.address)
-        row, moment = row_of(rows[0], self.address), self._moment()
+        row, moment = parse_row(rows[0], self.address), self._moment()
         change = act(row.job, moment)
         check_exclusive(row.job, change.job, self.holder)
         return self._write(row, change, moment)
 
-    def claim(self, request: Request) -> Job | None:
+    def claim(self, request: ClaimRequest) -> Job | None:
         if request.agent_id is not None and request.generation_id is not None:
             self.announce(request.agent_id, request.generation_id)
         return self._past_unreadable(lambda: self._act(self._claim, request))
 
-    def _claim(self, request: Request) -> Job | None:
+    def _claim(self, request: ClaimRequest) -> Job | None:
         moment = self._moment()
         is_due, is_unsettled, is_paused = self._hindrances(moment)
         if is_due or is_unsettled:
@@ -161,40 +161,42 @@ class SqlStore(SqlArchive):
         ((is_due, is_unsettled, is_paused),) = self._rows("hindrances", **_clocks(moment))
         return bool(is_due), bool(is_unsettled), bool(is_paused)
 
-    def _first(self, request: Request, pauses: list[Pause], moment: Moment) -> Row | None:
+    def _first(self, request: ClaimRequest, pauses: list[Pause], moment: Moment) -> Row | None:
         """The job that a request gets, past those whose agent is paused."""
-        from mam.jobs.pause import passed_over, tried_first
+        from mam.jobs.pause import paused_agents, probe_jobs
 
         wanted = [] if request.job_id is None else [request.job_id]
-        wanted = wanted or tried_first(pauses, request.label, moment)
+        wanted = wanted or probe_jobs(pauses, request.label, moment)
         for job_id in wanted:
-            row = self._first_of(request.label, job_id, passed_over(pauses, request.label, moment, job_id))
+            row = self._first_of(request.label, job_id, paused_agents(pauses, request.label, moment, job_id))
             if row is not None:
                 return row
         if request.job_id is not None:
             return None
-        return self._first_of(request.label, None, passed_over(pauses, request.label, moment))
+        return self._first_of(request.label, None, paused_agents(pauses, request.label, moment))
 
     def _first_of(self, label: str, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
         if skipped is None:
             return None
         query = "first pending" if job_id is None else "this pending"
         rows = self._rows(query, label=label, job_id=job_id, skipped=json.dumps(sorted(skipped)))
-        return row_of(rows[0], self.address) if rows else None
+        return parse_row(rows[0], self.address) if rows else None
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         return self._act(self._announce, agent_id, generation_id)
 
     def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
         """The jobs that an older generation of the session held; they can be claimed again."""
-        from mam.jobs.generation import displaced
+        from mam.jobs.generation import release_displaced
 
         sessions = self._sessions
         if not sessions.announce(agent_id, generation_id):
             return []
         moment = self._moment()
         rows = self._to_change(sessions.held_by(agent_id))
-        moved = [self._settled(row, displaced(row.job, agent_id, generation_id, moment), moment) for row in rows]
+        moved = [
+            self._settled(row, release_displaced(row.job, agent_id, generation_id, moment), moment) for row in rows
+        ]
         return [job for job in moved if job is not None]
 
     def generations(self) -> dict[str, Generations]:
@@ -208,7 +210,7 @@ class SqlStore(SqlArchive):
 
     def _settle(self, moment: Moment) -> list[Job]:
         """What time has decided, for a bounded number of jobs, longest due first; then what ends mean for others."""
-        rows = [row_of(found, self.address) for found in self._due(moment)]
+        rows = [parse_row(found, self.address) for found in self._due(moment)]
         settled = [self._settled(row, settle(row.job, moment), moment) for row in rows]
         return [job for job in settled if job is not None] + self._settle_dependents(moment)
 
@@ -233,14 +235,14 @@ class SqlStore(SqlArchive):
     def _to_change(self, job_ids: list[str]) -> list[Row]:
         if not job_ids:
             return []
-        return [row_of(found, self.address) for found in self._rows("jobs to change", job_ids=json.dumps(job_ids))]
+        return [parse_row(found, self.address) for found in self._rows("jobs to change", job_ids=json.dumps(job_ids))]
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def _insert(self, change: Change, root: str | None, moment: Moment) -> None:
         job = change.job
         awaited = bool(self._rows("is awaited", root=root or job.job_id))
-        self._insert_row({**values_of(job, moment), "root": root, "awaited": awaited, "prompt": job.prompt})
+        self._insert_row({**column_values(job, moment), "root": root, "awaited": awaited, "prompt": job.prompt})
         self._note(job, 1, job.to_json(), change.lines)
         self._blocking.written(None, job, root, awaited=awaited)
 
@@ -253,7 +255,7 @@ class SqlStore(SqlArchive):
         if not change.lines:
             return job
         fields = changed_fields(row.job, change)
-        self._rows("update job", **values_of(job, moment), version=row.version)
+        self._rows("update job", **column_values(job, moment), version=row.version)
         if fields.keys() & _PLACE:
             self._rows(
                 "update place", number=job.number, label=job.agent_session, agent=job.agent, priority=job.priority
@@ -280,19 +282,19 @@ class SqlStore(SqlArchive):
         return [row[0] for row in self._rows("children", parent=job_id)]
 
     def select(self, query: Query) -> Iterator[Job]:
-        from mam.stores.sql.selection import selected
+        from mam.stores.sql.selection import select_rows
 
         self._unreadable = {}
-        for found in selected(self._rows, query, _NUMBER):
+        for found in select_rows(self._rows, query, _NUMBER):
             try:
-                yield row_of(found, self.address).job
+                yield parse_row(found, self.address).job
             except BadRecord as bad:
                 self._unreadable[found[0]] = str(bad.facts["problem"])
 
-    def queue(self, label: str | None = None, since: str | None = None) -> list[Queued]:
+    def queue(self, label: str | None = None, since: str | None = None) -> list[QueuedJob]:
         rows = self._rows("queue", label=label, since=since)
         return [
-            Queued(job_id=job_id, label=label, agent=agent, priority=priority, number=number)
+            QueuedJob(job_id=job_id, label=label, agent=agent, priority=priority, number=number)
             for job_id, label, agent, priority, number in rows
         ]
 
@@ -319,13 +321,13 @@ class SqlStore(SqlArchive):
     def holder(self, key: str) -> str | None:
         return self._blocking.holder(key)
 
-    def events(self, job_id: str) -> list[Line]:
+    def events(self, job_id: str) -> list[AuditRecord]:
         """What came with a job from another registry begins its history anew."""
-        lines: list[Line] = []
+        lines: list[AuditRecord] = []
         for (text,) in self._rows("lines of job", job_id=job_id):
             found = json.loads(text)
             lines = found if found[0]["event"] == "migrated" else lines + found
-        return [event for event in map(event_of, lines) if event is not None]
+        return [event for event in map(event_in_line, lines) if event is not None]
 
     def due_in(self) -> float | None:
         from mam.jobs.pause import seconds_until_lifted
@@ -339,7 +341,7 @@ class SqlStore(SqlArchive):
 
     def _job(self, query: str, **values: Any) -> Job | None:
         rows = self._rows(query, **values)
-        return row_of(rows[0], self.address).job if rows else None
+        return parse_row(rows[0], self.address).job if rows else None
 
     # -- pauses and followers ----------------------------------------------------------------------------------------
 
@@ -386,7 +388,7 @@ class SqlStore(SqlArchive):
         found = dict(self._unreadable)
         for row in self._rows("those set aside"):
             try:
-                job = row_of(row, self.address).job
+                job = parse_row(row, self.address).job
             except BadRecord as bad:
                 found[row[0]] = f"{bad.facts['problem']}; mam does not hand it out until it is mended"
             else:

@@ -11,7 +11,7 @@ import apsw
 
 from mam import __version__
 from mam.errors import StoreMissing, StoreUnavailable
-from mam.location.ownership import owned_by_others_is_fine
+from mam.location.ownership import is_approved_path
 from mam.stores.private_files import make_directories
 from mam.stores.sqlite.file_system import network_file_system
 
@@ -47,7 +47,7 @@ def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_
         if under_lock:
             database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         _check_contents(database, path)
-        _settle_in(database, shared=shared)
+        _settle_in(database, wait_seconds, shared=shared)
     except apsw.Error as error:
         raise unavailable(path, error, wait_seconds) from None
     return database
@@ -69,7 +69,7 @@ def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
         _check_contents(database, path)
     except apsw.CantOpenError:
         why = "cannot be read: its log has no index, and mam cannot write one beside it; copy the store, read the copy"
-        raise StoreUnavailable(store=address_of(path), problem=why) from None
+        raise StoreUnavailable(store=sqlite_address(path), problem=why) from None
     except apsw.Error as error:
         raise unavailable(path, error, wait_seconds) from None
     return database
@@ -85,14 +85,14 @@ def create_database(path: str, journal_id: str, wait_seconds: float, *, shared: 
         if made:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except OSError as error:
-        raise StoreUnavailable(store=address_of(path), problem=f"cannot be made: {error.strerror}") from None
+        raise StoreUnavailable(store=sqlite_address(path), problem=f"cannot be made: {error.strerror}") from None
     _check_file(path)
     try:
         database = _connected(path, wait_seconds)
         try:
             if not _is_empty(database):
                 _check_ours(database, path)
-            _settle_in(database, shared=shared)
+            _settle_in(database, wait_seconds, shared=shared)
             return _brought_up_to_date(database, path, journal_id)
         finally:
             database.close()
@@ -121,8 +121,8 @@ def unavailable(path: str, error: apsw.Error, wait_seconds: float) -> StoreUnava
     }
     for kind, problem in problems.items():
         if isinstance(error, kind):
-            return StoreUnavailable(store=address_of(path), problem=problem)
-    return StoreUnavailable(store=address_of(path), problem=str(error))
+            return StoreUnavailable(store=sqlite_address(path), problem=problem)
+    return StoreUnavailable(store=sqlite_address(path), problem=str(error))
 
 
 def _is_full(path: str) -> bool:
@@ -137,7 +137,7 @@ def _is_full(path: str) -> bool:
     return blocks * found.f_frsize < _LEAST_ROOM or (found.f_favail == 0 and found.f_files > 0)
 
 
-def address_of(path: str) -> str:
+def sqlite_address(path: str) -> str:
     return f"sqlite://{path}"
 
 
@@ -150,18 +150,33 @@ def _connected(path: str, wait_seconds: float) -> apsw.Connection:
     return database
 
 
-def _settle_in(database: apsw.Connection, *, shared: bool = True) -> None:
+def _settle_in(database: apsw.Connection, wait_seconds: float, *, shared: bool = True) -> None:
     """Only in a database that is mam's own: another program's is not even turned to WAL."""
     # FULL: with NORMAL a power cut takes acknowledged jobs with it. Each is read to its end, since a statement that
     # answers stops there, and those behind it are never run.
-    mode = "WAL" if shared else "DELETE"
-    settings = [f"journal_mode = {mode}", "synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"]
+    _set_journal_mode(database, "WAL" if shared else "DELETE", wait_seconds)
+    settings = ["synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"]
     if not shared:
         settings.append("locking_mode = EXCLUSIVE")
     if sys.platform == "darwin":
         settings += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
     for setting in settings:
         database.execute(f"PRAGMA {setting}").fetchall()
+
+
+def _set_journal_mode(database: apsw.Connection, mode: str, wait_seconds: float) -> None:
+    """SQLite calls no busy handler while it changes the journal mode: of several processes that open a new database at
+    once, all but the first would fail."""
+    pause, tries = _patience(wait_seconds), 0
+    while True:
+        try:
+            database.execute(f"PRAGMA journal_mode = {mode}").fetchall()
+        except apsw.BusyError:
+            if not pause(tries):
+                raise
+            tries += 1
+        else:
+            return
 
 
 def _is_empty(database: apsw.Connection) -> bool:
@@ -186,41 +201,41 @@ def _check_place(path: str) -> None:
     kind = network_file_system(path)
     if kind is not None:
         why = f"is on a network file system ({kind}), where SQLite's locks do not hold; use a local disk, or PostgreSQL"
-        raise StoreUnavailable(store=address_of(path), problem=why)
+        raise StoreUnavailable(store=sqlite_address(path), problem=why)
 
 
 def _check_file(path: str, *, owner: bool = True) -> None:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        raise StoreMissing(store=address_of(path)) from None
+        raise StoreMissing(store=sqlite_address(path)) from None
     except OSError as error:  # the disk is at fault, and to make a new store would be no help
-        raise StoreUnavailable(store=address_of(path), problem=error.strerror) from None
+        raise StoreUnavailable(store=sqlite_address(path), problem=error.strerror) from None
     if stat.S_ISDIR(found.st_mode):
-        raise StoreUnavailable(store=address_of(path), problem="is a directory; name a file, such as jobs.db in it")
-    if owner and found.st_uid != os.geteuid() and not owned_by_others_is_fine(path):
-        raise StoreUnavailable(store=address_of(path), problem=f"belongs to another user (uid {found.st_uid})")
+        raise StoreUnavailable(store=sqlite_address(path), problem="is a directory; name a file, such as jobs.db in it")
+    if owner and found.st_uid != os.geteuid() and not is_approved_path(path):
+        raise StoreUnavailable(store=sqlite_address(path), problem=f"belongs to another user (uid {found.st_uid})")
 
 
 def _check_contents(database: apsw.Connection, path: str) -> None:
     if _is_empty(database):
-        raise StoreMissing(store=address_of(path))
+        raise StoreMissing(store=sqlite_address(path))
     version = _check_ours(database, path)
     if version < VERSION:
-        why = f"has schema {version} of {VERSION}; `mam init --store {address_of(path)}` brings it up to date"
-        raise StoreUnavailable(store=address_of(path), problem=why)
+        why = f"has schema {version} of {VERSION}; `mam init --store {sqlite_address(path)}` brings it up to date"
+        raise StoreUnavailable(store=sqlite_address(path), problem=why)
 
 
 def _check_ours(database: apsw.Connection, path: str) -> int:
     application, version = _identity(database)
     if application != APPLICATION:
-        raise StoreUnavailable(store=address_of(path), problem="is a database of another program")
+        raise StoreUnavailable(store=sqlite_address(path), problem="is a database of another program")
     if version < UPGRADABLE:
         why = f"has schema {version} of a mam before 0.1.0; mam 0.1.0 brings it up to date, then this one does"
-        raise StoreUnavailable(store=address_of(path), problem=why)
+        raise StoreUnavailable(store=sqlite_address(path), problem=why)
     if version > VERSION:
         why = f"has schema {version}, which only a newer mam knows; this is mam {__version__}: install a newer one"
-        raise StoreUnavailable(store=address_of(path), problem=why)
+        raise StoreUnavailable(store=sqlite_address(path), problem=why)
     return version
 
 

@@ -9,7 +9,7 @@ import apsw
 from mam.errors import StoreUnavailable
 from mam.stores.port import Query
 from mam.stores.private_files import sync_directory
-from mam.stores.sqlite.database import address_of, unavailable
+from mam.stores.sqlite.database import sqlite_address, unavailable
 from mam.stores.sqlite.store import WAIT_SECONDS, SqliteStore, create_sqlite_store
 
 SUFFIX = ".filling"
@@ -17,7 +17,7 @@ _BESIDE = ("-secrets", "")
 """What belongs to a store; the database itself comes last, since it is what makes a registry of the rest."""
 
 
-def begin_filling(path: str) -> SqliteStore:
+def begin_import(path: str) -> SqliteStore:
     """The store to fill: a new one, or the one that somebody was filling when they were cut off."""
     path = os.path.realpath(path)
     _check_empty(path)
@@ -25,7 +25,7 @@ def begin_filling(path: str) -> SqliteStore:
     return SqliteStore(path + SUFFIX)
 
 
-def end_filling(store: SqliteStore) -> None:
+def finish_import(store: SqliteStore) -> None:
     """From now on it is the registry of that name."""
     filled = store.address.removeprefix("sqlite://")
     path = filled.removesuffix(SUFFIX)
@@ -65,4 +65,4 @@ def _check_empty(path: str) -> None:
     finally:
         store.close()
     problem = "is not empty; jobs are moved only into a registry that is"
-    raise StoreUnavailable(store=address_of(path), problem=problem)
+    raise StoreUnavailable(store=sqlite_address(path), problem=problem)

@@ -13,21 +13,21 @@ from mam.errors import StoreUnavailable
 from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
 from mam.stores.sql.queries import load_queries
-from mam.stores.sql.rows import COLUMNS, row_of
+from mam.stores.sql.rows import COLUMNS, parse_row
 from mam.stores.sql.store import SqlStore
-from mam.stores.sqlite.database import address_of, create_database, open_database, unavailable
-from mam.stores.sqlite.wake_file import Bell
+from mam.stores.sqlite.database import create_database, open_database, sqlite_address, unavailable
+from mam.stores.sqlite.wake_file import WakeFile
 from mam.util.clock import SystemClock
-from mam.util.encoding import as_text
+from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
-    from mam.jobs.change import Line
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
-    from mam.stores.file_watch import Watch
+    from mam.stores.file_watch import DirectoryWatch
     from mam.util.clock import Clock, Moment
 
     T = TypeVar("T")
@@ -66,14 +66,14 @@ class SqliteStore(SqlStore):
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         super().__init__()
         self._path = os.path.realpath(path)
-        self.address = address_of(self._path)
+        self.address = sqlite_address(self._path)
         self.clock = clock or SystemClock()
         self._wait_seconds = lock_wait_seconds
-        self._bell = Bell(f"{self._path}-bell")
+        self._wake_file = WakeFile(f"{self._path}-bell")
         self._boot_id: str | None = None
         """The boot whose clock the leases in the database have been compared with."""
         self._threads = RLock()
-        self._watches: dict[int, Watch] = {}
+        self._watches: dict[int, DirectoryWatch] = {}
         """One for each thread that waits: what one has read would be lost to the other."""
         self._file: tuple[int, int] | None = None
         """Device and inode of the database that is open."""
@@ -102,7 +102,7 @@ class SqliteStore(SqlStore):
                 self._undo(database)
                 raise
             if self._is_news:
-                self._bell.ring()
+                self._wake_file.wake()
             return done
 
     def _begin(self) -> None:
@@ -123,7 +123,7 @@ class SqliteStore(SqlStore):
         """A lease of an earlier boot is on a clock that is gone."""
         if self._rows("this boot", boot_id=moment.boot_id):
             for found in self._rows("other boots", boot_id=moment.boot_id):
-                lease = row_of(found, self.address).job.lease
+                lease = parse_row(found, self.address).job.lease
                 if lease is not None:
                     self._rows("by the wall clock", number=found[COLUMNS.index("number")], due_ms=lease.wall_ms)
         self._boot_id = moment.boot_id
@@ -148,35 +148,35 @@ class SqliteStore(SqlStore):
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[Line, ...]) -> None:  # noqa: ARG002
+    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         self._is_news = True
-        text = None if fields is None else as_text(fields)
-        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=as_text(lines))
+        text = None if fields is None else to_json_text(fields)
+        self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=to_json_text(lines))
 
-    def end(self) -> str:
+    def end_offset(self) -> str:
         return str(self._rows("last entry")[0][0])
 
-    def entries(self, cursor: str | None) -> Iterator[Entry]:
-        after, upto = int(cursor or 0), int(self.end())
+    def entries(self, offset: str | None) -> Iterator[Entry]:
+        after, upto = int(offset or 0), int(self.end_offset())
         while rows := self._rows("entries", after=after, upto=upto, limit=PAGE):
             for number, job_id, fields, lines in rows:
                 after = number
                 yield Entry(
-                    cursor=str(number),
+                    offset=str(number),
                     number=number,
                     job_id=job_id,
                     fields=None if fields is None else json.loads(fields),
                     lines=tuple(json.loads(lines)),
                 )
 
-    def wait(self, cursor: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float) -> bool:
         watch = self._watches.get(get_ident())
         if watch is None:
-            from mam.stores.file_watch import Watch, rung
+            from mam.stores.file_watch import DirectoryWatch, reads_of
 
-            self._watches[get_ident()] = Watch(os.path.dirname(self._path), rung(self._bell.name))
+            self._watches[get_ident()] = DirectoryWatch(os.path.dirname(self._path), reads_of(self._wake_file.name))
             return True  # something may have happened before the watch began: look once more
-        return self.end() != cursor or watch.wait(timeout)
+        return self.end_offset() != offset or watch.wait(timeout)
 
     def due_in(self) -> float | None:
         if self.clock.now().boot_id != self._boot_id:
@@ -226,7 +226,7 @@ class SqliteStore(SqlStore):
     def close(self) -> None:
         with self._threads:
             self._close_watches()
-            self._bell.muffle()
+            self._wake_file.close()
             self._let_go()
 
     def _close_watches(self) -> None:

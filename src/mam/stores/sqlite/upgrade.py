@@ -8,9 +8,9 @@ import apsw
 
 from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.record import parse_job
-from mam.stores.sql.rows import values_of
+from mam.stores.sql.rows import column_values
 from mam.util.clock import SystemClock
-from mam.util.encoding import as_text
+from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _copy_jobs(database: apsw.Connection, path: str) -> None:
         "SELECT record, prompt, root FROM old_job JOIN old_prompt USING (number) ORDER BY number"
     ):
         job = _job(record, prompt, path)
-        values: dict[str, Any] = {**values_of(job, moment), "root": root}
+        values: dict[str, Any] = {**column_values(job, moment), "root": root}
         names = ", ".join(values)
         marks = ", ".join(f":{name}" for name in values)
         database.execute(f"INSERT INTO job ({names}) VALUES ({marks})", values)  # noqa: S608
@@ -66,7 +66,7 @@ def _copy_archive(database: apsw.Connection, path: str) -> None:
     found = database.execute("SELECT record, prompt, number, key, retry_of, root, events FROM old_archive")
     for record, prompt, number, key, retry_of, root, events in found:
         job = _job(record, prompt, path)
-        whole = as_text(job.to_json())
+        whole = to_json_text(job.to_json())
         database.execute(
             "INSERT INTO archive (job_id, number, key, retry_of, root, record, events) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (job.job_id, number, key, retry_of, root, whole, events),

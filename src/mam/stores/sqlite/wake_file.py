@@ -12,13 +12,13 @@ import time
 
 from mam.util.encoding import close_quietly
 
-HANGS_SECONDS = 1.0
-"""How long a bell that somebody removed may ring unheard."""
+CHECK_SECONDS = 1.0
+"""How long a bell that somebody removed may wake unheard."""
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class Bell:
+class WakeFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor = -1
@@ -29,15 +29,15 @@ class Bell:
     def name(self) -> str:
         return os.path.basename(self._path)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         try:
             if time.monotonic() >= self._due:
-                self._hang()
+                self._reopen_if_removed()
             os.pread(self._descriptor, 1, 0)
         except OSError:
             pass  # nobody waits longer than a nap
 
-    def muffle(self) -> None:
+    def close(self) -> None:
         """It rings again when it is rung."""
         descriptor, self._descriptor, self._due = self._descriptor, -1, 0.0
         if descriptor >= 0:
@@ -45,13 +45,13 @@ class Bell:
 
     def __del__(self) -> None:
         if hasattr(self, "_due"):
-            self.muffle()
+            self.close()
 
-    def _hang(self) -> None:
+    def _reopen_if_removed(self) -> None:
         """Somebody may have removed it, and nobody hears what is read then."""
-        self._due = time.monotonic() + HANGS_SECONDS
+        self._due = time.monotonic() + CHECK_SECONDS
         if self._descriptor < 0 or os.fstat(self._descriptor).st_nlink == 0:
-            self.muffle()
+            self.close()
             self._descriptor = _opened(self._path)
             if os.fstat(self._descriptor).st_size == 0:
                 os.pwrite(self._descriptor, b"\n", 0)

@@ -10,7 +10,7 @@ from mam.errors import AlreadyRegistered, Refused, UnknownJob
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
-from mam.stores.port import Kept, Query
+from mam.stores.port import JobWithEvents, Query
 from mam.testing.conformance.base import StoreCase, registered
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ class Archives(StoreCase):
 
     def test_the_journal_says_that_it_left(self, registry: Registry) -> None:
         (job_id,) = self.ended(registry)
-        cursor = registry.store.end()
+        offset = registry.store.end_offset()
         registry.archive([job_id])
-        (entry,) = registry.store.entries(cursor)
+        (entry,) = registry.store.entries(offset)
         assert (entry.job_id, entry.fields) == (job_id, None)
         assert [line["event"] for line in entry.lines] == ["archived"]
 
@@ -112,12 +112,12 @@ class Archives(StoreCase):
         registry.archive(ids[:4])
         assert [kept.job.job_id for kept in registry.store.archive_contents()] == ids
         assert [job.job_id for job in registry.select_archived(Query())] == ids[::-1]
-        assert registry.store.archived_with_prefix("", 3) == sorted(ids)[:3]
+        assert registry.store.archived_ids_with_prefix("", 3) == sorted(ids)[:3]
 
     def test_jobs_of_another_registry_come_as_they_are(self, registry: Registry, source: Store) -> None:
-        kept = [Kept(job=job, events=source.events(job.job_id)) for job in source.select(Query())][::-1]
-        registry.store.take_in(kept)
-        registry.store.take_in(kept)  # somebody was cut off and begins again
+        kept = [JobWithEvents(job=job, events=source.events(job.job_id)) for job in source.select(Query())][::-1]
+        registry.store.import_jobs(kept)
+        registry.store.import_jobs(kept)  # somebody was cut off and begins again
         assert [as_json(job) for job in registry.select(Query())] == [as_json(job) for job in source.select(Query())]
         for one in kept:
             assert registry.store.events(one.job.job_id) == one.events
@@ -127,11 +127,11 @@ class Archives(StoreCase):
 
     def test_archived_jobs_of_another_registry_come_into_the_archive(self, registry: Registry, source: Store) -> None:
         kept = [
-            Kept(job=job, events=source.events(job.job_id))
+            JobWithEvents(job=job, events=source.events(job.job_id))
             for job in source.select(Query(statuses=frozenset({Status.COMPLETED})))
         ]
-        registry.store.take_in(kept, archived=True)
-        registry.store.take_in(kept, archived=True)
+        registry.store.import_jobs(kept, archived=True)
+        registry.store.import_jobs(kept, archived=True)
         assert list(registry.store.archive_contents()) == kept
         assert list(registry.select(Query())) == []
 

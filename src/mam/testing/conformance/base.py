@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.registry import Registry
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.testing.clock import FakeClock
 from mam.testing.races import Crew
-from mam.testing.tasks import LABEL, numbers_told
+from mam.testing.tasks import LABEL, event_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ def claimed(registry: Registry, lease_seconds: float | None = None, **choices: A
 
 def claim_again(registry: Registry, job_id: str, lease_seconds: float | None = None) -> Job:
     label = registry.get(job_id).agent_session
-    job = registry.store.claim(Request(label=label, owner="worker", lease_seconds=lease_seconds))
+    job = registry.store.claim(ClaimRequest(label=label, owner="worker", lease_seconds=lease_seconds))
     assert job is not None, f"nothing to claim for {label}"
     assert job.job_id == job_id
     return job
@@ -113,17 +113,23 @@ def in_status(registry: Registry, status: str) -> Job:
     return enders[status]()
 
 
+def cancel_unless_ended(registry: Registry, job_id: str) -> None:
+    """So that the job is not the next one to be claimed."""
+    if not registry.get(job_id).status.ended:
+        registry.cancel(job_id)
+
+
 def everything(store: Store) -> tuple[dict[str, Any], list[Entry]]:
     """All records and the whole journal: if this is the same before and after, nothing was changed."""
     return {job.job_id: job.to_json() for job in store.select(Query())}, list(store.entries(None))
 
 
-def lines_of(store: Store, job_id: str) -> list[dict[str, Any]]:
+def history_lines(store: Store, job_id: str) -> list[dict[str, Any]]:
     return [line for entry in store.entries(None) if entry.job_id == job_id for line in entry.lines]
 
 
-def moves_of(store: Store, job_id: str) -> list[tuple[str, str]]:
-    return [(line["from"], line["to"]) for line in lines_of(store, job_id) if line["event"] == "status_changed"]
+def transitions_of(store: Store, job_id: str) -> list[tuple[str, str]]:
+    return [(line["from"], line["to"]) for line in history_lines(store, job_id) if line["event"] == "status_changed"]
 
 
 def terminal_events(store: Store, job_id: str) -> list[tuple[str, str]]:
@@ -145,5 +151,5 @@ def check_journal(store: Store) -> None:
     assert records == {job_id: job.to_json() for job_id, job in jobs.items()}
     for job_id, job in jobs.items():
         assert store.get(job_id) == job
-        assert numbers_told(store.events(job_id)) == list(range(1, job.last_seq + 1))
+        assert event_numbers(store.events(job_id)) == list(range(1, job.last_seq + 1))
         assert len(terminal_events(store, job_id)) == int(job.status.ended)

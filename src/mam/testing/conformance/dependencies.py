@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import BadInput, Refused, UnknownJob
-from mam.jobs.change import Change, line
+from mam.jobs.change import Change, audit_record
 from mam.jobs.status import Status
 from mam.jobs.sweep import SWEEP_LIMIT
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.testing.conformance.base import (
     StoreCase,
     check_journal,
     claimed,
     everything,
-    moves_of,
     picked,
     registered,
     terminal_events,
+    transitions_of,
 )
 from mam.testing.tasks import LABEL
 
@@ -47,7 +47,7 @@ class Dependencies(StoreCase):
         registry.complete(second)
 
         assert picked(registry) == last
-        assert moves_of(store, last) == [("waiting", "pending"), ("pending", "running")]
+        assert transitions_of(store, last) == [("waiting", "pending"), ("pending", "running")]
         check_journal(store)
 
     def test_a_job_after_completed_ones_may_be_claimed_at_once(self, registry: Registry) -> None:
@@ -58,8 +58,7 @@ class Dependencies(StoreCase):
         assert registry.get(last).status is Status.PENDING
         assert picked(registry) == last
 
-    @pytest.mark.parametrize("how", ["error", "cancelled"])
-    @pytest.mark.parametrize("when", ["before", "later"])
+    @pytest.mark.parametrize(("how", "when"), [("error", "before"), ("error", "later"), ("cancelled", "later")])
     @pytest.mark.parametrize(
         ("policy", "status"), [("hold", Status.WAITING), ("run", Status.PENDING), ("cancel", Status.CANCELLED)]
     )
@@ -239,11 +238,11 @@ class Dependencies(StoreCase):
 
 
 def _comes_after(job_id: str) -> Act:
-    return lambda job, now: Change(job=job.replace(after=[job_id]), lines=(line("adopted", now, job),))
+    return lambda job, now: Change(job=job.replace(after=[job_id]), lines=(audit_record("adopted", now, job),))
 
 
-def request_for(job_id: str) -> Request:
-    return Request(label=LABEL, owner="worker", job_id=job_id)
+def request_for(job_id: str) -> ClaimRequest:
+    return ClaimRequest(label=LABEL, owner="worker", job_id=job_id)
 
 
 def claimed_of(registry: Registry, job_id: str) -> str:

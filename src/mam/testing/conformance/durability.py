@@ -11,7 +11,7 @@ import pytest
 from mam.errors import MamError
 from mam.jobs.draft import draft_job
 from mam.registry import Registry
-from mam.stores.port import Request
+from mam.stores.port import ClaimRequest
 from mam.testing import tasks
 from mam.testing.conformance.base import StoreCase, check_journal, claim_again, claimed, everything, registered
 from mam.testing.tasks import LABEL
@@ -31,14 +31,14 @@ class Durability(StoreCase):
         job = claimed(registry, key="nightly")
         registry.publish(job.job_id, event="progress", detail="half", attempt=1)
         registry.complete(job.job_id, attempt=1, result="done")
-        before, name, cursor = everything(store), store.journal_id, store.end()
+        before, name, offset = everything(store), store.journal_id, store.end_offset()
         store.close()
 
         again = self.open_store(place, clock)
 
         assert everything(again) == before
         assert again.journal_id == name
-        assert list(again.entries(cursor)) == []
+        assert list(again.entries(offset)) == []
         assert not Registry(again).register(prompt="p", agent="codex", key="nightly").created
         assert again.get("odd").unknown == {"x": [1, None]}
         again.close()
@@ -46,7 +46,7 @@ class Durability(StoreCase):
     def test_two_that_are_open_see_each_other(self, place: str, store: Store, clock: FakeClock) -> None:
         other = self.open_store(place, clock)
         mine, theirs = Registry(store), Registry(other)
-        cursor = other.end()
+        offset = other.end_offset()
 
         job = claimed(mine)
         theirs.publish(job.job_id, event="progress", attempt=1)
@@ -54,30 +54,30 @@ class Durability(StoreCase):
 
         assert theirs.get(job.job_id) == mine.get(job.job_id)
         assert [event.get("seq") for event in other.events(job.job_id)] == [1, 2]
-        assert [entry.job_id for entry in other.entries(cursor)] == [job.job_id] * 4
+        assert [entry.job_id for entry in other.entries(offset)] == [job.job_id] * 4
         assert everything(other) == everything(store)
         other.close()
 
     def test_who_only_looks_wakes_nobody(self, place: str, store: Store, clock: FakeClock) -> None:
         other = self.open_store(place, clock)
         job = claimed(Registry(store))
-        cursor = store.end()
-        store.wait(cursor, 0.01)
+        offset = store.end_offset()
+        store.wait(offset, 0.01)
 
         for _ in range(3):
-            assert (list(other.entries(cursor)), other.get(job.job_id), other.sweep()) == ([], job, [])
-            assert other.claim(Request(label=LABEL, owner="worker")) is None
+            assert (list(other.entries(offset)), other.get(job.job_id), other.sweep()) == ([], job, [])
+            assert other.claim(ClaimRequest(label=LABEL, owner="worker")) is None
             assert other.due_in() == pytest.approx(3600)
-            assert not store.wait(cursor, 0.01), "two that wait would keep each other awake for ever"
+            assert not store.wait(offset, 0.01), "two that wait would keep each other awake for ever"
         other.close()
 
     def test_who_finds_nothing_to_do_does_not_wake_himself(self, store: Store) -> None:
-        cursor = store.end()
-        store.wait(cursor, 0.01)
+        offset = store.end_offset()
+        store.wait(offset, 0.01)
 
         for _ in range(3):
-            assert (store.claim(Request(label="nobody's", owner="worker")), store.sweep()) == (None, [])
-            assert not store.wait(cursor, 0.01), "whoever waits for work would look for it for ever"
+            assert (store.claim(ClaimRequest(label="nobody's", owner="worker")), store.sweep()) == (None, [])
+            assert not store.wait(offset, 0.01), "whoever waits for work would look for it for ever"
 
     def test_who_opens_it_later_may_take_over(self, place: str, store: Store, clock: FakeClock) -> None:
         job = claimed(Registry(store), lease_seconds=60)
@@ -88,7 +88,7 @@ class Durability(StoreCase):
         assert claim_again(Registry(other), job.job_id).attempt == 2
         other.close()
 
-    @pytest.mark.parametrize("acts", [1, 2, 3, 5, 8, 13, 21, 34])
+    @pytest.mark.parametrize("acts", [1, 2, 3, 4, 5, 21])
     def test_a_kill_loses_nothing_that_was_acknowledged(self, live: Store, crew: Crew, place: str, acts: int) -> None:
         names = [f"round{turn}" for turn in range(3)]
         acknowledged = []
@@ -118,15 +118,15 @@ class Durability(StoreCase):
         check_journal(live)
 
     def test_a_store_that_is_closed_wakes_the_thread_that_waits(self, store: Store) -> None:
-        cursor, answers = store.end(), list[object]()
-        store.wait(cursor, 0.01)
+        offset, answers = store.end_offset(), list[object]()
+        store.wait(offset, 0.01)
         begun = Event()
 
         def wait() -> None:
-            store.wait(cursor, 0.01)
+            store.wait(offset, 0.01)
             begun.set()
             try:
-                answers.append(store.wait(cursor, WAKES_WITHIN))
+                answers.append(store.wait(offset, WAKES_WITHIN))
             except MamError as gone:
                 answers.append(gone)
 

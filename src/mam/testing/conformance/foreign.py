@@ -18,7 +18,7 @@ from mam.testing.conformance.base import (
     check_journal,
     claimed,
     everything,
-    lines_of,
+    history_lines,
     registered,
     terminal_events,
 )
@@ -138,7 +138,7 @@ class ForeignWrites(StoreCase):
         self.adopt(store, job.job_id)
         assert registry.get(job.job_id).status is Status.COMPLETED
         assert terminal_events(store, job.job_id) == [("completed", "completed")]
-        assert lines_of(store, job.job_id)[-2]["unfenced"] is True
+        assert history_lines(store, job.job_id)[-2]["unfenced"] is True
         with pytest.raises(ClaimLost):
             registry.complete(job.job_id, attempt=1)
 

@@ -12,9 +12,9 @@ from mam.errors import BadInput, ClaimLost, GenerationLost
 from mam.jobs.pause import Pause
 from mam.jobs.status import RUNNING
 from mam.registry import Registry
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.testing import tasks
-from mam.testing.conformance.base import StoreCase, check_journal, everything, in_status, lines_of, registered
+from mam.testing.conformance.base import StoreCase, check_journal, everything, history_lines, in_status, registered
 from mam.testing.tasks import LABEL, SESSION
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Generations(StoreCase):
         assert (again.job_id, again.attempt, again.losses, again.retries) == (job.job_id, 2, 0, 0)
         assert again.claimant == {"agent_id": SESSION, "generation_id": "second"}
         moves = [
-            (line["from"], line["to"], line["by"]) for line in lines_of(registry.store, job.job_id) if "by" in line
+            (line["from"], line["to"], line["by"]) for line in history_lines(registry.store, job.job_id) if "by" in line
         ]
         assert moves[-2:] == [("running", "pending", "generation"), ("pending", "running", "pick")]
         check_journal(registry.store)
@@ -113,16 +113,16 @@ class Generations(StoreCase):
         assert everything(registry.store) == before
         assert registry.complete(job.job_id, attempt=1).status == "completed"
 
-    @pytest.mark.parametrize("verb", LATE_WRITES)
-    def test_what_a_replaced_generation_still_writes_is_refused(self, registry: Registry, verb: str) -> None:
+    def test_what_a_replaced_generation_still_writes_is_refused(self, registry: Registry) -> None:
         job = held(registry, "first")
         registry.announce(SESSION, "second")
         before = everything(registry.store)
 
-        with pytest.raises(ClaimLost):
-            LATE_WRITES[verb](registry, job.job_id)
+        for verb, write in LATE_WRITES.items():
+            with pytest.raises(ClaimLost):
+                write(registry, job.job_id)
 
-        assert everything(registry.store) == before
+            assert everything(registry.store) == before, verb
 
     def test_a_replaced_generation_never_comes_back(self, registry: Registry, clock: FakeClock) -> None:
         for generation in ("first", "second", "third"):
@@ -168,18 +168,15 @@ class Generations(StoreCase):
 
         assert registry.get(job.job_id).status == "pending"
 
-    @pytest.mark.parametrize(
-        "session", [("", "g"), ("a", ""), ("a/b", "g"), ("a", "g\n"), ("a", "x" * 129), ("é", "g"), ("a", "..")]
-    )
-    def test_what_cannot_be_an_id_is_refused_before_anything_happens(
-        self, registry: Registry, session: tuple[str, str]
-    ) -> None:
+    def test_what_cannot_be_an_id_is_refused_before_anything_happens(self, registry: Registry) -> None:
         registered(registry)
         before = everything(registry.store)
 
-        for act in (lambda: registry.announce(*session), lambda: registry.pick(LABEL, owner="w", session=session)):
+        for session in (("", "g"), ("a", ""), ("a/b", "g"), ("a", "g\n"), ("a", "x" * 129), ("é", "g"), ("a", "..")):
             with pytest.raises(BadInput):
-                act()
+                registry.announce(*session)
+            with pytest.raises(BadInput):
+                registry.pick(LABEL, owner="w", session=session)
 
         assert everything(registry.store) == before
 
@@ -223,11 +220,11 @@ class GenerationsThatLast(StoreCase):
 
         assert again.get(job.job_id).claimant == job.claimant
         with pytest.raises(GenerationLost):
-            again.claim(Request(label=LABEL, owner="worker", agent_id=SESSION, generation_id="first"))
+            again.claim(ClaimRequest(label=LABEL, owner="worker", agent_id=SESSION, generation_id="first"))
         assert [moved.job_id for moved in again.announce(SESSION, "third")] == [job.job_id]
         again.close()
 
-    @pytest.mark.parametrize("acts", [1, 2, 3, 5, 8])
+    @pytest.mark.parametrize("acts", [1, 2, 8])
     def test_killed_at_any_moment_the_next_one_has_everything(self, live: Store, crew: Crew, acts: int) -> None:
         jobs = registered(Registry(live), 3)
         spoken: list[str] = []

@@ -24,50 +24,50 @@ class Journals(StoreCase):
     def test_it_goes_on_from_every_cursor_exactly_where_it_stopped(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
-        beginning = store.end()
+        beginning = store.end_offset()
         _a_busy_day(registry, clock)
 
         whole = list(store.entries(None))
 
         assert list(store.entries(beginning)) == whole
         for position, entry in enumerate(whole, start=1):
-            assert list(store.entries(entry.cursor)) == whole[position:]
-        assert list(store.entries(store.end())) == []
+            assert list(store.entries(entry.offset)) == whole[position:]
+        assert list(store.entries(store.end_offset())) == []
         numbers = [entry.number for entry in whole]
         assert numbers == sorted(set(numbers))
 
     def test_a_cursor_still_holds_when_more_has_happened(self, registry: Registry, store: Store) -> None:
         registered(registry)
-        cursor = store.end()
+        offset = store.end_offset()
         job = claimed(registry, label="somebody else")
         registry.complete(job.job_id, attempt=1)
 
-        assert [entry.job_id for entry in store.entries(cursor)] == [job.job_id] * 3
+        assert [entry.job_id for entry in store.entries(offset)] == [job.job_id] * 3
 
     def test_only_what_changed_is_written(self, registry: Registry, store: Store) -> None:
         job = claimed(registry, prompt="x" * 100_000)
-        cursor = store.end()
+        offset = store.end_offset()
 
         registry.publish(job.job_id, event="progress", attempt=1)
         registry.complete(job.job_id, attempt=1)
 
-        fields = [entry.fields or {} for entry in store.entries(cursor)]
+        fields = [entry.fields or {} for entry in store.entries(offset)]
         assert [changed["last_seq"] for changed in fields] == [1, 2]
         assert all(not {"prompt", "job_id", "created_at"} & set(changed) for changed in fields)
 
     def test_waiting_for_news_that_is_there_does_not_sleep(self, registry: Registry, store: Store) -> None:
-        cursor = store.end()
+        offset = store.end_offset()
         registered(registry)
 
-        assert store.wait(cursor, 60.0)
+        assert store.wait(offset, 60.0)
 
     def test_waiting_in_vain_ends_and_who_waits_again_is_not_kept_awake(self, registry: Registry, store: Store) -> None:
         registered(registry)
-        cursor = store.end()
-        store.wait(cursor, 0.01)  # to be woken once for nothing is allowed
+        offset = store.end_offset()
+        store.wait(offset, 0.01)  # to be woken once for nothing is allowed
 
-        assert [store.wait(cursor, 0.01) for _ in range(3)] == [False] * 3
-        assert list(store.entries(cursor)) == []
+        assert [store.wait(offset, 0.01) for _ in range(3)] == [False] * 3
+        assert list(store.entries(offset)) == []
 
     @pytest.mark.parametrize("name", ["address", "journal_id"])
     def test_a_store_can_be_named(self, store: Store, name: str) -> None:

@@ -8,17 +8,18 @@ import pytest
 
 from mam.errors import IllegalMove, MamError, Refused
 from mam.events.event import EVENTS
-from mam.jobs.change import line, unchanged
+from mam.jobs.change import audit_record, unchanged
 from mam.jobs.status import Status
 from mam.testing.conformance.base import (
     StoreCase,
+    cancel_unless_ended,
     check_journal,
     claimed,
     everything,
+    history_lines,
     in_status,
-    lines_of,
-    moves_of,
     terminal_events,
+    transitions_of,
 )
 from mam.util.clock import parse_time
 
@@ -58,25 +59,26 @@ EVENT_OF_END = {"completed": "completed", "error": "error", "cancelled": "error"
 
 
 class Lifecycle(StoreCase):
-    @pytest.mark.parametrize("to", list(Status))
     @pytest.mark.parametrize("status", list(Status))
-    def test_each_pair_of_statuses(self, registry: Registry, store: Store, status: Status, to: Status) -> None:
-        job = in_status(registry, status)
-        before = everything(store)
+    def test_each_pair_of_statuses(self, registry: Registry, store: Store, status: Status) -> None:
+        for to in Status:
+            job = in_status(registry, status)
+            before = everything(store)
 
-        if to == status:
-            assert registry.set_status(job.job_id, to) == job
-            assert everything(store) == before
-        elif to in BY_HAND[status]:
-            assert registry.set_status(job.job_id, to).status == to
-            assert registry.get(job.job_id).status == to
-        else:
-            with pytest.raises((IllegalMove, Refused), match=job.job_id) as refused:
-                registry.set_status(job.job_id, to)
-            assert refused.value.exit_code == 1
-            assert to in str(refused.value)
-            assert to == "waiting" or status in str(refused.value), "it names both states"
-            assert everything(store) == before
+            if to == status:
+                assert registry.set_status(job.job_id, to) == job
+                assert everything(store) == before
+            elif to in BY_HAND[status]:
+                assert registry.set_status(job.job_id, to).status == to
+                assert registry.get(job.job_id).status == to
+            else:
+                with pytest.raises((IllegalMove, Refused), match=job.job_id) as refused:
+                    registry.set_status(job.job_id, to)
+                assert refused.value.exit_code == 1
+                assert to in str(refused.value)
+                assert to == "waiting" or status in str(refused.value), "it names both states"
+                assert everything(store) == before
+            cancel_unless_ended(registry, job.job_id)
         check_journal(store)
 
     @pytest.mark.parametrize("how", ["set", "publish"])
@@ -94,19 +96,19 @@ class Lifecycle(StoreCase):
         assert (job.status, job.attempt, job.owner) == ("running", 1, "manual")
         assert job.lease is not None
         assert parse_time(job.lease.expires_at) == clock.now().wall_ms + job.timeout_sec * 1000
-        assert moves_of(store, job_id) == [("pending", "running")]
+        assert transitions_of(store, job_id) == [("pending", "running")]
 
     @pytest.mark.parametrize("how", ["complete", "set completed", "publish completed"])
     def test_completed_on_a_pending_job_is_one_act_and_two_moves(
         self, registry: Registry, store: Store, how: str
     ) -> None:
         job_id = in_status(registry, "pending").job_id
-        cursor = store.end()
+        offset = store.end_offset()
 
         job = ENDERS[how](registry, job_id)
 
         assert (job.status, job.attempt, job.owner) == ("completed", 1, "manual")
-        (entry,) = store.entries(cursor)
+        (entry,) = store.entries(offset)
         moves = [(line["from"], line["to"]) for line in entry.lines if line["event"] == "status_changed"]
         assert moves == [("pending", "running"), ("running", "completed")]
 
@@ -117,43 +119,41 @@ class Lifecycle(StoreCase):
         with pytest.raises(Refused, match="waiting"):
             registry.set_status(job.job_id, Status.WAITING)
 
-    @pytest.mark.parametrize("status", ["pending", "waiting", "running"])
     @pytest.mark.parametrize("how", ENDERS)
-    def test_every_end_tells_exactly_one_terminal_event(
-        self, registry: Registry, store: Store, status: str, how: str
-    ) -> None:
-        job_id = in_status(registry, status).job_id
-        cursor = store.end()
+    def test_every_end_tells_exactly_one_terminal_event(self, registry: Registry, store: Store, how: str) -> None:
+        for status in ("pending", "waiting", "running"):
+            job_id = in_status(registry, status).job_id
+            offset = store.end_offset()
 
-        try:
+            if status == "waiting" and "complete" in how:
+                with pytest.raises(IllegalMove):
+                    ENDERS[how](registry, job_id)
+                assert terminal_events(store, job_id) == []
+                continue
             job = ENDERS[how](registry, job_id)
-        except IllegalMove:
-            assert (status, how.split()[-1]) in [("waiting", "complete"), ("waiting", "completed")]
-            assert terminal_events(store, job_id) == []
-            return
 
-        assert job.status.ended
-        assert job.lease is None
-        assert job.ended_at is not None
-        assert terminal_events(store, job_id) == [(EVENT_OF_END[job.status], job.status)]
-        assert len(list(store.entries(cursor))) == 1, "the move and its event are one act"
-        assert store.events(job_id)[-1]["seq"] == job.last_seq
+            assert job.status.ended
+            assert job.lease is None
+            assert job.ended_at is not None
+            assert terminal_events(store, job_id) == [(EVENT_OF_END[job.status], job.status)]
+            assert len(list(store.entries(offset))) == 1, "the move and its event are one act"
+            assert store.events(job_id)[-1]["seq"] == job.last_seq
         check_journal(store)
 
-    @pytest.mark.parametrize("event", EVENTS)
     @pytest.mark.parametrize("status", ENDS)
-    def test_a_finished_job_takes_no_event(self, registry: Registry, store: Store, status: str, event: str) -> None:
+    def test_a_finished_job_takes_no_event(self, registry: Registry, store: Store, status: str) -> None:
         job = in_status(registry, status)
         before = everything(store)
 
-        if event == status:
-            assert registry.publish(job.job_id, event=event) == job
-        else:
-            with pytest.raises((Refused, IllegalMove)) as refused:
-                registry.publish(job.job_id, event=event)
-            assert refused.value.exit_code == 1
+        for event in EVENTS:
+            if event == status:
+                assert registry.publish(job.job_id, event=event) == job
+            else:
+                with pytest.raises((Refused, IllegalMove)) as refused:
+                    registry.publish(job.job_id, event=event)
+                assert refused.value.exit_code == 1
 
-        assert everything(store) == before
+            assert everything(store) == before, event
 
     def test_the_words_of_the_writer_are_in_the_terminal_event(self, registry: Registry, store: Store) -> None:
         job = claimed(registry)
@@ -174,12 +174,12 @@ class Lifecycle(StoreCase):
 
     def test_progress_moves_nothing_and_costs_one_entry(self, registry: Registry, store: Store) -> None:
         job = claimed(registry)
-        cursor = store.end()
+        offset = store.end_offset()
 
         after = registry.publish(job.job_id, event="progress", detail="half", attempt=1)
 
         assert (after.status, after.attempt, after.last_seq) == ("running", 1, 1)
-        (entry,) = store.entries(cursor)
+        (entry,) = store.entries(offset)
         assert [told["event"] for told in entry.lines] == ["published"]
 
     def test_a_write_without_an_attempt_is_marked_unfenced(self, registry: Registry, store: Store) -> None:
@@ -188,8 +188,8 @@ class Lifecycle(StoreCase):
         registry.complete(fenced.job_id, attempt=1)
         registry.complete(unfenced.job_id)
 
-        assert "unfenced" not in lines_of(store, fenced.job_id)[-2]
-        assert lines_of(store, unfenced.job_id)[-2]["unfenced"] is True
+        assert "unfenced" not in history_lines(store, fenced.job_id)[-2]
+        assert history_lines(store, unfenced.job_id)[-2]["unfenced"] is True
 
     def test_an_act_that_raises_changes_nothing(self, registry: Registry, store: Store) -> None:
         job = in_status(registry, "pending")
@@ -213,10 +213,10 @@ class Lifecycle(StoreCase):
 
         def look(job: Job, now: Moment) -> Change:
             seen.append((job, now))
-            return unchanged(job).then(job, line("seen", now, job))
+            return unchanged(job).then(job, audit_record("seen", now, job))
 
         store.change(job.job_id, look)
 
         assert [(found, now.wall_ms) for found, now in seen] == [(job, clock.now().wall_ms)]
         assert bool(seen[0][1].boot_id) is self.has_boot_clock
-        assert lines_of(store, job.job_id)[-1]["event"] == "seen"
+        assert history_lines(store, job.job_id)[-1]["event"] == "seen"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.jobs.pause import Pause, draft_pause
-from mam.jobs.usage_limit import PROBE_SECONDS, end_of_limit, limit_pause, limited
-from mam.stores.port import Request
+from mam.jobs.usage_limit import PROBE_SECONDS, end_of_limit, limit_pause, wait_for_reset
+from mam.stores.port import ClaimRequest
 from mam.testing.conformance.base import StoreCase, everything, picked, registered
 from mam.testing.tasks import LABEL
 
@@ -115,7 +115,7 @@ class Pauses(StoreCase):
         run = {"attempt": 1}
         registry.act(
             tried, "limited",
-            lambda found, moment: limited(found, moment, attempt=1, until_ms=until, reason="limit", run=run),
+            lambda found, moment: wait_for_reset(found, moment, attempt=1, until_ms=until, reason="limit", run=run),
         )  # fmt: skip
         assert picked(registry) is None
         assert store.get(tried).waiting_for == "reset"
@@ -136,8 +136,8 @@ class Pauses(StoreCase):
         assert pause is not None
         registry.pause(pause)
 
-        assert registry.claim(Request(label=LABEL, owner="w", job_id=other)) is None
-        claimed = registry.claim(Request(label=LABEL, owner="w", job_id=tried))
+        assert registry.claim(ClaimRequest(label=LABEL, owner="w", job_id=other)) is None
+        claimed = registry.claim(ClaimRequest(label=LABEL, owner="w", job_id=tried))
         assert claimed is not None
         assert claimed.job_id == tried
 

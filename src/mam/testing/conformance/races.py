@@ -10,7 +10,7 @@ import pytest
 from mam.registry import Registry
 from mam.testing import tasks
 from mam.testing.conformance.base import StoreCase, check_journal, claimed, registered, terminal_events
-from mam.testing.tasks import numbers_told
+from mam.testing.tasks import event_numbers
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
@@ -45,7 +45,7 @@ class Races(StoreCase):
         assert sorted(number for some in got for number in some) == list(range(1, 101))
         assert all(some == sorted(some) for some in got)
         assert live.get(job_id).last_seq == 100
-        assert numbers_told(live.events(job_id)) == list(range(1, 101))
+        assert event_numbers(live.events(job_id)) == list(range(1, 101))
 
     def test_one_key_at_once_is_one_job(self, live: Store, crew: Crew) -> None:
         got = crew.race([partial(tasks.register_with_key, key="nightly")] * RACERS)
@@ -123,7 +123,7 @@ class Races(StoreCase):
 
     def test_who_waits_is_woken_by_somebody_else(self, live: Store, crew: Crew) -> None:
         rounds = 20
-        sleeper = crew.start(partial(tasks.wait_for_news, rounds=rounds))
+        sleeper = crew.start(partial(tasks.wait_for_entries, rounds=rounds))
 
         for _ in range(rounds):
             sleeper.report()

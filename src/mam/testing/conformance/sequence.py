@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mam.errors import ClaimLost
 from mam.testing.conformance.base import StoreCase, check_journal, claimed, registered
-from mam.testing.tasks import numbers_told
+from mam.testing.tasks import event_numbers
 
 if TYPE_CHECKING:
     from mam.registry import Registry
@@ -55,7 +55,7 @@ class Sequences(StoreCase):
         events = store.events(job.job_id)
 
         assert reserved == 2
-        assert numbers_told(events) == [1, 2, 3, 4]
+        assert event_numbers(events) == [1, 2, 3, 4]
         told = [event.get("event") or event.get("marker") for event in events]
         assert told == ["started", "reserved", "permission_required", "completed"]
         check_journal(store)
@@ -71,7 +71,7 @@ class Sequences(StoreCase):
 
         registry.publish(job.job_id, event="progress", attempt=1)
 
-        assert numbers_told(store.events(job.job_id)) == [1, 2]
+        assert event_numbers(store.events(job.job_id)) == [1, 2]
 
     def test_events_of_other_jobs_are_not_told(self, registry: Registry, store: Store) -> None:
         one, two = claimed(registry), claimed(registry)

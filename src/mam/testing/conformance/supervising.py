@@ -9,8 +9,8 @@ import pytest
 from mam.errors import ClaimLost
 from mam.jobs import usage_limit, worker_acts
 from mam.jobs.ending import supervised_end
-from mam.jobs.worker_acts import Ending, Spoken
-from mam.stores.port import Request
+from mam.jobs.worker_acts import Ending, OutcomeReported
+from mam.stores.port import ClaimRequest
 from mam.testing.conformance.base import StoreCase, everything, registered
 from mam.testing.tasks import LABEL
 
@@ -31,14 +31,17 @@ class Supervising(StoreCase):
         ending = Ending(run={"exit_code": 0}, checks=checks, result="all of it", reason=reason)
         _refuses_end(registry, store, job, ending)
 
-        ended = registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, unsaid=True))
+        ended = registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, only_if_unreported=True))
 
         assert ended == store.get(job.job_id)
         assert (ended.status, ended.reason) == ("completed" if reason is None else "error", reason)
         assert (ended.result, ended.run, ended.checks) == ("all of it", {"exit_code": 0}, checks)
         assert (ended.checked, ended.supervised, ended.ended_attempt) == (reason is None or None, False, 1)
         before = everything(store)
-        assert registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, unsaid=True)) == ended
+        assert (
+            registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, only_if_unreported=True))
+            == ended
+        )
         assert everything(store) == before
         _refuses_end(registry, store, job, ending)
 
@@ -48,12 +51,14 @@ class Supervising(StoreCase):
         before = everything(store)
         ending = Ending(run={}, result="printed")
 
-        with pytest.raises(Spoken) as spoken:
-            registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, unsaid=True))
+        with pytest.raises(OutcomeReported) as spoken:
+            registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, only_if_unreported=True))
         assert spoken.value.said["result"] == "said"
         assert everything(store) == before
 
-        ended = registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, unsaid=False))
+        ended = registry.end(
+            job.job_id, "finish", supervised_end(**_held(job), ending=ending, only_if_unreported=False)
+        )
         assert (ended.status, ended.result) == ("completed", "printed")
 
     def test_the_claim_is_compared_before_the_report(self, registry: Registry, store: Store) -> None:
@@ -66,7 +71,7 @@ class Supervising(StoreCase):
         job = _supervised(registry)
         before = everything(store)
         acts_of_worker: list[Act] = [
-            lambda found, now: usage_limit.limited(
+            lambda found, now: usage_limit.wait_for_reset(
                 found, now, attempt=1, claim_id=OTHER, until_ms=now.wall_ms, reason="limit", run={}
             ),
             lambda found, now: worker_acts.started(found, now, attempt=1, claim_id=OTHER, run={}),
@@ -87,14 +92,16 @@ def _held(job: Job) -> FenceFields:
 
 def _supervised(registry: Registry) -> Job:
     registered(registry)
-    job = registry.claim(Request(label=LABEL, owner="worker", lease_seconds=60, supervised=True))
+    job = registry.claim(ClaimRequest(label=LABEL, owner="worker", lease_seconds=60, supervised=True))
     assert job is not None
     return job
 
 
 def _refuses_end(registry: Registry, store: Store, job: Job, ending: Ending) -> None:
     before = everything(store)
-    for unsaid in (True, False):
+    for only_if_unreported in (True, False):
         with pytest.raises(ClaimLost, match="another claim"):
-            registry.end(job.job_id, "finish", supervised_end(job.attempt, OTHER, ending, unsaid=unsaid))
+            registry.end(
+                job.job_id, "finish", supervised_end(job.attempt, OTHER, ending, only_if_unreported=only_if_unreported)
+            )
     assert everything(store) == before

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.jobs.sweep import SWEEP_LIMIT
-from mam.stores.port import Query, Request
+from mam.stores.port import ClaimRequest, Query
 from mam.testing.conformance.base import (
     StoreCase,
     check_journal,
     claim_again,
     claimed,
-    moves_of,
     picked,
     registered,
     terminal_events,
+    transitions_of,
 )
 from mam.testing.tasks import LABEL
 from mam.util.clock import parse_time
@@ -56,7 +56,7 @@ class Time(StoreCase):
 
         lost = registry.get(job.job_id)
         assert (lost.owner, lost.lease) == (None, None)
-        assert moves_of(store, job.job_id)[-1] == ("running", "pending")
+        assert transitions_of(store, job.job_id)[-1] == ("running", "pending")
         assert store.events(job.job_id) == [], "a loss that is tried again is no event"
 
     @pytest.mark.parametrize("sign", ["heartbeat", "progress", "permission_required", "started"])
@@ -202,7 +202,7 @@ class Time(StoreCase):
         clock.advance(60)
 
         assert picked(registry) == job_id
-        assert moves_of(store, job_id) == [("waiting", "pending"), ("pending", "running")]
+        assert transitions_of(store, job_id) == [("waiting", "pending"), ("pending", "running")]
         assert (registry.get(job_id).due_at, registry.get(job_id).waiting_for) == (None, None)
 
     def test_a_start_time_that_has_passed_is_now(self, registry: Registry, clock: FakeClock) -> None:
@@ -241,12 +241,12 @@ class Time(StoreCase):
     def test_one_claim_settles_no_more_than_a_sweep(self, registry: Registry, store: Store, clock: FakeClock) -> None:
         longest_due_first = _running_with_shuffled_leases(registry, SWEEP_LIMIT + 5)
         clock.advance(DAY)
-        cursor = store.end()
+        offset = store.end_offset()
 
-        job = store.claim(Request(label=LABEL, owner="worker"))
+        job = store.claim(ClaimRequest(label=LABEL, owner="worker"))
 
         assert job is not None
-        touched = [entry.job_id for entry in store.entries(cursor)]
+        touched = [entry.job_id for entry in store.entries(offset)]
         assert touched == [*longest_due_first[:SWEEP_LIMIT], job.job_id]
         assert job.number == min(other.number for other in map(registry.get, longest_due_first[:SWEEP_LIMIT]))
 

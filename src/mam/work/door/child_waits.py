@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ANSWER_BYTES = 1 << 22
 """Of jobs in one answer, or one job if that is more; the others come with the next."""
 
-NAP_SECONDS = 5.0
+LONGEST_SLEEP_SECONDS = 5.0
 """Only bounds how long a worker that ends has to wait for this thread, and what a lost wake-up can cost."""
 
 
@@ -71,13 +71,13 @@ class ChildWaiter:
         self._on_change = on_change
         self._wanted = Event()
         self._closed = Event()
-        self._cursor: str | None = None
+        self._offset: str | None = None
         self._thread: Thread | None = None
 
     def listen(self) -> None:
         """From now on: an entry that is written after this returns will be heard."""
         if not self._wanted.is_set():
-            self._cursor = self._registry.store.end()
+            self._offset = self._registry.store.end_offset()
             self._wanted.set()
         if self._thread is None:
             self._thread = Thread(target=self._run, name="mam-door-ear", daemon=True)
@@ -99,18 +99,18 @@ class ChildWaiter:
 
     def _listen_once(self) -> None:
         store = self._registry.store
-        cursor = self._cursor or store.end()
+        offset = self._offset or store.end_offset()
         due = store.due_in()
-        store.wait(cursor, NAP_SECONDS if due is None else min(NAP_SECONDS, due + 0.001))
+        store.wait(offset, LONGEST_SLEEP_SECONDS if due is None else min(LONGEST_SLEEP_SECONDS, due + 0.001))
         if self._closed.is_set():
             return
         # Who waits also settles what is due, so that a lost job is seen to be lost even if nobody claims.
         self._registry.sweep()
         changed = set()
-        for entry in store.entries(cursor):
-            cursor = entry.cursor
+        for entry in store.entries(offset):
+            offset = entry.offset
             changed.add(entry.job_id)
-        self._cursor = cursor
+        self._offset = offset
         if changed:
             self._on_change(changed)
 

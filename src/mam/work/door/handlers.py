@@ -15,10 +15,10 @@ from mam.events.data import check_levels
 from mam.jobs import acts
 from mam.jobs.input_rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
 from mam.jobs.record import MOST, Job
-from mam.jobs.rights import Grants, choices_of_child
+from mam.jobs.rights import Grants, child_choices, parent_fields
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
-from mam.work.children import is_descendant, parent_fields
+from mam.work.children import is_descendant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _register(scope: DoorScope, request: DoorRequest) -> Json:
     if more := request.fields.keys() - _OF_REGISTER:
         raise BadInput(why=f"register does not take {min(more)[:40]!r}; what is chosen for a child stands in choices")
     wanted = request.fields.get("choices", {})
-    choices = choices_of_child(parent, agent, wanted, scope.grants, scope.workdir, os.path.realpath)
+    choices = child_choices(parent, agent, wanted, scope.grants, scope.workdir, os.path.realpath)
     choices["after"] = [resolve(scope, needed) for needed in choices.get("after", ())]
     choices |= {**parent_fields(parent, scope.max_depth), "origin_host": os.uname().nodename}
     registration = scope.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)

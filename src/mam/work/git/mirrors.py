@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import os
 
-from mam.errors import FetchFailed, PlaceBroken, PlaceMissing
+from mam.errors import FetchFailed, WorkDirMissing, WorkDirUnusable
 from mam.util.frozen import Frozen
 from mam.util.state_dir import make_private, state_directory
 from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, service_option, with_transports
@@ -51,13 +51,13 @@ def guarded_service(service: str, address: str) -> tuple[str, ...]:
 def repository_address(job: Job, repos: Mapping[str, str]) -> str:
     name = str((job.repository or {}).get("name"))
     if name not in repos:
-        raise PlaceMissing(job=job.job_id, why=f"no repository {name} is known here; [repos] in config.toml names it")
+        raise WorkDirMissing(job=job.job_id, why=f"no repository {name} is known here; [repos] in config.toml names it")
     address = repos[name]
     return os.path.expanduser(address) if is_local(address) else address
 
 
 def fetch_mirror(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> Upstream:
-    """FetchFailed may pass; PlaceBroken says that there is no such branch. Nothing is ever deleted for either."""
+    """FetchFailed may pass; WorkDirUnusable says that there is no such branch. Nothing is ever deleted for either."""
     address = repository_address(job, repos)
     name, branch = (str((job.repository or {}).get(word)) for word in ("name", "branch"))
     with locked_mirror(address, name) as (transport, work, lock):
@@ -70,11 +70,11 @@ def fetch_mirror(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...])
             git.text("fetch", "--prune", "--no-tags", "--quiet", *end, "--", address, heads, seconds=LONG_SECONDS)
         except GitFailed as failed:
             if failed.reports_shortage():
-                raise PlaceMissing(job=job.job_id, why=redact_address(str(failed), address)) from None
+                raise WorkDirMissing(job=job.job_id, why=redact_address(str(failed), address)) from None
             raise FetchFailed(repository=name, why=redact_address(str(failed), address)) from None
         base = _commit(git, branch)
         if base is None:
-            raise PlaceBroken(job=job.job_id, why=f"{name} has no branch {branch}{_branches(git)}")
+            raise WorkDirUnusable(job=job.job_id, why=f"{name} has no branch {branch}{_branches(git)}")
     return Upstream(transport=transport, work=work, address=address, base=base)
 
 

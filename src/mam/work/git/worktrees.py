@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 
-from mam.errors import PlaceBroken, PlaceMissing
+from mam.errors import WorkDirMissing, WorkDirUnusable
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, discover
 from mam.work.job_dir import remove_tree
@@ -65,7 +65,7 @@ def read_plan(job_dir: JobDirectory) -> Json | None:
 def _checked(job_dir: JobDirectory) -> Json | None:
     plan = read_plan(job_dir)
     if plan is None and os.path.lexists(job_dir.worktree):
-        raise PlaceBroken(job=job_dir.job_id, why=f"nothing says what is in {job_dir.worktree}; it was left alone")
+        raise WorkDirUnusable(job=job_dir.job_id, why=f"nothing says what is in {job_dir.worktree}; it was left alone")
     return plan
 
 
@@ -193,7 +193,7 @@ def repository_lock(job_dir: JobDirectory, plan: Json) -> Iterator[int]:
 
 def _check_repository(job_dir: JobDirectory, plan: Json) -> None:
     if not os.path.isdir(plan["repository"]):
-        raise PlaceMissing(job=job_dir.job_id, why=f"its repository {plan['repository']} is not there")
+        raise WorkDirMissing(job=job_dir.job_id, why=f"its repository {plan['repository']} is not there")
 
 
 def forget_worktree(git: Git, job_dir: JobDirectory) -> None:
@@ -205,7 +205,7 @@ def _enter(job_dir: JobDirectory, plan: Json) -> str:
     """The same directory below the repository's top as the job's `workdir`, reached without a link."""
     _check_repository(job_dir, plan)
     if not os.path.isdir(plan["git_directory"]):
-        raise PlaceBroken(
+        raise WorkDirUnusable(
             job=job_dir.job_id,
             why=f"git no longer knows {job_dir.worktree}; "
             f"`mam workspaces --remove {job_dir.job_id} --force` removes it",
@@ -220,7 +220,9 @@ def _enter(job_dir: JobDirectory, plan: Json) -> str:
             os.close(directory)
     except NotADirectoryError:
         below = f"{plan['prefix']} in its worktree" if names else job_dir.worktree
-        raise PlaceBroken(job=job_dir.job_id, why=f"{below} is not a directory, or leads out of it by a link") from None
+        raise WorkDirUnusable(
+            job=job_dir.job_id, why=f"{below} is not a directory, or leads out of it by a link"
+        ) from None
     return os.path.join(job_dir.worktree, *names)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from mam.stores.private_files import read_whole, replace_whole
+from mam.stores.private_files import read_json_file, replace_json_file
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ class Assignment(Frozen):
 
 def read_assignment(root: str, generation_id: str) -> Assignment:
     """That of this generation; an empty one when there is none, or it is another's, or somebody spoiled it."""
-    found = read_whole(os.path.join(root, ASSIGNMENT_FILE))
+    found = read_json_file(os.path.join(root, ASSIGNMENT_FILE))
     fields = {name: found[name] for name in Assignment.field_names if name in found} if isinstance(found, dict) else {}
     kinds = {"attempt": int, "served": int, "at_ms": int}
     sound = all(type(value) is kinds.get(name, str) for name, value in fields.items())
@@ -54,4 +54,4 @@ def read_assignment(root: str, generation_id: str) -> Assignment:
 
 def write_assignment(root: str, assignment: Assignment) -> None:
     value: Json = assignment.as_dict()
-    replace_whole(os.path.join(root, ASSIGNMENT_FILE), value)
+    replace_json_file(os.path.join(root, ASSIGNMENT_FILE), value)

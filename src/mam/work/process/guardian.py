@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 
-from mam.machine.kernel import inherit_orphans
+from mam.machine.kernel import become_subreaper
 from mam.machine.processes import identify
 from mam.work.process.channel import Channel
 from mam.work.process.keeper import prepare_keeper, serve, warm_up
@@ -167,7 +167,7 @@ def main() -> None:
     ready.signal_pipe.close()
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    inherit_orphans("mam-guardian")
+    become_subreaper("mam-guardian")
     requests = socket.socket(fileno=int(sys.argv[1]))
     requests.set_inheritable(False)
     identify(os.getpid())  # so that no keeper has to find out which boot this is

@@ -18,7 +18,7 @@ import sys
 import time
 from itertools import dropwhile
 
-from mam.machine.kernel import inherit_orphans
+from mam.machine.kernel import become_subreaper
 from mam.machine.processes import identify
 from mam.util.encoding import to_bytes
 from mam.util.frozen import Frozen
@@ -52,7 +52,7 @@ class PreparedKeeper(Frozen):
 
 
 def prepare_keeper() -> PreparedKeeper:
-    inherit_orphans("mam-keeper")
+    become_subreaper("mam-keeper")
     return PreparedKeeper(signal_pipe=SignalPipe(signal.SIGCHLD, *_END_SIGNALS), identity=_identity_of(os.getpid()))
 
 

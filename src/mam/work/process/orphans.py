@@ -12,7 +12,7 @@ import os
 import sys
 
 from mam.machine.environment import ATTEMPT, JOB, MARK
-from mam.machine.processes import named, table
+from mam.machine.processes import identity_of, list_processes
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -35,7 +35,9 @@ class EarlierAttempts(Frozen):
         if sys.platform != "linux":
             return []
         # Who it is was seen before its environment: if its number has passed to somebody else meanwhile, nobody is hit.
-        return [named(entry) for entry in table() if not entry.dead and self._is_of(_environment(entry.pid))]
+        return [
+            identity_of(entry) for entry in list_processes() if not entry.dead and self._is_of(_environment(entry.pid))
+        ]
 
     def _is_of(self, environment: dict[bytes, bytes]) -> bool:
         attempt = environment.get(ATTEMPT.encode(), b"")

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 
-from mam.machine.processes import table
+from mam.machine.processes import list_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _read(path: str) -> bytes:
 def _children_by_table() -> Finder:
     """One look at everybody, for kernels without the list of children, and for other systems."""
     below: dict[int, list[int]] = {}
-    for entry in table():
+    for entry in list_processes():
         below.setdefault(entry.parent, []).append(entry.pid)
     return lambda pid: below.get(pid, [])
 

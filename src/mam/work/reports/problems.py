@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from mam.events.event import generalised
+from mam.events.event import redact
 from mam.work.reports.report import BILLING, FAILED, LIMIT, LOGIN, OVERLOAD, AgentProblem, one_line
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ def problem_from_text(
     kind = kind_of(said, status)
     if kind == LIMIT and resets_at_ms is None:
         resets_at_ms = reset_in(said, now)
-    return AgentProblem(kind=kind, text=generalised(said), resets_at_ms=resets_at_ms if kind == LIMIT else None)
+    return AgentProblem(kind=kind, text=redact(said), resets_at_ms=resets_at_ms if kind == LIMIT else None)
 
 
 def kind_of(text: str, status: object = None) -> str:

@@ -10,9 +10,9 @@ import math
 import re
 from abc import ABC, abstractmethod
 
-from mam.events.event import generalised
+from mam.events.event import redact
 from mam.util.frozen import Frozen
-from mam.util.notices import clean
+from mam.util.notices import storable_text
 from mam.util.strict_json import safe_json
 from mam.work.reports.lines import LineBuffer
 from mam.work.reports.prices import FROM_PRICES, cost_of
@@ -86,7 +86,7 @@ class Report:
 
     def set_last_message(self, text: object) -> None:
         if isinstance(text, str) and text.strip():
-            self.last_message = clean(text.strip())[-RESULT_LIMIT:]
+            self.last_message = storable_text(text.strip())[-RESULT_LIMIT:]
 
     def count(self, **tokens: object) -> None:
         """Adds to what was counted before."""
@@ -153,7 +153,7 @@ class Reader(ABC):
 
     def _complain(self, line: bytes) -> None:
         text = _COLOUR.sub("", line[:ERROR_LIMIT].decode("utf-8", "replace"))
-        self.report.last_stderr_line = generalised(one_line(text, 200) or "") or self.report.last_stderr_line
+        self.report.last_stderr_line = redact(one_line(text, 200) or "") or self.report.last_stderr_line
         self.read_stderr_line(text)
 
     def _read(self, line: bytes) -> str | None:
@@ -189,7 +189,7 @@ def one_line(text: object, limit: int = WORDS_LIMIT) -> str | None:
     """One line of somebody's text; None when there is none."""
     if not isinstance(text, str):
         return None
-    line = " ".join(clean(text).split())
+    line = " ".join(storable_text(text).split())
     return (line if len(line) <= limit else f"{line[: limit - 1]}…") or None
 
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import os
 
-from mam.agents.directory import agents_directory
+from mam.agents.files_directory import agents_directory
 from mam.agents.hook_setup import PROGRAMS
 from mam.agents.launch import Plan, launch
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
-from mam.agents.open_directory import written_prefix
-from mam.cli.verbs.agents_verbs.common import directory_of, put_started
+from mam.agents.open_directory import configured_prefix
+from mam.cli.verbs.agents_verbs.common import directory_of, print_started
 from mam.errors import BadInput
-from mam.util.human_time import lease_seconds
+from mam.util.human_time import parse_lease_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add_arguments(parser: Parser) -> None:
 def add_place(parser: Parser) -> None:
     parser.add_argument("--session", metavar="S", help="the name of the tmux session; default: the agent's name")
     parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined; an absolute path")
-    parser.add_argument("--lease", type=lease_seconds, metavar="T", default=DEFAULT_SECONDS,
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="T", default=DEFAULT_SECONDS,
                         help="how long it is believed without its companion (default 24h)")  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def run(options: Options) -> int:
     if options.word is None:
         raise BadInput(why="what shall it be called? `mam agents start NAME -- COMMAND`")
     command = tuple(options.command or ())
-    name = canonical_name(options.word, written_prefix())
+    name = canonical_name(options.word, configured_prefix())
     plan = Plan(
         agent_name=name,
         agent_id=default_agent_id(name) if options.id is None else check_agent_id(options.id),
@@ -61,7 +61,7 @@ def run(options: Options) -> int:
         lease_seconds=options.lease,
         hooks=not options.no_hooks,
     )
-    return put_started(options, launch(directory_of(options), agents_directory(), plan))
+    return print_started(options, launch(directory_of(options), agents_directory(), plan))
 
 
 def _tool(command: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ In a pipe: name, value, who says so, default and variable, separated by tabs; va
 
 from __future__ import annotations
 
-from mam.cli.render.streams import encoded, person_reads, put, put_json_array
+from mam.cli.render.streams import json_text, print_json_array, print_row, stdout_is_terminal
 from mam.config.keys import UNTRUSTED, all_current
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.cli.args.parser import Options, Parser
-    from mam.config.keys import Current
+    from mam.config.keys import SettingValue
 
 WIDE = 100
 """Columns from which on there is room for the defaults."""
@@ -26,16 +26,18 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     found = all_current()
     if options.json:
-        put_json_array(as_json(one) for one in found)
-    elif person_reads():
+        print_json_array(as_json(one) for one in found)
+    elif stdout_is_terminal():
         _table(found)
     else:
         for one in found:
-            put(one.key.name, encoded(one.value), one.source, encoded(one.default), one.key.setting.variable or "")
+            print_row(
+                one.key.name, json_text(one.value), one.source, json_text(one.default), one.key.setting.variable or ""
+            )
     return 0
 
 
-def as_json(one: Current) -> dict[str, Any]:
+def as_json(one: SettingValue) -> dict[str, Any]:
     return {
         "key": one.key.name,
         "value": one.value,
@@ -49,10 +51,10 @@ def as_json(one: Current) -> dict[str, Any]:
 
 def shown(value: Any) -> str:
     """For a person: texts without quotes, nothing for nothing."""
-    return "" if value is None else value if isinstance(value, str) else encoded(value)
+    return "" if value is None else value if isinstance(value, str) else json_text(value)
 
 
-def _table(found: list[Current]) -> None:
+def _table(found: list[SettingValue]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

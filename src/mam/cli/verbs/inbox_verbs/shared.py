@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 
 from mam.cli.args.options import number
-from mam.cli.render.streams import put, put_json_line, say
+from mam.cli.render.streams import print_json_line, print_row, say
 from mam.config.inbox import MODES
 from mam.errors import BadInput, InboxTaken, InboxUnfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.inbox.ledger import Claim
+    from mam.inbox.ledger import LedgerRow
     from mam.inbox.settings import Settings
     from mam.jobs.record import Job
 
-CONCURRENCY_MOST = 1000
+MAX_CONCURRENCY = 1000
 FAILED, CANCELLED, REFUSED_CODE = 7, 8, 1
 
 
@@ -43,7 +43,7 @@ def mode_of(options: Options) -> str | None:
     return mode
 
 
-class Telling:
+class FileReporter:
     """Says what happens to files; knows at the end how it all went."""
 
     def __init__(self, options: Options, settings: Settings, *, once: bool) -> None:
@@ -53,7 +53,7 @@ class Telling:
         self._ended: dict[str, str] = {}
         self.codes: set[int] = set()
 
-    def told(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+    def report(self, what: str, claim: LedgerRow, job: Job | None, words: str) -> None:
         if job is not None and what == "ended":
             self._ended[claim.job_id] = job.status
             self.codes |= {"error": {FAILED}, "cancelled": {CANCELLED}}.get(str(job.status), set())
@@ -68,7 +68,7 @@ class Telling:
         """7 wins over 8, and both over what never became a job."""
         return next((code for code in (FAILED, CANCELLED, REFUSED_CODE) if code in self.codes), 0)
 
-    def _put_json(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+    def _put_json(self, what: str, claim: LedgerRow, job: Job | None, words: str) -> None:
         line = {"event": what, "job_id": _job_id(claim), "file": claim.rel, "status": job and str(job.status)}
         if what == "finished":
             line["outcome"] = words or None
@@ -76,9 +76,9 @@ class Telling:
             line["outcome"] = f"inbox/{claim.outcome}"
         if what in ("refused", "left"):
             line["why"] = words
-        put_json_line(line)
+        print_json_line(line)
 
-    def _say(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+    def _say(self, what: str, claim: LedgerRow, job: Job | None, words: str) -> None:
         short = claim.job_id[:8]
         if what == "taken" and job is not None:
             wait = f", waits for {job.waiting_for}" if job.waiting_for else ""
@@ -87,58 +87,61 @@ class Telling:
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             say(f"{short} {claim.rel}: {job.status}{why}")
             if not self._once:
-                put(claim.job_id, job.status, f"inbox/{claim.outcome}")
+                print_row(claim.job_id, job.status, f"inbox/{claim.outcome}")
         elif what in ("refused", "left"):
             say(f"{claim.rel}: {words}")
         elif what == "finished" and self._once:
             status = "refused" if claim.refused else self._ended.get(claim.job_id, "ended")
-            put(_job_id(claim) or "-", status, words or "-")
+            print_row(_job_id(claim) or "-", status, words or "-")
 
 
-def _job_id(claim: Claim) -> str | None:
+def _job_id(claim: LedgerRow) -> str | None:
     """What was refused has no job that anybody could ask for."""
     return None if claim.refused else claim.job_id or None
 
 
 def work(options: Options, *, once: bool) -> int:
-    from mam.cli.verbs.worker import obey_signals, process_owner, show_brief
+    from mam.cli.verbs.worker import handle_signals, print_brief, process_owner
     from mam.config.settings import load_config
     from mam.inbox.ledger import DATABASE, Ledger
     from mam.inbox.loop import Inbox
-    from mam.inbox.service import Watching
-    from mam.inbox.settings import settings_of
+    from mam.inbox.service import InboxService
+    from mam.inbox.settings import load_settings
     from mam.inbox.tree import QUEUE
-    from mam.inbox.watcher import eyesight
-    from mam.location.stores import locate, make_store
+    from mam.inbox.watcher import require_watchfiles
+    from mam.location.stores import create_store, locate
     from mam.work.factory import open_worker
     from mam.work.worker import WorkerOptions
 
-    if not 0 <= options.concurrency <= CONCURRENCY_MOST:
-        raise BadInput(why=f"--concurrency takes a number between 0 and {CONCURRENCY_MOST}")
-    eyesight()
+    if not 0 <= options.concurrency <= MAX_CONCURRENCY:
+        raise BadInput(why=f"--concurrency takes a number between 0 and {MAX_CONCURRENCY}")
+    require_watchfiles()
     config = load_config()
-    settings = settings_of(config, root=options.root, mode=mode_of(options), agent=options.agent)
+    settings = load_settings(config, root=options.root, mode=mode_of(options), agent=options.agent)
     located = locate(options.store, options.registry_dir, config)
-    belongs = Ledger.store_of(os.path.join(settings.root, QUEUE))
+    belongs = Ledger.bound_store(os.path.join(settings.root, QUEUE))
     if belongs is not None and located.exists is False:  # nothing is made for what will be refused
         page = os.path.join(settings.root, QUEUE, DATABASE)
         raise InboxTaken(root=settings.root, store=belongs, other=located.shown, page=page)
-    if make_store(located, config):
+    if create_store(located, config):
         say(f"made a store at {located.shown}")
-    telling = Telling(options, settings, once=once)
+    reporter = FileReporter(options, settings, once=once)
     worker_options = WorkerOptions(
         labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency)
     )
     # What the inbox says of a job is enough for a person; the worker's own lines are for when it runs alone.
-    worker, context = open_worker(located, config, worker_options, say=_only_troubles, show=show_brief)
+    worker, context = open_worker(located, config, worker_options, say=_say_problems_only, show=print_brief)
     try:
         inbox = Inbox(
-            settings.replace(linger_seconds=0.0) if once else settings, context.registry, telling.told, context.say_once
+            settings.replace(linger_seconds=0.0) if once else settings,
+            context.registry,
+            reporter.report,
+            context.say_once,
         )
-        watching = Watching(
+        watching = InboxService(
             inbox, context.registry.store, worker if options.concurrency else None, context.say_once, once=once
         )
-        obey_signals(worker if options.concurrency else watching)
+        handle_signals(worker if options.concurrency else watching)
         if not once:
             where = f"{inbox.tree.inbox} ({settings.mode})"
             say(f"watching {where}, jobs in {located.shown}, {options.concurrency} at a time")
@@ -147,13 +150,13 @@ def work(options: Options, *, once: bool) -> int:
         context.close()
     if watching.failure is not None:
         raise watching.failure
-    if once and inbox.troubles:
+    if once and inbox.problems:
         raise (
-            BadInput(why=f"not everything could be taken: {inbox.troubles[0]}") if not inbox.open else InboxUnfinished()
+            BadInput(why=f"not everything could be taken: {inbox.problems[0]}") if not inbox.open else InboxUnfinished()
         )
-    return telling.code() if once else 0
+    return reporter.code() if once else 0
 
 
-def _only_troubles(words: str) -> None:
+def _say_problems_only(words: str) -> None:
     if " attempt " not in words.partition(":")[0]:
         say(words)

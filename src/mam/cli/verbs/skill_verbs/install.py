@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.errors import BadInput, Refused
-from mam.skill import DIFFERENT, FOREIGN, NEW, SAME, places, project_of, write
+from mam.skill import DIFFERENT, FOREIGN, NEW, SAME, project_root, skill_targets, write_skill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.skill import Place
+    from mam.skill import SkillTarget
 
 _WORDS = {
     NEW: "will be written",
@@ -41,7 +41,7 @@ def run(options: Options) -> int:
         raise BadInput(why="--project and --user are two places; give one of them")
     if os.environ.get("MAM_SOCKET"):
         raise Refused(why="this runs inside a job; what agents read is for a person to choose")
-    found = places(user=options.user, directory=project_of("."))
+    found = skill_targets(user=options.user, directory=project_root("."))
     wanted = [place for place in found if place.found == NEW or (place.found == DIFFERENT and options.replace)]
     for place in found:
         replaced = place.found == DIFFERENT and options.replace
@@ -53,10 +53,10 @@ def run(options: Options) -> int:
         _write(place)
     left = [place for place in found if place.found in (DIFFERENT, FOREIGN) and place not in wanted]
     if options.json:
-        put_json({"written": [place.path for place in wanted], "left": [place.path for place in left]})
+        print_json({"written": [place.path for place in wanted], "left": [place.path for place in left]})
     else:
         for place in wanted:
-            put(place.path)
+            print_row(place.path)
     if any(place.found == DIFFERENT for place in left):
         say("--replace writes over a file that says something else")
     return 1 if left else 0
@@ -70,7 +70,7 @@ def _agreed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _write(place: Place) -> None:
+def _write(place: SkillTarget) -> None:
     if place.found == DIFFERENT:
         os.replace(place.path, f"{place.path}.before")
-    write(place.path)
+    write_skill(place.path)
