@@ -54,7 +54,7 @@ def heard(name: str) -> Report:
 def facts(report: Report) -> dict[str, Any]:
     """When a limit ends is reckoned from now, which goes on between two readings."""
     problem = {} if report.problem is None else report.problem.as_dict()
-    return {**vars(report), "trouble": {**problem, "resets_at_ms": problem.get("resets_at_ms") is not None}}
+    return {**vars(report), "problem": {**problem, "resets_at_ms": problem.get("resets_at_ms") is not None}}
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -94,7 +94,7 @@ class Submitter:
 
     def find_job(self, row: LedgerRow) -> Job | None:
         try:
-            return self._registry.stored(row.job_id)
+            return self._registry.get_exact(row.job_id)
         except UnknownJob:
             return None
 
@@ -210,7 +210,7 @@ class Submitter:
         except STORE_UNREACHABLE:
             raise
         except AlreadyRegistered:
-            return self._registry.stored(draft.job_id)
+            return self._registry.get_exact(draft.job_id)
         except MamError as bad:
             return bad
         except _DATA_ERRORS as bug:

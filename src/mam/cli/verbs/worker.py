@@ -21,7 +21,7 @@ from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import say
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.input_rules import check_name
-from mam.machine.signals import not_ignored
+from mam.machine.processes import not_ignored
 from mam.util.human_time import parse_duration, parse_lease_seconds
 
 TYPE_CHECKING = False

@@ -11,10 +11,10 @@ import os
 
 from mam.door_client import NotHere
 from mam.errors import AmbiguousId, BadInput, ClaimLost, MamError, Refused, UnknownJob
-from mam.events.data import check_levels
+from mam.events.data import check_nested_data
 from mam.jobs import acts
 from mam.jobs.input_rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
-from mam.jobs.record import MOST, Job
+from mam.jobs.record import MAX_COUNT, Job
 from mam.jobs.rights import Grants, child_choices, parent_fields
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
@@ -116,7 +116,7 @@ def shows_activity(verb: str) -> bool:
 
 
 def _publish(scope: DoorScope, request: DoorRequest) -> Json:
-    data = check_levels(request.fields.get("data", {}))
+    data = check_nested_data(request.fields.get("data", {}))
     check_text("data", json.dumps(data), REASON_LIMIT)
     detail = check_text("detail", request.text("detail", ""), REASON_LIMIT)
     job = scope.registry.publish(
@@ -241,7 +241,7 @@ def _own(scope: DoorScope, request: DoorRequest) -> str:
 def _fence(scope: DoorScope, request: DoorRequest) -> Fence:
     """The door's own claim, whatever the agent gives of it; what it gives must be the same."""
     given, claim_id = request.fields.get("attempt", scope.attempt), request.fields.get("claim_id")
-    if type(given) is not int or not 0 <= given <= MOST:
+    if type(given) is not int or not 0 <= given <= MAX_COUNT:
         raise BadInput(why="attempt must be a whole number")
     if claim_id is not None and not is_claim_id(claim_id):
         raise BadInput(why="claim_id must be the id of a claim")

@@ -164,7 +164,7 @@ class LiveSession:
             settles = assignment.turn == INTERRUPTED and still < SETTLED_SECONDS
             return f"{self.name} was just broken off" if settles else None
         if state.state in (WORKING, QUIET, NEEDS_PERMISSION) and still < STILL_SECONDS:
-            return f"{self.name} is at something else: {state.told(self._now_ms())}"
+            return f"{self.name} is at something else: {state.format_at(self._now_ms())}"
         return None
 
     def _renew(self) -> None:
