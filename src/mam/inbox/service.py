@@ -12,7 +12,7 @@ from threading import Thread
 from mam.errors import MamError
 from mam.inbox.watcher import FileWatcher
 from mam.jobs.status import PENDING, RUNNING, WAITING
-from mam.work.journal_follower import News
+from mam.work.journal_follower import JournalFollower
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class InboxService:
         self._failed_turns = 0
         self.failure: Exception | None = None
         """What made it give up."""
-        self._news = News(store, None, lambda told: self._wakes.put(set(told)), lambda: False)
+        self._news = JournalFollower(store, None, lambda told: self._wakes.put(set(told)), lambda: False)
         self._watcher = FileWatcher(inbox.tree.inbox, lambda: self._wakes.put(None), self._on_watch_error)
         self._thread = Thread(target=self._watch, name="mam-inbox", daemon=True)
 
