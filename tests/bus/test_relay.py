@@ -165,7 +165,7 @@ def test_a_store_made_anew_is_sent_from_its_beginning(news: Mam, broker: Mosquit
     reader.stop()
 
     assert [(event["job_id"], event["seq"]) for event in heard] == [(job, 1), (job, 2)]
-    assert "sent from its beginning" in ran.stderr
+    assert "sending it from its beginning" in ran.stderr
     assert again.stderr == "", "it is reported once"
 
 

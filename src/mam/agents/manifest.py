@@ -89,7 +89,7 @@ def _parsed(data: bytes) -> Manifest:
             if not isinstance(value[name], str) and not (name == "agent_def_dir" and value[name] is None):
                 raise ValueError(f"{name} is not a string")
             fields[name] = value[name]
-    missing = Manifest.needed - fields.keys()
+    missing = Manifest.required_fields - fields.keys()
     if missing:
         raise ValueError(f"{', '.join(sorted(missing))} is missing")
     return Manifest(**fields, command=tuple(command))

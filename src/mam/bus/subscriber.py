@@ -165,13 +165,13 @@ class Subscriber:
         if self._registry_first and self._recheck_at is None and not subscription.is_signed:
             # Only the registry is authoritative, so read it before checking the message.
             self._registry_first = self._catch_up()
-        verdict = subscription.hear(raw, time.monotonic())
+        verdict = subscription.receive(raw, time.monotonic())
         if verdict.dropped is not None:
             self._warn(topic, verdict.dropped)
         if verdict.accepted is not None:
             self._emit_all(subscription, [verdict.accepted])
-        elif verdict.look is not None:
-            self._check_registry(subscription, topic, verdict.look)
+        elif verdict.read_upto is not None:
+            self._check_registry(subscription, topic, verdict.read_upto)
         else:
             self._emit_all(subscription, [])
 

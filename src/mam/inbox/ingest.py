@@ -20,7 +20,7 @@ from mam.inbox.ledger import OPEN, LedgerRow
 from mam.inbox.names import INBOX, PROMPT, RUNNING, Target, parse_target, path_with_state
 from mam.inbox.submit import Submission, Submitter
 from mam.inbox.tree import exists, move
-from mam.work.claim import AWAY
+from mam.work.claim import STORE_UNREACHABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Ingester:
         for row in rows:
             try:
                 self._submitter.repair_copy(row)
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except (MamError, OSError) as error:
                 self.problems.append(f"{row.rel}: {error}")

@@ -83,7 +83,7 @@ class Ledger:
                 rows = database.execute("SELECT * FROM claim ORDER BY job_id").fetchall()
         except apsw.Error as error:
             raise _unavailable(path, error) from None
-        return [LedgerRow.of(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
+        return [LedgerRow.from_fields(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
 
     @classmethod
     def bound_store(cls, directory: str) -> str | None:
@@ -139,7 +139,7 @@ class Ledger:
     def rows(self, *states: str) -> list[LedgerRow]:
         sql = "SELECT * FROM claim WHERE state = ? ORDER BY job_id"
         rows = [row for state in states for row in self._fetch(sql, (state,))]
-        return [LedgerRow.of(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
+        return [LedgerRow.from_fields(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
 
     def has_active(self, rel: str) -> bool:
         """Whether a file of this name is being processed, so that the next one has to wait."""

@@ -142,7 +142,7 @@ class Inbox:
             if row is None:
                 continue
             try:
-                job = self._registry.stored(job_id)
+                job = self._registry.get_exact(job_id)
                 if job.status.ended:
                     ended.append(self._writer.write_outcome(row, job, self._now_ms()))
                     self._notify(ENDED, ended[-1], job, "")

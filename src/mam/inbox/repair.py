@@ -42,7 +42,7 @@ def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_r
         if row is None and mirror.is_final(job_id):
             continue
         try:
-            job = registry.stored(job_id)
+            job = registry.get_exact(job_id)
             row = row or row_from_job(job)
             if row is not None:
                 mirror.write(job, row, OutcomePaths(processed=processed_path(root, row)))

@@ -12,7 +12,7 @@ from threading import Thread
 from mam.errors import MamError
 from mam.inbox.watcher import FileWatcher
 from mam.jobs.status import PENDING, RUNNING, WAITING
-from mam.work.journal_follower import News
+from mam.work.journal_follower import JournalFollower
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ class InboxService:
         self._failed_turns = 0
         self.failure: Exception | None = None
         """The error that stopped it."""
-        self._news = News(store, None, lambda told: self._wakes.put(set(told)), lambda: False)
+        self._follower = JournalFollower(store, None, lambda job_ids: self._wakes.put(set(job_ids)), lambda: False)
         self._watcher = FileWatcher(inbox.tree.inbox, lambda: self._wakes.put(None), self._on_watch_error)
         self._thread = Thread(target=self._watch, name="mam-inbox", daemon=True)
 
     def run(self) -> None:
         """Run until the worker stops or, with `once`, until everything is done."""
-        self._news.start()
+        self._follower.start()
         self._watcher.start()
         self._thread.start()
         try:
@@ -60,7 +60,7 @@ class InboxService:
             self.stop()
             self._thread.join()
             self._watcher.stop()
-            self._news.stop()
+            self._follower.stop()
             self._inbox.close()
 
     def stop(self) -> None:
@@ -109,13 +109,13 @@ class InboxService:
         ends = time.monotonic() + wait
         while True:
             try:
-                news = self._wakes.get(timeout=max(0.0, ends - time.monotonic()))
+                job_ids = self._wakes.get(timeout=max(0.0, ends - time.monotonic()))
             except Empty:
                 return changed, scan or not changed
-            if news is None:
+            if job_ids is None:
                 scan = True
             else:
-                changed |= news
+                changed |= job_ids
             ends = time.monotonic() if self._wakes.empty() else ends
 
     def _is_done(self) -> bool:

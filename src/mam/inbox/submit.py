@@ -16,7 +16,7 @@ from mam.jobs.draft import draft_job
 from mam.jobs.input_rules import TEXT_LIMIT
 from mam.jobs.record import Job
 from mam.util.frozen import Frozen
-from mam.work.claim import AWAY
+from mam.work.claim import STORE_UNREACHABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Submitter:
 
     def find_job(self, row: LedgerRow) -> Job | None:
         try:
-            return self._registry.stored(row.job_id)
+            return self._registry.get_exact(row.job_id)
         except UnknownJob:
             return None
 
@@ -125,7 +125,7 @@ class Submitter:
                 submissions.append(Submission(row=row, refused=f"it cannot be read: {unreadable}", unreadable=True))
             except OSError as error:
                 self._add_problem(row, error)
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except MamError as bad:
                 submissions.append(Submission(row=row, refused=str(bad)))
@@ -198,7 +198,7 @@ class Submitter:
         if not any(draft.after for draft in drafts):
             try:
                 return {job.job_id: job for job in self._registry.store.register_all(drafts)}
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except (MamError, *_DATA_ERRORS):
                 pass  # registered one by one, each returns its own error
@@ -207,10 +207,10 @@ class Submitter:
     def _register_one(self, draft: Job) -> Job | MamError:
         try:
             return self._registry.store.register(draft).job
-        except AWAY:
+        except STORE_UNREACHABLE:
             raise
         except AlreadyRegistered:
-            return self._registry.stored(draft.job_id)
+            return self._registry.get_exact(draft.job_id)
         except MamError as bad:
             return bad
         except _DATA_ERRORS as bug:

@@ -50,7 +50,8 @@ def _session(options: Options, job: Job) -> list[str]:
     now_ms = directory.clock.now().wall_ms
     state = session_state(record, now_ms, check_screen=True)
     rest = "" if state.state in ("done", "unknown") else " Nothing is typed into it meanwhile."
-    return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {_is(state.told(now_ms))}.{rest}"]
+    doing = _is(state.format_at(now_ms))
+    return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {doing}.{rest}"]
 
 
 def _is(told: str) -> str:
