@@ -11,7 +11,7 @@ from mam.jobs.pause import Pause
 from mam.stores.sqlite.database import open_database
 
 if TYPE_CHECKING:
-    from pytest import MonkeyPatch
+    import pytest
 
     from tests.sqlite.conftest import Place
 
@@ -63,7 +63,7 @@ def test_a_log_that_is_begun_anew_still_wakes(place: Place) -> None:
         assert mine.store.end_offset() != offset
 
 
-def test_opening_waits_for_a_reader_while_it_changes_the_journal_mode(place: Place, monkeypatch: MonkeyPatch) -> None:
+def test_opening_waits_for_a_reader_while_it_changes_the_journal_mode(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite calls no busy handler there: processes that opened a new database at once failed after a millisecond."""
     place.open().store.close()
     path = str(place.path)
