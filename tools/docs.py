@@ -1,7 +1,7 @@
-"""`make docs`: the parts of the documents that are made from the product, so that they cannot become wrong.
+"""`make docs`: generate the parts of the documents that come from the code.
 
 python -m tools.docs            write them
-python -m tools.docs --check    exit 1 and name what is out of date
+python -m tools.docs --check    exit 1 and name the documents that are out of date
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main() -> None:
         raise SystemExit(__doc__)
     stale = [name for name, make in DOCUMENTS.items() if not _is_current(name, make(), write=not check)]
     for name in stale if check else ():
-        print(f"{name} is out of date; `make docs` writes it anew", file=sys.stderr)
+        print(f"{name} is out of date; run `make docs`", file=sys.stderr)
     sys.exit(1 if check and stale else 0)
 
 
@@ -30,7 +30,7 @@ def _is_current(name: str, made: str, *, write: bool) -> bool:
     current = file.is_file() and file.read_text(encoding="utf-8") == made
     if write and not current:
         file.write_text(made, encoding="utf-8")
-        print(f"{name} is written anew")
+        print(f"{name} is rewritten")
     return current
 
 
@@ -38,7 +38,7 @@ def _readme() -> str:
     before, _, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
-        raise SystemExit(f"README.md has no place for the commands: {BEGIN} and {END}")
+        raise SystemExit(f"README.md lacks the markers {BEGIN} and {END}")
     return f"{before}{BEGIN}\n{readme_session()}{END}{after}"
 
 

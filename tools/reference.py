@@ -1,7 +1,7 @@
-"""docs/reference.md, made from the code: help texts, error sentences, settings, statuses.
+"""Make docs/reference.md from the code: help texts, error sentences, settings, statuses.
 
-Where the code has no sentence of its own (an environment variable, an event, a line of the audit log) the sentence is
-here, and the names are compared with those that the code uses, so that none is missing and none is left over.
+The code has no sentence for an environment variable, an event or a line of the audit log. Those sentences are here. The
+script compares their names with the names that the code uses, so that none is missing and none is left over.
 """
 
 from __future__ import annotations
@@ -31,78 +31,78 @@ ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 98
 
 OTHER_EXITS = {
-    0: "Done. A repeat of what has already happened is 0 too.",
-    1: "Also what mam did not foresee: `this is a bug in mam: …`.",
+    0: "Success, also of a repeat that changes nothing.",
+    1: "Also an unexpected error: `this is a bug in mam: …`.",
     ENDED_IN_ERROR: "`mam wait`: a job ended in error.",
     WAS_CANCELLED: "`mam wait`: a job was cancelled, and none ended in error.",
-    9: "Also an error of the system, such as a disk that cannot be written: the file and the system's own words.",
+    9: "Also an error of the system, such as a disk that cannot be written. The message names the file.",
     INTERRUPTED: "Interrupted by Ctrl-C.",
-    BROKEN_PIPE: "Whoever read stdout went away.",
+    BROKEN_PIPE: "The reader of stdout has closed it.",
 }
 
 ENVIRONMENT = {
-    "MAM_STORE": "The store, as `--store` would name it. The flag wins over it, it wins over the user's file.",
-    "MAM_JOB_ID": "The job this process works on. Stands in for JOB in `get`, `publish`, `heartbeat`, `complete`, "
+    "MAM_STORE": "The store, in the form of `--store`. The flag takes precedence; the user's file does not.",
+    "MAM_JOB_ID": "The job that this process works on: the default of JOB in `get`, `publish`, `heartbeat`, `complete`, "
     "`fail` and `release`.",
-    "MAM_ATTEMPT": "Its attempt. Stands in for `--attempt` where the job is the one of MAM_JOB_ID, and counts nowhere "
-    "else.",
-    "MAM_CLAIM": "The id of its claim. Goes with MAM_ATTEMPT, and with an equal `--attempt` for the same job; it is "
-    "ignored otherwise.",
-    "MAM_SOCKET": "The door of the worker that runs this process: its own job's verbs go through it, without a store.",
-    "MAM_AGENTS_DIR": "Where the directory of live sessions is, absolute; else `mam/agents` in XDG_STATE_HOME.",
-    "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it. Stands in for "
-    "AGENT, and with MAM_GENERATION for the session that `mam pick` claims for.",
-    "MAM_GENERATION": "The life of that session.",
-    "MAM_SESSION_DIR": "Where that session keeps what its hooks tell and which job it is at.",
-    "CLAUDE_CONFIG_DIR": "Where Claude Code keeps its skills and transcripts; `~/.claude` if unset.",
-    "MQTT_PASSWORD": "The broker's password; never printed, stored in a record or handed to an agent.",
-    "MAM_CONFIG": "The user's file. It must be there when it is named.",
-    "PGHOST": "As for every PostgreSQL program: the server, when the address names none; PGPASSWORD likewise.",
-    "PGHOSTADDR": "The same, by number.",
-    "MAM_DEBUG": "1 shows the traceback of a bug in mam.",
-    "EDITOR": "What `mam config edit` opens.",
-    "VISUAL": "Wins over EDITOR.",
-    "TERM": "`dumb` keeps `mam watch` to plain lines.",
-    "DELEGATE_JOB_LOGS_DIR": "The audit log; else `delegate_job_logs` beside the store.",
-    "CODEX_HOME": "Where Codex keeps its sessions, which are looked at for refused commands and as proof that a turn "
-    "began; `~/.codex` if unset.",
-    "PATH": "Where agents, git and tmux are found; places in it that are not absolute are passed over.",
-    "TMUX": "Whether `mam agents attach` is typed inside tmux already.",
-    "TMPDIR": "Where temporary files go; also the sockets of a worker's doors, without `XDG_RUNTIME_DIR` and if its "
-    "name is short enough, else `/tmp`.",
-    "TMUX_TMPDIR": "Where tmux keeps its sockets.",
-    "XDG_CONFIG_HOME": "The user's file is `mam/config.toml` in it; `~/.config` if unset.",
-    "XDG_CACHE_HOME": "What was read from that file is kept in `mam/config.json` in it; `~/.cache` if unset.",
-    "XDG_RUNTIME_DIR": "The sockets of a worker's doors are in `mam` in it; a private temporary directory if unset.",
-    "XDG_STATE_HOME": "`mam/trusted.json` in it says which project files and stores are trusted, `mam/work` is "
-    "where jobs have their fresh directories, worktrees and outputs; `~/.local/state` if unset.",
+    "MAM_ATTEMPT": "The attempt of that job: the default of `--attempt` for the job MAM_JOB_ID only.",
+    "MAM_CLAIM": "The claim id. mam uses it together with MAM_ATTEMPT, or with an equal `--attempt`, for the job "
+    "MAM_JOB_ID only.",
+    "MAM_SOCKET": "The door of the worker that runs this process. Commands about its own job go through it and need no "
+    "store.",
+    "MAM_AGENTS_DIR": "The directory of live sessions, absolute; otherwise `mam/agents` in XDG_STATE_HOME.",
+    "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it: the default of "
+    "AGENT, and with MAM_GENERATION the session that `mam pick` claims for.",
+    "MAM_GENERATION": "The generation of that session.",
+    "MAM_SESSION_DIR": "The directory in which that session stores its hook events and its current job.",
+    "CLAUDE_CONFIG_DIR": "The directory of Claude Code's skills and transcripts; `~/.claude` if unset.",
+    "MQTT_PASSWORD": "The broker's password. mam never prints it, stores it in a record or passes it to an agent.",
+    "MAM_CONFIG": "The user's file of settings. If this names a file, the file must exist.",
+    "PGHOST": "The PostgreSQL server, if the address names none. PGPASSWORD works as for every PostgreSQL program.",
+    "PGHOSTADDR": "The same, as an IP address.",
+    "MAM_DEBUG": "1 shows the traceback of an unexpected error.",
+    "EDITOR": "The program that `mam config edit` opens.",
+    "VISUAL": "Takes precedence over EDITOR.",
+    "TERM": "`dumb` makes `mam watch` print plain lines.",
+    "DELEGATE_JOB_LOGS_DIR": "The audit log; otherwise `delegate_job_logs` beside the store.",
+    "CODEX_HOME": "The directory of Codex's sessions, which mam reads to find rejected commands and the start of a turn; "
+    "`~/.codex` if unset.",
+    "PATH": "The directories of agents, git and tmux. mam ignores entries that are not absolute.",
+    "TMUX": "Set if `mam agents attach` runs inside tmux.",
+    "TMPDIR": "The directory of temporary files. Without XDG_RUNTIME_DIR it also holds the sockets of a worker's doors, if "
+    "its name is short enough; otherwise `/tmp` does.",
+    "TMUX_TMPDIR": "The directory of tmux's sockets.",
+    "XDG_CONFIG_HOME": "Contains the user's file, `mam/config.toml`; `~/.config` if unset.",
+    "XDG_CACHE_HOME": "Contains the parsed copy of that file, `mam/config.json`; `~/.cache` if unset.",
+    "XDG_RUNTIME_DIR": "Contains the sockets of a worker's doors, in `mam`; a private temporary directory if unset.",
+    "XDG_STATE_HOME": "Contains `mam/trusted.json` (project files and stores that you trust) and `mam/work` (fresh "
+    "directories, worktrees and outputs of jobs); `~/.local/state` if unset.",
 }
 
 EVENT_SENTENCES = {
-    "started": "Somebody begins. On a pending job this is a claim by `manual`; on a running one it renews the lease.",
+    "started": "The work begins. On a pending job this is a claim by `manual`; on a running one it renews the lease.",
     "permission_required": "The agent waits for a person. Renews the lease.",
-    "progress": "A word on the way. Renews the lease.",
-    "completed": "Done. Ends the job, if the files it promised are there. Every job that ends in `completed` has one.",
-    "error": "Failed. Ends the job. Every job that ends in `error` or `cancelled` has one; `data.status` says which.",
+    "progress": "A progress report. Renews the lease.",
+    "completed": "Ends the job as completed, if the expected artifacts exist. Every completed job has one.",
+    "error": "Ends the job in error. Every job in `error` or `cancelled` has one; `data.status` states which.",
 }
 
 LINE_SENTENCES = {
-    "registered": "A job is there: its first `status`, `retry_of` if it does another one's work again, `by` `foreign` "
-    "if another program wrote the record.",
-    "status_changed": "`from`, `to`, `by` what, the `attempt`, the `owner` of a claim, `losses`, `reason`; `unfenced` "
-    "if the writer named no attempt.",
-    "published": "An event; `payload` is exactly what was stored.",
+    "registered": "A new job: its first `status`, `retry_of` for a retry, `by` `foreign` if another program wrote the "
+    "record.",
+    "status_changed": "A transition: `from`, `to`, `by` which command, the `attempt`, the `owner` of a claim, `losses`, "
+    "`reason`; `unfenced` if the writer gave no attempt.",
+    "published": "An event. `payload` is exactly what was stored.",
     "reserved": "A sequence number that an old script took without an event.",
-    "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam saw it.",
-    "adopted": "Another program changed the record: which `fields` were taken over, which were `restored`.",
-    "said": "What the agent said about its end (`status`) while a worker held the claim; the worker looks first.",
-    "settled": "All that it comes after has ended; now it waits for its start time.",
-    "refused": "A write that came too late (`verb`, `why`), or a status another program wrote that may not follow.",
-    "migrated": "It came whole from another registry, in this `status`; its events follow, unless this log has them.",
-    "archived": "It had ended, and left the registry for its archive.",
-    "received": "What a subscriber heard. Nothing in this version writes it but `append_event` of the old helpers.",
+    "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam first read it.",
+    "adopted": "Another program changed the record: the `fields` that mam took over and those that it `restored`.",
+    "said": "The outcome that the agent reported (`status`) while a worker held the claim. The worker checks it first.",
+    "settled": "All dependencies have ended, and the job now waits for its start time.",
+    "refused": "A rejected write that came too late (`verb`, `why`), or an illegal status that another program wrote.",
+    "migrated": "The job came from another registry, in this `status`. Its events follow, unless this log has them.",
+    "archived": "The job had ended and moved to the archive.",
+    "received": "An event that a subscriber received. Only `append_event` of the old helpers writes it.",
 }
-NOT_COPIED = {"renewed": "A heartbeat. In the journal only; the audit log does without."}
+NOT_COPIED = {"renewed": "A heartbeat. The journal has it; the audit log does not."}
 
 
 def reference() -> str:
@@ -116,7 +116,7 @@ _HEAD = """\
 
 # Reference
 
-[Verbs](#verbs) · [Exit codes](#exit-codes) · [Settings](#settings) · [Environment](#environment) ·
+[Commands](#commands) · [Exit codes](#exit-codes) · [Settings](#settings) · [Environment](#environment) ·
 [Statuses](#statuses) · [Events](#events) · [Lines of the audit log](#lines-of-the-audit-log)
 """
 
@@ -126,7 +126,7 @@ _HEAD = """\
 
 def _verbs() -> str:
     parts = [
-        "## Verbs\n\nA job is named by its id or by any unique beginning of it. `--option value` may also be written\n"
+        "## Commands\n\nA unique prefix of a job's id is sufficient. `--option value` may also be written\n"
         "`--option=value`.\n"
     ]
     for title, verbs in (("First", FIRST_VERBS), ("More", MORE_VERBS)):
@@ -134,13 +134,13 @@ def _verbs() -> str:
         parts.append(f"{title}: {links}\n")
     for verb in FIRST_VERBS + MORE_VERBS:
         parts.append(f"### mam {verb}\n\n```text\n{_help(verb)}```\n")
-        if verb != "admin":  # another name of a verb that is there already
+        if verb != "admin":  # an alias of a verb that the page already has
             parts.extend(f"#### mam {verb} {one}\n\n```text\n{_help(verb, one)}```\n" for one in second_words(verb))
     return "\n".join(parts)
 
 
 def second_words(verb: str) -> list[str]:
-    """What may stand behind a verb that has verbs of its own."""
+    """The subcommands of a verb."""
     parser = Parser(verb, "")
     load(verb).add_arguments(parser)
     return list(parser.subverbs)
@@ -155,7 +155,7 @@ def _help(*verb: str) -> str:
 
 
 def _same_for_all_pythons(text: str) -> str:
-    """argparse breaks the usage lines, and writes options with two names, differently from Python to Python."""
+    """argparse wraps usage lines and formats options with two names differently in each version of Python."""
     usage, blank, rest = text.partition("\n\n")
     words = re.findall(r"\[[^]]*\]|\S+ [A-Z]+(?=\s|$)|\S+", " ".join(usage.split()))
     begin = " ".join(words[:3])
@@ -171,7 +171,7 @@ def _same_for_all_pythons(text: str) -> str:
 
 
 def error_classes() -> list[type[errors.MamError]]:
-    """Those of mam, and behind them those that only the sessions of agents know."""
+    """The errors of mam, then those of sessions."""
     found = [*vars(errors).values(), *vars(agent_errors).values()]
     kinds = [kind for kind in found if isinstance(kind, type) and issubclass(kind, errors.MamError)]
     return [kind for kind in dict.fromkeys(kinds) if kind is not errors.MamError]
@@ -189,9 +189,10 @@ def _exits() -> str:
         if code in OTHER_EXITS:
             rows.append(f"| {code} | | {OTHER_EXITS[code]} |")
     return (
-        "## Exit codes\n\nWhat goes wrong is one line on stderr and one of these codes. Names in braces are filled\n"
-        "in. The classes are those of `mam.errors` and, of sessions, of `mam.agents.errors`, for programs that import\n"
-        "mam.\n\n" + "\n".join(rows) + "\n"
+        "## Exit codes\n\nAn error prints one line on stderr and exits with one of these codes. mam replaces the names in\n"
+        "braces. The classes are in `mam.errors` and, for sessions, in `mam.agents.errors`.\n\n"
+        + "\n".join(rows)
+        + "\n"
     )
 
 
@@ -201,19 +202,18 @@ def _exits() -> str:
 def _settings() -> str:
     harmless = ", ".join(f"`{setting.name}`" for setting in SETTINGS if setting.harmless)
     return (
-        "## Settings\n\nA flag wins over the environment, which wins over the user's file, which wins over the\n"
-        "project's file, which wins over the default. The user's file is `~/.config/mam/config.toml`, the project's\n"
-        "the nearest `.mam/config.toml` upward. An unknown name is an error, so that a typo is never silent.\n"
-        "`mam config list` shows every value and where it comes from.\n\n"
+        "## Settings\n\nIn order of precedence: a flag, the environment, the user's file, the project's file, the\n"
+        "default. The user's file is `~/.config/mam/config.toml`. The project's file is the nearest `.mam/config.toml`\n"
+        "upward. An unknown name is an error. `mam config list` shows every value and its origin.\n\n"
         "```toml\n"
         'default_agent = "claude-code"\nrequire_attempt = true\n\n'
         '[workdirs]\n"/home/me/src" = "~/work"\n\n'
         '[commands.my-agent]\nargv = ["my-agent", "--task-file", "{brief}"]\nprompt = "file"\n'
-        "```\n\n" + _keys("", SETTINGS) + f"\nOf a project's file that is not trusted only {harmless} count. "
-        "`mam trust` lets the\nrest count too, for as long as the file says the same.\n\n"
-        "An agent of your own is a table `[commands.NAME]`:\n\n"
+        "```\n\n" + _keys("", SETTINGS) + f"\nIf a project's file is not trusted, mam uses only {harmless} of it. "
+        "`mam trust`\naccepts the rest, until the content of the file changes.\n\n"
+        "A table `[commands.NAME]` defines an agent of your own:\n\n"
         + _keys("commands.NAME.", COMMAND)
-        + "\nWhat the tokens of an agent cost is a table `[prices.NAME]`, with `input` and `output` at least:\n\n"
+        + "\nA table `[prices.NAME]` gives the prices of an agent's tokens, at least `input` and `output`:\n\n"
         + _keys("prices.NAME.", PRICE)
         + "".join(f"\nIn the table `[{name}]`:\n\n" + _keys(f"{name}.", table) for name, table in TABLES.items())
     )
@@ -234,7 +234,7 @@ def _shown(default: object) -> str:
 
 
 def key_names() -> list[str]:
-    """Every setting by the name that `mam config` knows it by."""
+    """The name of every setting, as `mam config` uses it."""
     return [
         f"{table}{setting.name}"
         for table, settings in (*_all_settings(), ("commands.NAME.", COMMAND), ("prices.NAME.", PRICE))
@@ -267,7 +267,7 @@ def _field_name(field: ast.stmt) -> str | None:
 
 def _environment() -> str:
     settings = {
-        str(setting.variable): f"Wins over the setting `{table}{setting.name}`."
+        str(setting.variable): f"Takes precedence over the setting `{table}{setting.name}`."
         for table, settings in _all_settings()
         for setting in settings
         if setting.variable and setting.variable not in ENVIRONMENT
@@ -278,7 +278,7 @@ def _environment() -> str:
 
 
 def environment_names() -> set[str]:
-    """Every variable that the code reads, by its name or by the tables of settings."""
+    """Every variable that the code reads, directly or through the tables of settings."""
     names = {setting.variable for _, settings in _all_settings() for setting in settings if setting.variable}
     for text in _sources():
         names.update(re.findall(r"(?:\benviron(?:\.get\(|\[)|\bgetenv\()\"(\w+)\"", text))
@@ -292,14 +292,14 @@ def _statuses() -> str:
     return (
         "## Statuses\n\n"
         + _table("status", docstrings_of(status.Status))
-        + "\n[lifecycle.md](lifecycle.md) has a paragraph for each, and every move between them.\n"
+        + "\n[lifecycle.md](lifecycle.md) describes each status and every transition.\n"
     )
 
 
 def _events() -> str:
     _same_names("events", set(EVENT_SENTENCES), set(EVENTS))
     return (
-        "## Events\n\nNumbered from 1 without gaps for each job, kept in `<id>.events.log`. A payload has\n"
+        "## Events\n\nEvents are numbered from 1 without gaps for each job. `<id>.events.log` holds them. A payload has\n"
         "`schema_version`, `seq`, `job_id`, `event`, `timestamp`, `detail` (one line, absolute paths shortened) and\n"
         "`data` (a JSON object).\n\n" + _table("event", EVENT_SENTENCES)
     )
@@ -308,17 +308,17 @@ def _events() -> str:
 def _lines() -> str:
     _same_names("lines", {*LINE_SENTENCES, *NOT_COPIED}, line_names() | {"received"})
     return (
-        "## Lines of the audit log\n\n`events.ndjson` of a job, one JSON object a line: `timestamp`, `event`,\n"
-        "`job_id`, what the table says, and `entry`, which names the journal entry it was copied from. `mam logs\n"
-        "JOB --json` prints them.\n\n" + _table("line", {**LINE_SENTENCES, **NOT_COPIED})
+        "## Lines of the audit log\n\n`events.ndjson` of a job has one JSON object a line: `timestamp`, `event`,\n"
+        "`job_id`, the fields of the table, and `entry`, the journal entry that it copies. `mam logs JOB --json` prints\n"
+        "the lines.\n\n" + _table("line", {**LINE_SENTENCES, **NOT_COPIED})
     )
 
 
 def line_names() -> set[str]:
-    """Every kind of line that the code writes: the first word given to `line`, `marked`, or an `event` in a literal."""
+    """Every kind of line that the code writes: the name given to `audit_record`, `marked`, or an `event` in a literal."""
     names: set[str] = set()
     for text in _sources():
-        names.update(re.findall(r"(?<![\w.])line\(\s*\"(\w+)\"", text))
+        names.update(re.findall(r"(?<![\w.])audit_record\(\s*\"(\w+)\"", text))
         names.update(re.findall(r"(?<![\w.])marked\(.*?, \"(\w+)\"", text))
         names.update(re.findall(r"\"timestamp\": [\w.]+, \"event\": \"(\w+)\"", text))
     return names
@@ -328,7 +328,7 @@ def line_names() -> set[str]:
 
 
 def _sources() -> Iterator[str]:
-    """The product, without what it has for the authors of stores."""
+    """The source files of the product, without mam.testing."""
     package = ROOT / "src" / "mam"
     for file in sorted(package.rglob("*.py")):
         if package / "testing" not in file.parents:

@@ -1,7 +1,7 @@
-"""A console session for the README: real commands in a real terminal, with the accidents of this run taken out.
+"""Make the console session of the README: real commands in a real terminal, with stable examples for what varies.
 
-Ids, times, the user, the host and the folder differ from run to run and are replaced by fixed examples, so that the
-same product always gives the same text. Everything else is what the command printed.
+Ids, times, the user, the host and the directory differ from run to run. The session replaces them by fixed examples, so
+that the same product always gives the same text. Everything else is what the command printed.
 """
 
 from __future__ import annotations
@@ -28,77 +28,71 @@ EXAMPLE_IDS = (
     "b41f02d96e7a4d3fa8c15b2e9d0f7c34",
     "7d20e8b15c9f4a63b0e4c8d2f1a59637",
 )
-"""What the ids of the session's jobs are called, in the order in which the jobs are registered."""
-SORTING, DATES, SYLLABUS, COUNTING = (example[:8] for example in EXAMPLE_IDS)
+"""The example ids, in the order in which the session registers its jobs."""
+SORTING, DATES, SYLLABUS, LINKS = (example[:8] for example in EXAMPLE_IDS)
 
 EXAMPLE_TIMES = (
-    "2026-06-19T09:41:25.250Z",
-    "2026-06-19T09:41:25.250Z",
     "2026-06-19T09:30:00Z",
     "2026-06-19T09:31:12Z",
-    "2026-06-19T09:36:40Z",
-    "2026-06-19T09:40:55Z",
-    "2026-06-19T09:40:55Z",
+    "2026-06-19T09:31:12Z",
+    "2026-06-19T09:31:14Z",
+    "2026-06-19T09:31:14Z",
+    "2026-06-19T09:41:25.250Z",
+    "2026-06-19T09:41:25.250Z",
 )
-"""What the times in the session's output are called, in the order in which they are printed."""
+"""The example times, in the order in which the session prints them."""
 
 SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
-        "Hand out work. The first job makes the store; each command prints the id and nothing else on stdout.",
+        "Register jobs. The first one creates the store. `register` prints only the id on stdout and does not wait.",
         (
             'mam register "Write ten exercises about sorting" --agent codex --artifact sorting.md',
-            'mam register "Look up the exam dates" --agent shell',
+            'mam register "Collect the exam dates" --agent opencode',
             'mam register "Review the syllabus" --agent claude-code --agent-session tmux:claude --priority 5',
             "mam list",
         ),
     ),
     (
-        "Work. The variables say which job and which claim; the verbs of a worker read them.",
+        "Run a worker. It claims the jobs of one label, runs the agent, checks the result and ends each job. The agent\n"
+        "`shell` runs the prompt as a script.",
         (
-            "claim=$(mam pick --agent-session codex --export) && export $claim",
-            'mam publish progress --detail "seven of ten are written"',
-            'mam complete --result "ten of them, in sorting.md"',
-            "echo $?",
-            'echo "1. Sort 3, 1, 2." > sorting.md',
-            'mam complete --result "ten of them, in sorting.md"',
-            f"mam result {SORTING}",
+            'mam register "echo no broken links | tee links.txt" --agent shell --artifact links.txt',
+            "mam worker --agent-session shell --once",
+            f"mam output {LINKS}",
         ),
     ),
     (
-        "Fail. What may work later waits and is tried again, and `explain` says when and why.",
+        "Cancel a job, wait for jobs, read the history. The exit code of `wait` is 7 if a job ended in error, otherwise 8 if\n"
+        "one was cancelled.",
         (
-            "claim=$(mam pick --agent-session shell --export) && export $claim",
-            'mam fail --retryable --reason "the server is down"',
-            f"mam explain {DATES}",
-        ),
-    ),
-    (
-        "Call off. Whoever still works on it is told at its next word: exit 4, and nothing has changed.",
-        (
-            "claim=$(mam pick --agent-session tmux:claude --export) && export $claim",
             f'mam cancel {SYLLABUS} --reason "the course is full"',
-            "mam complete",
+            f"mam wait {LINKS} {SYLLABUS}",
             "echo $?",
-        ),
-    ),
-    (
-        "Look. `wait` ends when all have ended; its exit code says how: 7 for an error, else 8 for a cancelled one.",
-        (
-            f"mam wait {SORTING} {SYLLABUS}",
-            "echo $?",
-            "mam list --status completed,waiting",
-            f"mam logs {SORTING}",
+            f"mam logs {LINKS}",
             "mam where",
         ),
     ),
     (
-        "Or let mam do the work. A worker runs the agent, watches it, and looks at what it left before believing it.\n"
-        "`mam run -- COMMAND` is all of it in one command.",
+        "### A worker of your own\n\n"
+        "Any program can be a worker. `pick` claims a job. With `--export` it prints the job, the attempt and the claim id as\n"
+        "variables, and `env` passes them to one command. They do not enter your shell's environment.",
         (
-            'mam register "wc -l < sorting.md | tee lines.txt" --agent shell -s counting --artifact lines.txt',
-            "mam worker --agent-session counting --once",
-            f"mam output {COUNTING}",
-            f"mam status {COUNTING}",
+            "claim=$(mam pick --agent-session codex --export)",
+            'env $claim mam publish progress --detail "seven of ten are written"',
+            'env $claim mam complete --result "ten of them, in sorting.md"',
+            "echo $?",
+            'echo "1. Sort 3, 1, 2." > sorting.md',
+            'env $claim mam complete --result "ten of them, in sorting.md"',
+            f"mam result {SORTING}",
+        ),
+    ),
+    (
+        "In practice, `env $claim ./my-agent` starts a script that contains these commands. A failure that may pass later is\n"
+        "retried, and `explain` states when.",
+        (
+            "claim=$(mam pick --agent-session opencode --export)",
+            'env $claim mam fail --retryable --reason "the server is down"',
+            f"mam explain {DATES}",
         ),
     ),
 )
@@ -111,7 +105,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def readme_session() -> str:
-    """The session as Markdown. A machine so busy that the retry is due before it is explained gets another chance."""
+    """The session as Markdown. On a busy machine the retry may be due before `explain` runs; then it is run again."""
     shown = _session()
     return shown if "That time has come" not in shown else _session()
 
@@ -121,7 +115,7 @@ def _session() -> str:
         shell = Shell(Path(folder).resolve())
         shown = "\n\n".join(f"{prose}\n\n```console\n{_group(shell, lines)}```" for prose, lines in SESSION)
     if shell.examples.times_used != len(EXAMPLE_TIMES):
-        raise SystemExit(f"the session prints {shell.examples.times_used} times, EXAMPLE_TIMES has others")
+        raise SystemExit(f"the session prints {shell.examples.times_used} times, EXAMPLE_TIMES has another number")
     return shown + "\n"
 
 
@@ -130,7 +124,7 @@ def _group(shell: Shell, lines: tuple[str, ...]) -> str:
 
 
 class Examples:
-    """Which accident is called what."""
+    """The example that replaces each id and time of this run."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
@@ -138,13 +132,13 @@ class Examples:
         self.times_used = 0
 
     def real(self, line: str) -> str:
-        """A command as shown, with the ids of this run."""
+        """A command of the page, with the ids of this run."""
         for real, example in self._ids.items():
             line = line.replace(example[:8], real[:8])
         return line
 
     def shown(self, output: str) -> str:
-        """What a command printed, with the examples."""
+        """The output of a command, with the examples in place of what varies."""
         for real in _ID.findall(output):
             if real not in self._ids:
                 self._ids[real] = EXAMPLE_IDS[len(self._ids)]
@@ -160,7 +154,7 @@ class Examples:
 
 
 class Shell:
-    """One shell in one terminal, a command at a time: exported variables and `$?` last from one to the next."""
+    """One shell in one terminal, a command at a time. The variable `claim` and `$?` last from one to the next."""
 
     def __init__(self, folder: Path) -> None:
         self._here = folder / "course"
@@ -180,17 +174,12 @@ class Shell:
         self._code = 0
 
     def run(self, line: str) -> str:
-        """What the terminal shows of it, without colours."""
+        """The text that the terminal shows, without colours."""
         state = self._here.parent / "state"
-        script = (
-            f'(exit {self._code})\n{self.examples.real(line)}\ncode=$?\nprintf "%s\\n" '
-            f'"$code" "${{MAM_JOB_ID-}}" "${{MAM_ATTEMPT-}}" "${{MAM_CLAIM-}}" >"{state}"'
-        )
+        script = f'(exit {self._code})\n{self.examples.real(line)}\nprintf "%s\\n" "$?" "${{claim-}}" >"{state}"'
         shown = in_terminal(["sh", "-c", script], self._here, self._env)
-        code, job, attempt, claim = state.read_text().splitlines()
-        self._code = int(code)
-        if job:
-            self._env.update(MAM_JOB_ID=job, MAM_ATTEMPT=attempt, MAM_CLAIM=claim)
+        code, claim = state.read_text().splitlines()
+        self._code, self._env["claim"] = int(code), claim
         plain = "".join(f"{line.rstrip()}\n" for line in _COLOUR.sub("", shown).splitlines())
         return self.examples.shown(plain)
 
@@ -205,7 +194,7 @@ def in_terminal(argv: list[str], here: Path, env: dict[str, str]) -> str:
             try:
                 piece = os.read(master, 65536)
             except OSError:
-                break  # how Linux says that the last writer has closed the terminal
+                break  # Linux: the last writer has closed the terminal
             if not piece:
                 break
             shown += piece

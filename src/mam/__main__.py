@@ -73,10 +73,10 @@ def _dispatch(argv: list[str]) -> int:
     if verb == "hook" and "--help" not in arguments and "-h" not in arguments:
         # Whatever the words are: an agent must not stumble over them.
         return int(load(verb).run_words(leading + arguments))
-    from mam.cli.args.options import read_options
+    from mam.cli.args.options import parse_options
 
     module = load(verb)
-    code: int = module.run(read_options(verb, module, leading + arguments))
+    code: int = module.run(parse_options(verb, module, leading + arguments))
     return code
 
 

@@ -47,7 +47,7 @@ def test_a_store_that_is_gone_is_shown_as_such_until_the_doctor_forgets_it(mam: 
     shutil.rmtree(stores[0])
     stores[1].chmod(0o777)
     first, second, third = mam("list", "--everywhere", "--json").json
-    assert "gone" in first["problem"]
+    assert "missing" in first["problem"]
     assert "everybody" in second["problem"]
     assert third["problem"] is None
     ran = mam("list", "--everywhere")

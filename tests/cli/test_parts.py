@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.__main__ import VERBS, load
-from mam.cli.args.full_parser import read_fully
+from mam.cli.args.full_parser import parse_with_argparse
 from mam.cli.args.parser import Parser
-from mam.cli.render.streams import encoded
+from mam.cli.render.streams import json_text
 from mam.cli.render.text import first_line, many_lines, one_line
 from mam.errors import BadInput, MamError
 from mam.util.human_time import format_age, parse_duration, parse_since, parse_when
@@ -39,7 +39,7 @@ def through_argparse(parser: Parser, words: list[str]) -> SimpleNamespace:
         cut = words.index("--") if "--" in words else None
         command = {"command": None if cut is None else words[cut + 1 :]}
         words = words[:cut]
-    options = read_fully(parser, words)
+    options = parse_with_argparse(parser, words)
     options.__dict__.update(command)
     return options
 
@@ -75,7 +75,7 @@ def test_text_for_people_is_harmless_and_safe_text_stays(text: str) -> None:
 @given(st.recursive(st.text() | st.none() | st.integers(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_json_stays_the_same_json(value: object) -> None:
     for indent in (None, 2):
-        text = encoded(value, indent)
+        text = json_text(value, indent)
         assert json.loads(text) == value
         assert one_line(text.replace("\n", "")) == text.replace("\n", "")
 

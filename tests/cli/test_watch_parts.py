@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, UP, parse_keys, settled
-from mam.cli.watch.layout import MORE, TITLE, Item, Section, fitted
+from mam.cli.watch.job_list import JobList
+from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, UP, flush_keys, parse_keys
+from mam.cli.watch.layout import MORE, TITLE, Item, Section, fit_sections
 from mam.cli.watch.model import KEPT_ENDED, Model
 from mam.cli.watch.screen import HELP
-from mam.cli.watch.selection import Listing
 from mam.jobs.draft import draft_job
 from mam.jobs.status import Status
 from mam.registry import Registry
@@ -36,8 +36,8 @@ def test_keys_of_a_terminal() -> None:
 def test_escape_is_known_when_nothing_follows() -> None:
     keys, rest = parse_keys(b"q\x1b")
 
-    assert (keys, rest, settled(rest)) == (["q"], b"\x1b", [ESCAPE])
-    assert settled(b"\x1b[") == []
+    assert (keys, rest, flush_keys(rest)) == (["q"], b"\x1b", [ESCAPE])
+    assert flush_keys(b"\x1b[") == []
 
 
 @given(KEYS, st.integers(0, 40))
@@ -68,7 +68,7 @@ def test_every_section_has_its_part_of_the_screen(counts: list[int], height: int
         )
         for at, count in enumerate(counts)
     ]  # fmt: skip
-    lines = fitted(found, height, set())
+    lines = fit_sections(found, height, set())
 
     assert len(lines) <= height
     assert [line.section for line in lines if line.kind == TITLE] == [section.name for section in found]
@@ -127,7 +127,7 @@ def test_ten_thousand_jobs_cost_no_more_reading_than_ten() -> None:
     for entry in crowd(MANY):
         model.apply(entry)
     assert len(model.queued) + len(model.open) == MANY + 50
-    listing, now, cursor = Listing(registry), store.clock.now(), store.end_offset()
+    listing, now, cursor = JobList(registry), store.clock.now(), store.end_offset()
     listing.draw(model, [], now, 100, 30)
 
     store.asked.clear()
@@ -174,7 +174,7 @@ def test_the_model_is_what_the_store_says() -> None:
     read = Model(store, Query())
     read.load()
 
-    for kept in ("queued", "open", "failed", "done", "said"):
+    for kept in ("queued", "open", "failed", "done", "last_events"):
         assert getattr(followed, kept) == getattr(read, kept), kept
     assert followed.retried == read.retried
 

@@ -22,8 +22,9 @@ PAGES = sorted(
 )
 DATABASE = "postgresql://me@db.example.org/work"
 PROGRAMS = {
-    # What stands in for programs that a reader has: each does the least that its page is about.
-    "claude": 'while printf "> " && read -r line; do echo "you said: $line"; done',
+    # These replace programs that a reader has. Each does the least that its page needs.
+    "claude": 'case "$*" in *--print*) cat >/dev/null; echo found >report.md; exec cat .answer;; esac\n'
+    'while printf "> " && read -r line; do echo "you said: $line"; done',
     "my-agent": "cat >/dev/null; echo my answer",
 }
 RUN_ELSEWHERE = {

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.bus.conftest import broker
-from tests.doctor.ward import Ward
+from tests.doctor.doctor_command import Doctor
 
 __all__ = ["broker"]
 
 
 @pytest.fixture
-def ward(tmp_path: Path) -> Ward:
+def doctor(tmp_path: Path) -> Doctor:
     here, home = tmp_path / "project", tmp_path / "home"
     here.mkdir()
     home.mkdir()
-    return Ward(here, home)
+    return Doctor(here, home)

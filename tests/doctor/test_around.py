@@ -14,7 +14,7 @@ import pytest
 
 from mam.doctor.versions import sqlite_findings
 from tests.disks import fill
-from tests.doctor.ward import Ward
+from tests.doctor.doctor_command import Doctor
 from tests.needs import need
 
 if TYPE_CHECKING:
@@ -26,70 +26,70 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def database(ward: Ward) -> Path:
-    path = ward.here / "jobs.db"
-    ward.env["MAM_STORE"] = f"sqlite://{path}"
-    ward.fill()
+def database(doctor: Doctor) -> Path:
+    path = doctor.here / "jobs.db"
+    doctor.env["MAM_STORE"] = f"sqlite://{path}"
+    doctor.fill()
     return path
 
 
-def test_a_sound_database(ward: Ward, database: Path) -> None:
-    found = ward.examined()
+def test_a_sound_database(doctor: Doctor, database: Path) -> None:
+    found = doctor.run()
     found.sound()
-    assert "6 jobs" in found.of("records", "fine")["what"]
-    assert ward.examined("--fix").code == 0
+    assert "6 jobs" in found.one("records", "fine")["what"]
+    assert doctor.run("--fix").code == 0
 
 
-def test_a_database_that_was_written_by_hand(ward: Ward, database: Path) -> None:
+def test_a_database_that_was_written_by_hand(doctor: Doctor, database: Path) -> None:
     with apsw.Connection(str(database)) as connection:
         rows = connection.execute("SELECT job_id FROM job WHERE status = 'pending'").fetchall()
         (job_id,) = rows[0]
         connection.execute("UPDATE job SET extra = '{\"broker\": 5}' WHERE job_id = ?", (job_id,))
-    found = ward.examined()
+    found = doctor.run()
     assert any(str(job_id) in what for what in found.wrong())
 
 
-def test_a_database_with_a_broken_page(ward: Ward, database: Path) -> None:
+def test_a_database_with_a_broken_page(doctor: Doctor, database: Path) -> None:
     with apsw.Connection(str(database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     content = bytearray(database.read_bytes())
     content[8192 : 8192 + 4096] = b"\xff" * 4096
     database.write_bytes(content)
-    found = ward.examined()
+    found = doctor.run()
     assert found.code == 1
     assert any("damaged" in what or "malformed" in what for what in found.wrong())
 
 
-def test_a_file_that_is_no_database(ward: Ward, database: Path) -> None:
+def test_a_file_that_is_no_database(doctor: Doctor, database: Path) -> None:
     database.write_bytes(b"not a database at all" * 100)
     for suffix in ("-wal", "-shm"):
         Path(f"{database}{suffix}").unlink(missing_ok=True)
-    assert "not an SQLite database" in ward.examined().of("store", "wrong")["what"]
+    assert "not an SQLite database" in doctor.run().one("store", "wrong")["what"]
 
 
-def test_an_older_schema_says_how_to_bring_it_up_to_date(ward: Ward, database: Path) -> None:
+def test_an_older_schema_says_how_to_bring_it_up_to_date(doctor: Doctor, database: Path) -> None:
     with apsw.Connection(str(database)) as connection:
         connection.execute("PRAGMA user_version = 12")
-    assert ward.examined().of("store", "wrong")["mend"].startswith("mam init --store sqlite://")
+    assert doctor.run().one("store", "wrong")["mend"].startswith("mam init --store sqlite://")
 
 
-def test_an_open_database_is_closed(ward: Ward, database: Path) -> None:
+def test_an_open_database_is_closed(doctor: Doctor, database: Path) -> None:
     database.chmod(0o644)
-    assert ward.examined("--fix").of("modes", "mended")
+    assert doctor.run("--fix").one("modes", "mended")
     assert database.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_database_that_somebody_keeps_locked(ward: Ward, database: Path) -> None:
+def test_a_database_that_somebody_keeps_locked(doctor: Doctor, database: Path) -> None:
     """What can be read without the lock is looked at all the same."""
     other = apsw.Connection(str(database))
     other.execute("BEGIN IMMEDIATE")
-    found = ward.examined()
+    found = doctor.run()
     other.close()
-    assert found.of("locks", "wrong")["mend"] == f"ps -fp {os.getpid()}"
-    assert found.of("store", "fine")
-    found = ward.examined()
+    assert found.one("locks", "wrong")["mend"] == f"ps -fp {os.getpid()}"
+    assert found.one("store", "fine")
+    found = doctor.run()
     found.sound()
-    assert found.of("locks", "fine")["what"] == "nobody sits on the store's or the audit log's lock"
+    assert found.one("locks", "fine")["what"] == "nobody sits on the store's or the audit log's lock"
 
 
 @pytest.mark.parametrize(("version", "state"), [("3.51.2", "wrong"), ("3.7.0", "wrong"), ("3.51.3", "fine")])
@@ -100,77 +100,77 @@ def test_the_versions_of_sqlite_that_may_lose_pages(version: str, state: str) ->
 # -- PostgreSQL ------------------------------------------------------------------------------------------------------
 
 
-def test_postgresql(ward: Ward, server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = ward.env["MAM_STORE"] = server.empty_database()
-    monkeypatch.chdir(ward.here)  # its history is kept where jobs of this directory would be
-    ids = ward.fill()
-    found = ward.examined()
+def test_postgresql(doctor: Doctor, server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = doctor.env["MAM_STORE"] = server.empty_database()
+    monkeypatch.chdir(doctor.here)  # its history is kept where jobs of this directory would be
+    ids = doctor.fill()
+    found = doctor.run()
     found.sound()
     assert "PostgreSQL" in str(found.findings)
-    assert found.of("clock", "fine")["what"] == "the clock is after every record and as the server's"
+    assert found.one("clock", "fine")["what"] == "the clock is after every record and as the server's"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("UPDATE mam.job SET extra = '{\"broker\": 5}' WHERE job_id = %s", (ids[2],))
-    assert any(ids[2] in what for what in ward.examined().wrong())
+    assert any(ids[2] in what for what in doctor.run().wrong())
 
 
-def test_a_server_that_is_not_there(ward: Ward) -> None:
-    found = ward.examined(MAM_STORE="postgresql://anna:p4ss@127.0.0.1:1/jobs")
-    assert found.of("store", "wrong")
+def test_a_server_that_is_not_there(doctor: Doctor) -> None:
+    found = doctor.run(MAM_STORE="postgresql://anna:p4ss@127.0.0.1:1/jobs")
+    assert found.one("store", "wrong")
     assert "p4ss" not in str(found.findings)
-    assert "server" not in found.of("clock", "fine")["what"]
-    assert found.of("locks", "fine")["what"] == "nobody sits on the audit log's lock"
+    assert "server" not in found.one("clock", "fine")["what"]
+    assert found.one("locks", "fine")["what"] == "nobody sits on the audit log's lock"
 
 
 # -- the broker ------------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_that_is_away_and_events_that_wait(ward: Ward, broker: Mosquitto) -> None:
-    ward.env.update(broker.env)
+def test_a_broker_that_is_away_and_events_that_wait(doctor: Doctor, broker: Mosquitto) -> None:
+    doctor.env.update(broker.env)
     broker.stop()
-    ward("register", "x", "--agent", "shell")
-    job = ward("pick", "-s", "shell").line
-    ward("complete", job)
-    found = ward.examined()
+    doctor("register", "x", "--agent", "shell")
+    job = doctor("pick", "-s", "shell").line
+    doctor("complete", job)
+    found = doctor.run()
     assert sum(what.startswith("broker") for what in found.wrong()) == 2
     assert not any(one["fixable"] for one in found.findings if one["check"] == "broker")
 
     broker.start()
 
-    assert ward.examined().of("broker", "wrong")["mend"] == "mam relay --once"
-    assert ward.examined("--fix").of("broker", "mended")
-    ward.examined().sound()
+    assert doctor.run().one("broker", "wrong")["mend"] == "mam relay --once"
+    assert doctor.run("--fix").one("broker", "mended")
+    doctor.run().sound()
 
 
-def test_an_insecure_broker_is_told_and_not_spoken_to(ward: Ward) -> None:
-    ward.fill()
-    assert "TLS" in ward.examined(MQTT_BROKER="192.0.2.1").of("broker", "wrong")["what"]
+def test_an_insecure_broker_is_told_and_not_spoken_to(doctor: Doctor) -> None:
+    doctor.fill()
+    assert "TLS" in doctor.run(MQTT_BROKER="192.0.2.1").one("broker", "wrong")["what"]
 
 
 # -- git -------------------------------------------------------------------------------------------------------------
 
 
-def _git(ward: Ward, *words: str) -> None:
+def _git(doctor: Doctor, *words: str) -> None:
     need("git")
     author = ("-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run(["git", *author, *words], cwd=ward.here, check=True, capture_output=True)
+    subprocess.run(["git", *author, *words], cwd=doctor.here, check=True, capture_output=True)
 
 
-def test_a_registry_that_git_tracks(ward: Ward) -> None:
-    _git(ward, "init", "-q")
-    ward.fill()
-    ward.examined().sound()
+def test_a_registry_that_git_tracks(doctor: Doctor) -> None:
+    _git(doctor, "init", "-q")
+    doctor.fill()
+    doctor.run().sound()
 
-    (ward.here / ".mam/.gitignore").unlink()
-    assert ward.examined().of("git", "wrong")["fixable"]
-    assert ward.examined("--fix").of("git", "mended")
-    ward.examined().sound()
+    (doctor.here / ".mam/.gitignore").unlink()
+    assert doctor.run().one("git", "wrong")["fixable"]
+    assert doctor.run("--fix").one("git", "mended")
+    doctor.run().sound()
 
-    _git(ward, "add", "-f", ".mam/jobs")
-    _git(ward, "commit", "-qm", "oops")
-    found = ward.examined("--fix").of("git", "wrong")
+    _git(doctor, "add", "-f", ".mam/jobs")
+    _git(doctor, "commit", "-qm", "oops")
+    found = doctor.run("--fix").one("git", "wrong")
     command = found["mend"].partition(", then")[0]
-    subprocess.run(["sh", "-c", command], cwd=ward.here, check=True)
-    ward.examined().sound()
+    subprocess.run(["sh", "-c", command], cwd=doctor.here, check=True)
+    doctor.run().sound()
 
 
 # -- disks -----------------------------------------------------------------------------------------------------------
@@ -179,13 +179,13 @@ def test_a_registry_that_git_tracks(ward: Ward) -> None:
 def test_a_full_disk_is_told_and_nothing_is_broken(small_disk: Path) -> None:
     (small_disk / "project").mkdir()
     (small_disk / "home").mkdir()
-    ward = Ward(small_disk / "project", small_disk / "home")
-    ids = ward.fill()
+    doctor = Doctor(small_disk / "project", small_disk / "home")
+    ids = doctor.fill()
     ballast = fill(small_disk)
-    assert "left on the disk" in ward.examined().of("disk", "wrong")["what"]
-    ward.examined("--fix")
+    assert "left on the disk" in doctor.run().one("disk", "wrong")["what"]
+    doctor.run("--fix")
     ballast.unlink()
-    assert ward.status(ids[2]) == "completed"
+    assert doctor.status(ids[2]) == "completed"
 
 
 # -- what is not mam's -----------------------------------------------------------------------------------------------
@@ -197,25 +197,25 @@ def _stamps(place: Path) -> dict[str, tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("kind", ["directory", "database", "log"])
-def test_what_is_not_mams_is_neither_opened_nor_mended(ward: Ward, kind: str) -> None:
+def test_what_is_not_mams_is_neither_opened_nor_mended(doctor: Doctor, kind: str) -> None:
     """Somebody names the wrong place; even `--fix` leaves no trace there."""
-    place = ward.home / "etc"
+    place = doctor.home / "etc"
     place.mkdir(mode=0o755)
     for name in ("passwd", "config.json", "notes.txt", ".lock", "meta.json"):
         (place / name).write_text('{"job_id": "other"}')
         (place / name).chmod(0o666)
     before = _stamps(place)
     if kind == "log":
-        ward.fill()
-        ward.env["DELEGATE_JOB_LOGS_DIR"] = str(place / "sub")
+        doctor.fill()
+        doctor.env["DELEGATE_JOB_LOGS_DIR"] = str(place / "sub")
         (place / "sub").mkdir(mode=0o755)
         (place / "sub/notes.txt").write_text("x")
         (place / "sub/notes.txt").chmod(0o666)
-        ward.examined("--fix")
+        doctor.run("--fix")
         assert (place / "sub/notes.txt").stat().st_mode & 0o777 == 0o666
         return
     address = str(place) if kind == "directory" else f"sqlite://{place}/passwd"
-    ran = ward("doctor", "--fix", "--store", address)
+    ran = doctor("doctor", "--fix", "--store", address)
     assert "this is a bug" not in ran.out
     assert _stamps(place) == before
 
@@ -223,30 +223,30 @@ def test_what_is_not_mams_is_neither_opened_nor_mended(ward: Ward, kind: str) ->
 # -- what it looks like ----------------------------------------------------------------------------------------------
 
 
-def test_lines_for_a_pipe_and_for_a_person(ward: Ward) -> None:
-    ward.fill()
-    (ward.inside / "secrets.damaged").write_text("{")
-    (ward.inside / "secrets.damaged").chmod(0o600)
-    ran = ward("doctor")
+def test_lines_for_a_pipe_and_for_a_person(doctor: Doctor) -> None:
+    doctor.fill()
+    (doctor.inside / "secrets.damaged").write_text("{")
+    (doctor.inside / "secrets.damaged").chmod(0o600)
+    ran = doctor("doctor")
     assert ran.code == 1
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert all(len(row) == 5 for row in rows)
     assert ran.stderr == "mam: 1 thing is wrong\n"
-    shown = ward.on_terminal("doctor", columns=80)
+    shown = doctor.on_terminal("doctor", columns=80)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.out).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.strip().startswith("→ look at it, then rm") for line in lines)
 
 
-def test_every_check_can_be_broken_without_a_traceback(ward: Ward) -> None:
+def test_every_check_can_be_broken_without_a_traceback(doctor: Doctor) -> None:
     """A tree in which nothing is what it should be."""
-    ward.fill()
+    doctor.fill()
     for name in ("registry.db", "journal.log"):
-        (ward.inside / name).unlink()
-        (ward.inside / name).mkdir()
-    os.mkfifo(ward.jobs / "aaaaaaaa.json")
-    (ward.jobs / "bbbbbbbb.json").symlink_to("/etc/passwd")
-    ran = ward("doctor", "--fix")
+        (doctor.inside / name).unlink()
+        (doctor.inside / name).mkdir()
+    os.mkfifo(doctor.jobs / "aaaaaaaa.json")
+    (doctor.jobs / "bbbbbbbb.json").symlink_to("/etc/passwd")
+    ran = doctor("doctor", "--fix")
     assert "Traceback" not in ran.stderr + ran.out
     assert "this is a bug" not in ran.out
     assert ran.code == 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from threading import Thread
 
-from mam.cli.render.streams import put_json, say
+from mam.cli.render.streams import print_json, say
 from mam.cli.render.text import one_line
-from mam.cli.verbs.output import output_log, put_output
+from mam.cli.verbs.output import output_log, print_output
 from mam.errors import MamError
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import CANCELLED, COMPLETED, PENDING, RUNNING, in_words
@@ -42,7 +42,7 @@ def follow(registry: Registry, job: Job, start: Callable[[], Popen[bytes]], *, a
             return UNREACHABLE
         return _detach(registry, job, short)
     if as_json:
-        put_json(job.to_json())
+        print_json(job.to_json())
     else:
         say(_outcome(job, short))
     return 0 if job.status is COMPLETED else WAS_CANCELLED if job.status is CANCELLED else ENDED_IN_ERROR
@@ -82,7 +82,7 @@ def _until_ended(registry: Registry, job: Job, *, quietly: bool) -> Job:
             say(f"{seen.job_id[:ID_PREFIX_SHOWN]} is tried again: {one_line(told)}")
         if seen.attempt > shown and not quietly:
             shown = seen.attempt
-            put_output(_output(registry, seen))
+            print_output(_output(registry, seen))
     return registry.get(job.job_id)
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from mam.demo.parts import BOOK, CHAPTERS, CRAWL, DOOMED, REINDEX, REPORT, UPLOAD, parts
+from mam.demo.demo_jobs import BOOK, CHAPTERS, CRAWL, KILLED_WORKER, REINDEX, REPORT, UPLOAD, demo_jobs
 from mam.errors import ClaimLost
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.demo.chronicle import Life
-    from mam.demo.stage import Stage
-    from mam.demo.story import Story
+    from mam.demo.sandbox import Sandbox
+    from mam.demo.scenario import Scenario
+    from mam.demo.timelines import Timeline
 
-LATE_WORD = 4
+STALE_CLAIM = 4
 """The exit code of a command whose claim is lost."""
 
 
 class Promise(Frozen):
-    words: str
+    text: str
     problem: str | None = None
 
     @property
@@ -26,67 +26,71 @@ class Promise(Frozen):
         return self.problem is None
 
 
-def looked_at(stage: Stage, story: Story) -> list[Promise]:
-    lives = story.chronicle.lives
-    of = {name: lives[job_id] for name, job_id in story.ids.items()}
-    left = stage.await_gone(story.chronicle.of(lives), all_marked=True)
+def check_promises(sandbox: Sandbox, scenario: Scenario) -> list[Promise]:
+    by_job = scenario.timelines.by_job
+    by_name = {name: by_job[job_id] for name, job_id in scenario.ids.items()}
+    left = sandbox.wait_until_gone(scenario.timelines.processes_of(by_job), include_marked=True)
     return [
         Promise(
-            words="Four jobs ran side by side and told of their progress.",
-            problem=_fan_out([of[name] for name in CHAPTERS]),
+            text="Four jobs ran side by side and told of their progress.",
+            problem=_fan_out([by_name[name] for name in CHAPTERS]),
         ),
-        Promise(words="The book began when the last of its chapters was there, not before.", problem=_order(of)),
-        Promise(words=f"{UPLOAD} failed, waited a little, and was tried again.", problem=_retry(stage, of[UPLOAD])),
+        Promise(text="The book began when the last of its chapters was there, not before.", problem=_order(by_name)),
         Promise(
-            words=f"{REPORT} said that it was finished; the worker looked, and did not believe it.",
-            problem=_unbelieved(stage, of[REPORT]),
+            text=f"{UPLOAD} failed, waited a little, and was tried again.", problem=_retry(sandbox, by_name[UPLOAD])
         ),
         Promise(
-            words=f"{CRAWL} was called off while it ran, with the jobs and processes below it.",
-            problem=_called_off(lives, of[CRAWL], story.tree_left),
+            text=f"{REPORT} said that it was finished; the worker looked, and did not believe it.",
+            problem=_rejected_claim(sandbox, by_name[REPORT]),
         ),
         Promise(
-            words=f"{DOOMED} was killed with -9; somebody else finished what he had begun.",
-            problem=_taken_over(of[REINDEX]),
+            text=f"{CRAWL} was called off while it ran, with the jobs and processes below it.",
+            problem=_cancelled_tree(by_job, by_name[CRAWL], scenario.tree_left),
         ),
         Promise(
-            words=f"A late word of {DOOMED}'s attempt is refused (exit {LATE_WORD}) and changes nothing.",
-            problem=_late_word(stage, of[REINDEX]),
+            text=f"{KILLED_WORKER} was killed with -9; somebody else finished what he had begun.",
+            problem=_taken_over(by_name[REINDEX]),
         ),
-        Promise(words="Every job ended as it should, exactly once.", problem=_once(lives, story)),
-        Promise(words="Nothing was left running.", problem=_left(left, politely=story.politely)),
+        Promise(
+            text=f"A late word of {KILLED_WORKER}'s attempt is refused (exit {STALE_CLAIM}) and changes nothing.",
+            problem=_stale_claim(sandbox, by_name[REINDEX]),
+        ),
+        Promise(text="Every job ended as it should, exactly once.", problem=_once(by_job, scenario)),
+        Promise(
+            text="Nothing was left running.", problem=_left_running(left, stopped_cleanly=scenario.stopped_cleanly)
+        ),
     ]
 
 
-def _fan_out(lives: list[Life]) -> str | None:
-    silent = [life.name for life in lives if len(life.signs) < 3]
+def _fan_out(by_job: list[Timeline]) -> str | None:
+    silent = [timeline.name for timeline in by_job if len(timeline.progress_at) < 3]
     if silent:
         return f"{', '.join(silent)} told too little"
-    begun = max(life.attempts[0].since for life in lives)
-    ended = min(life.spans[-1].since for life in lives)
+    begun = max(timeline.attempts[0].since for timeline in by_job)
+    ended = min(timeline.spans[-1].since for timeline in by_job)
     return None if begun < ended else "they ran one after the other"
 
 
-def _order(of: dict[str, Life]) -> str | None:
-    ready = max(of[name].spans[-1].since for name in CHAPTERS)
-    return None if of[BOOK].attempts[0].since >= ready else "it began too early"
+def _order(by_name: dict[str, Timeline]) -> str | None:
+    ready = max(by_name[name].spans[-1].since for name in CHAPTERS)
+    return None if by_name[BOOK].attempts[0].since >= ready else "it began too early"
 
 
-def _retry(stage: Stage, life: Life) -> str | None:
-    job = stage.registry.get(life.job_id)
+def _retry(sandbox: Sandbox, timeline: Timeline) -> str | None:
+    job = sandbox.registry.get(timeline.job_id)
     return None if job.retries == 1 and job.status is COMPLETED else f"it is {job.status} after {job.retries} retries"
 
 
-def _unbelieved(stage: Stage, life: Life) -> str | None:
-    job = stage.registry.get(life.job_id)
+def _rejected_claim(sandbox: Sandbox, timeline: Timeline) -> str | None:
+    job = sandbox.registry.get(timeline.job_id)
     if (job.said or {}).get("status") != COMPLETED:
         return "it never said so"
     return None if job.status is ERROR and (job.checks or {}).get("problem") else f"it is {job.status}"
 
 
-def _called_off(lives: dict[str, Life], root: Life, left: list[int]) -> str | None:
-    tree = [life for life in lives.values() if root.job_id in (life.job_id, life.parent)]
-    wrong = [life.name for life in tree if life.state is not CANCELLED or not life.attempts]
+def _cancelled_tree(by_job: dict[str, Timeline], root: Timeline, left: list[int]) -> str | None:
+    tree = [timeline for timeline in by_job.values() if root.job_id in (timeline.job_id, timeline.parent)]
+    wrong = [timeline.name for timeline in tree if timeline.state is not CANCELLED or not timeline.attempts]
     if len(tree) != 3:
         return f"there were {len(tree)} jobs and not three"
     if left:
@@ -94,37 +98,39 @@ def _called_off(lives: dict[str, Life], root: Life, left: list[int]) -> str | No
     return f"not so: {', '.join(wrong)}" if wrong else None
 
 
-def _taken_over(life: Life) -> str | None:
-    owners = [span.owner for span in life.attempts]
-    if owners[0] != DOOMED or owners[-1] == DOOMED:
+def _taken_over(timeline: Timeline) -> str | None:
+    owners = [span.owner for span in timeline.attempts]
+    if owners[0] != KILLED_WORKER or owners[-1] == KILLED_WORKER:
         return f"it was held by {', '.join(map(str, owners))}"
-    return None if life.state is COMPLETED else f"it is {life.state}"
+    return None if timeline.state is COMPLETED else f"it is {timeline.state}"
 
 
-def _late_word(stage: Stage, life: Life) -> str | None:
-    before = stage.registry.get(life.job_id)
+def _stale_claim(sandbox: Sandbox, timeline: Timeline) -> str | None:
+    before = sandbox.registry.get(timeline.job_id)
     try:
-        stage.registry.complete(life.job_id, attempt=1, result="too late")
+        sandbox.registry.complete(timeline.job_id, attempt=1, result="too late")
     except ClaimLost as lost:
-        unchanged = stage.registry.get(life.job_id) == before
-        return None if unchanged and lost.exit_code == LATE_WORD else "it was refused, and yet something changed"
+        unchanged = sandbox.registry.get(timeline.job_id) == before
+        return None if unchanged and lost.exit_code == STALE_CLAIM else "it was refused, and yet something changed"
     return "it was accepted"
 
 
-def _left(left: list[int], *, politely: bool) -> str | None:
+def _left_running(left: list[int], *, stopped_cleanly: bool) -> str | None:
     if left:
         return f"these processes are still there: {', '.join(map(str, left))}"
-    return None if politely else "a worker did not go when it was told to"
+    return None if stopped_cleanly else "a worker did not go when it was told to"
 
 
-def _once(lives: dict[str, Life], story: Story) -> str | None:
+def _once(by_job: dict[str, Timeline], scenario: Scenario) -> str | None:
     wrong = [
-        f"{life.name} ended {life.endings} times" for life in lives.values() if (life.endings, life.farewells) != (1, 1)
+        f"{timeline.name} ended {timeline.ends_reached} times"
+        for timeline in by_job.values()
+        if (timeline.ends_reached, timeline.terminal_events) != (1, 1)
     ]
-    for part in parts():
-        life = lives[story.ids[part.name]]
-        if life.state is not part.ends:
-            wrong.append(f"{part.name} is {life.state}")
-        if len(life.attempts) < part.attempts:
-            wrong.append(f"{part.name} was tried {len(life.attempts)} times")
+    for demo_job in demo_jobs():
+        timeline = by_job[scenario.ids[demo_job.name]]
+        if timeline.state is not demo_job.ends:
+            wrong.append(f"{demo_job.name} is {timeline.state}")
+        if len(timeline.attempts) < demo_job.attempts:
+            wrong.append(f"{demo_job.name} was tried {len(timeline.attempts)} times")
     return "; ".join(wrong) or None

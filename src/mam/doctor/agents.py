@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 PROGRAMS = {
@@ -27,7 +27,7 @@ ANSWER_SECONDS = 20.0
 NEEDED_ALWAYS = ("git", "tmux")
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(context: Context) -> Iterator[Finding]:
     found, missing = [], []
     for name, (program, _, how) in PROGRAMS.items():
         path = find_program(program, os.environ)
@@ -41,13 +41,13 @@ def look(patient: Patient) -> Iterator[Finding]:
         if name in NEEDED_ALWAYS:
             program, why, _ = PROGRAMS[name]
             yield note(f"{program} is not installed", why, f"apt-get install {program}")
-    yield from _waiting(patient, missing)
+    yield from _waiting(context, missing)
 
 
-def _waiting(patient: Patient, missing: list[str]) -> Iterator[Finding]:
+def _waiting(context: Context, missing: list[str]) -> Iterator[Finding]:
     """A worker on another host may have what is missing here, so this is only worth knowing."""
-    survey = patient.survey()
-    known = known_agents(patient.config)
+    survey = context.survey()
+    known = known_agents(context.config)
     for agent, number in survey.open_agents.items() if survey is not None else ():
         if agent in missing or (agent not in known and agent not in PROGRAMS):
             why = "its program is not here" if agent in missing else "mam does not know how to run it"

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 
-from mam.doctor.finding import count, fine, note, some, wrong
+from mam.doctor.finding import count, fine, first_few, note, wrong
 from mam.util.state_dir import state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    home = patient.home or patient.directory
+def check(context: Context) -> Iterator[Finding]:
+    home = context.home or context.directory
     directory = os.path.join(home, "aside") if home else ""
     aside = [name for name in _names(directory) if name.endswith(".json")]
     if aside:
         yield note(
-            f"{count(len(aside), 'record file')} that another program changed, kept aside: {some(aside)}",
+            f"{count(len(aside), 'record file')} that another program changed, kept aside: {first_few(aside)}",
             "what they said takes effect only through `mam adopt`",
             f"look at them, then rm -r {directory}",
         )

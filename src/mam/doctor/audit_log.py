@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
     from mam.stores.port import Store
 
@@ -24,11 +24,11 @@ PATIENCE_SECONDS = 0.5
 ALL = 1 << 40
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    store = patient.opened()
-    if store is None or patient.located is None:
+def check(context: Context) -> Iterator[Finding]:
+    store = context.try_open()
+    if store is None or context.located is None:
         return
-    logs_dir = patient.located.logs_dir
+    logs_dir = context.located.logs_dir
 
     def catch_up() -> None:
         AuditLog(logs_dir).catch_up(store)

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mam.bus.settings import Broker
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
     from mam.stores.port import Store
 
 SECONDS = 10.0
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(context: Context) -> Iterator[Finding]:
     try:
-        broker = configured(patient.config.broker)
+        broker = configured(context.config.broker)
         if broker is not None:
             broker.check_safe()
     except MamError as error:
@@ -37,7 +37,7 @@ def look(patient: Patient) -> Iterator[Finding]:
             "events are stored and wait; subscribers elsewhere hear nothing",
             f"check that a broker listens at {broker.address}, and `mam config list`",
         )
-    store = patient.opened()
+    store = context.try_open()
     if store is not None:
         yield from _lag(store, broker, reachable=problem is None)
 

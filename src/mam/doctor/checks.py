@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
 
 CHECKS = {
     "settings": "mam.doctor.settings",
@@ -33,7 +33,7 @@ CHECKS = {
     "stores": "mam.doctor.stores",
 }
 """In the order in which they are done: what opening the store would wait for or sweep away is looked at before that. A
-new check is a module with `look(patient)`, and a line here."""
+new check is a module with `check(context)`, and a line here."""
 
 
 class Result(Frozen):
@@ -41,25 +41,25 @@ class Result(Frozen):
     finding: Finding
 
 
-def examine(patient: Patient, *, fix: bool) -> Iterator[Result]:
+def run_checks(context: Context, *, fix: bool) -> Iterator[Result]:
     for check in CHECKS:
-        yield from _one(check, patient, fix=fix)
+        yield from _run_check(check, context, fix=fix)
 
 
-def _one(check: str, patient: Patient, *, fix: bool) -> Iterator[Result]:
+def _run_check(check: str, context: Context, *, fix: bool) -> Iterator[Result]:
     mended: list[Finding] = []
-    findings = _look(check, patient)
+    findings = _run(check, context)
     if fix and any(finding.fix is not None for finding in findings):
         for finding in findings:
             if finding.fix is not None:
-                mended += _fixed(finding)
+                mended += _apply_fix(finding)
         told = {finding.why for finding in mended}
-        findings = [finding for finding in _look(check, patient) if finding.state != FINE and finding.why not in told]
+        findings = [finding for finding in _run(check, context) if finding.state != FINE and finding.why not in told]
     for finding in (*mended, *findings):
         yield Result(check=check, finding=finding)
 
 
-def _fixed(finding: Finding) -> list[Finding]:
+def _apply_fix(finding: Finding) -> list[Finding]:
     """What was mended is told as such; what could not be is found again by the next look."""
     assert finding.fix is not None
     try:
@@ -70,10 +70,10 @@ def _fixed(finding: Finding) -> list[Finding]:
     return [finding.replace(state=MENDED, mend=None, fix=None)]
 
 
-def _look(check: str, patient: Patient) -> list[Finding]:
+def _run(check: str, context: Context) -> list[Finding]:
     found: list[Finding] = []
     try:
-        found.extend(import_module(CHECKS[check]).look(patient))
+        found.extend(import_module(CHECKS[check]).check(context))
     except MamError as error:
         found.append(wrong(str(error), "this could not be looked at"))
     except OSError as error:

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 TOLERATED_MS = 5_000
@@ -19,30 +19,30 @@ BEFORE_MAM = parse_time("2025-01-01T00:00:00Z")
 SET_CLOCK = "timedatectl set-ntp true"
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(context: Context) -> Iterator[Finding]:
     now = SystemClock().now().wall_ms
-    problems = list(_problems(patient, now))
+    problems = list(_problems(context, now))
     yield from problems
     if not boot_id():
         yield note("this system does not name its boots", "leases are judged by the wall clock alone")
     if not problems:
-        yield fine(_sound(patient))
+        yield fine(_sound(context))
 
 
-def _sound(patient: Patient) -> str:
+def _sound(context: Context) -> str:
     """No more than what was looked at."""
-    if patient.opened() is None:
+    if context.try_open() is None:
         return "the year of the clock is plausible; no store was opened that it could be compared with"
-    return "the clock is after every record" + (" and as the server's" if patient.kind == POSTGRES else "")
+    return "the clock is after every record" + (" and as the server's" if context.kind == POSTGRES else "")
 
 
-def _problems(patient: Patient, now: int) -> Iterator[Finding]:
+def _problems(context: Context, now: int) -> Iterator[Finding]:
     if now < BEFORE_MAM:
         yield wrong("the clock says a year before mam was made", "times in records will mean nothing", SET_CLOCK)
-    store = patient.opened()
+    store = context.try_open()
     if store is None:
         return
-    if patient.kind == POSTGRES:
+    if context.kind == POSTGRES:
         ahead = now - store.clock.now().wall_ms
         if abs(ahead) > TOLERATED_MS:
             which = "ahead of" if ahead > 0 else "behind"
@@ -51,7 +51,7 @@ def _problems(patient: Patient, now: int) -> Iterator[Finding]:
                 "what this host shows and what the server decides about leases differ by that much",
                 SET_CLOCK,
             )
-    survey = patient.survey()
+    survey = context.survey()
     latest = survey.latest_ms if survey is not None else None
     if latest is not None and latest > now + TOLERATED_MS:
         yield wrong(

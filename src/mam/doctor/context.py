@@ -3,37 +3,60 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from itertools import islice
 
 from mam.config.settings import Config, load_config
 from mam.errors import MamError, StoreUnavailable, StoreUntrusted
+from mam.jobs.status import ENDED, RUNNING, Status
+from mam.jobs.sweep import next_deadline
 from mam.location.stores import FILES, POSTGRES, SQLITE_KIND, check_ownership, locate, open_store
 from mam.stores.files.layout import is_files_store
+from mam.stores.port import Query
+from mam.util.clock import parse_time
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.doctor.open_jobs import Survey
     from mam.location.stores import StoreLocation
-    from mam.stores.port import Store
+    from mam.stores.port import Problem, Store
+
+LATE_MS = 60_000
+NEWEST = 50
 
 
-class Patient:
+class JobSurvey(Frozen):
+    statuses: Counter[str]
+    open_agents: Counter[str]
+    """Of jobs that have not ended."""
+    latest_ms: int | None
+    """When the latest of the open and of the newest jobs was written, by its record."""
+    expired: list[str]
+    """Running jobs whose lease ran out a while ago."""
+    problems: list[Problem]
+
+
+class Context:
     """Nothing here raises but `store`, which says why there is none. What was wrong with one way to look at it must not
     keep the other checks from looking."""
 
     def __init__(
-        self, flag_store: str | None, flag_registry_dir: str | None, saw: Callable[[str], None] = lambda _what: None
+        self,
+        flag_store: str | None,
+        flag_registry_dir: str | None,
+        on_record: Callable[[str], None] = lambda _what: None,
     ) -> None:
-        self.saw = saw
+        self.on_record = on_record
         """Hears of each record that is read: there may be a million of them."""
         self.bad_settings: MamError | None = None
         self.not_located: MamError | None = None
         self.located: StoreLocation | None = None
-        self.closed: MamError | None = None
+        self.not_opened: MamError | None = None
         """Why the store is not opened: a check has found something that has to be mended first."""
         self._store: Store | None = None
-        self._survey: Survey | None = None
+        self._survey: JobSurvey | None = None
         self._is_store: bool | None = None
         try:
             self.config = load_config()
@@ -43,7 +66,7 @@ class Patient:
             self.located = locate(flag_store, flag_registry_dir, self.config)
             check_ownership(self.located)
         except StoreUntrusted as error:
-            self.closed = error
+            self.not_opened = error
         except MamError as error:
             self.not_located = error
 
@@ -54,10 +77,10 @@ class Patient:
     @property
     def directory(self) -> str | None:
         """Where a store of this host keeps its files, if it is there and the user's own."""
-        return None if isinstance(self.closed, StoreUntrusted) else self.place
+        return None if isinstance(self.not_opened, StoreUntrusted) else self.directory_unchecked
 
     @property
-    def place(self) -> str | None:
+    def directory_unchecked(self) -> str | None:
         """The same of a store that is not opened because it came with a repository: nothing in it is read."""
         if self.located is None or self.located.kind == POSTGRES:
             return None
@@ -81,14 +104,14 @@ class Patient:
 
     @property
     def database(self) -> str | None:
-        located = self.located if not isinstance(self.closed, StoreUntrusted) else None
+        located = self.located if not isinstance(self.not_opened, StoreUntrusted) else None
         return located.path if located is not None and located.kind == SQLITE_KIND and located.exists else None
 
     @property
     def store(self) -> Store:
         if self._store is None:
-            if self.closed is not None:
-                raise self.closed
+            if self.not_opened is not None:
+                raise self.not_opened
             if self.located is None:
                 raise self.not_located or StoreUnavailable(store="the store", problem="is not known")
             if self.located.kind == FILES and not self.is_store:
@@ -96,23 +119,41 @@ class Patient:
             self._store = open_store(self.located, self.config)
         return self._store
 
-    def opened(self) -> Store | None:
+    def try_open(self) -> Store | None:
         """The store for checks that can do without."""
         try:
             return self.store
         except (MamError, OSError):
             return None
 
-    def survey(self) -> Survey | None:
+    def survey(self) -> JobSurvey | None:
         """All jobs, read once; None when they cannot be."""
-        store = self.opened()
+        store = self.try_open()
         if self._survey is None and store is not None:
-            from mam.doctor.open_jobs import survey
-
-            self._survey = survey(store, self.saw)
+            self._survey = survey_jobs(store, self.on_record)
         return self._survey
 
     def close(self) -> None:
         if self._store is not None:
             self._store.close()
             self._store = None
+
+
+def survey_jobs(store: Store, on_record: Callable[[str], None]) -> JobSurvey:
+    open_agents: Counter[str] = Counter()
+    latest: int | None = None
+    expired: list[str] = []
+    late = store.clock.now().wall_ms - LATE_MS
+    for job in store.select(Query(statuses=frozenset(Status) - ENDED)):
+        on_record("open jobs")
+        latest = max(latest or 0, parse_time(job.updated_at))
+        open_agents[job.agent] += 1
+        end = next_deadline(job) if job.status is RUNNING else None
+        if end is not None and end.wall_ms < late:
+            expired.append(job.job_id)
+    for job in islice(store.select(Query()), NEWEST):
+        latest = max(latest or 0, parse_time(job.updated_at))
+    return JobSurvey(
+        statuses=Counter(store.counts()), open_agents=open_agents, latest_ms=latest, expired=expired,
+        problems=store.problems(),
+    )  # fmt: skip

@@ -11,15 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 LEAST_BYTES = 256 * 1024 * 1024
 LEAST_FILES = 10_000
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    directory = patient.directory
+def check(context: Context) -> Iterator[Finding]:
+    directory = context.directory
     if directory is None:
         return
     kind = network_file_system(directory)

@@ -39,7 +39,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def some(names: list[str], most: int = 3) -> str:
+def first_few(names: list[str], most: int = 3) -> str:
     """The first of many, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

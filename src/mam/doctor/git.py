@@ -11,12 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    directory = patient.place
+def check(context: Context) -> Iterator[Finding]:
+    directory = context.directory_unchecked
     if directory is None:
         return
     folder = os.path.dirname(directory)
@@ -51,5 +51,5 @@ def look(patient: Patient) -> Iterator[Finding]:
 
 def _ignore(file: str) -> None:
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    with open(descriptor, "w", encoding="ascii") as opened:
-        opened.write("*\n")
+    with open(descriptor, "w", encoding="ascii") as try_open:
+        try_open.write("*\n")

@@ -8,7 +8,7 @@ import stat
 import time
 
 from mam.config.settings import config_file
-from mam.doctor.finding import count, fine, note, some
+from mam.doctor.finding import count, fine, first_few, note
 from mam.location.stores import FILES
 from mam.util.state_dir import state_directory
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 OLD_SECONDS = 3600
@@ -31,11 +31,11 @@ _MADE_BY_MAM = re.compile(
 """Only names that mam itself gives: other programs' temporary files are their own business."""
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    places = (patient.directory, patient.home, state_directory(), os.path.dirname(config_file()))
+def check(context: Context) -> Iterator[Finding]:
+    places = (context.directory, context.home, state_directory(), os.path.dirname(config_file()))
     old = [path for place in places for path in _leftovers(place, _MADE_BY_MAM, OLD_SECONDS)]
-    if patient.kind == FILES:
-        old += _leftovers(patient.directory, _RECORD, RECORD_SECONDS)
+    if context.kind == FILES:
+        old += _leftovers(context.directory, _RECORD, RECORD_SECONDS)
     if old:
         yield note(
             f"{count(len(old), 'file')} of writers that were killed: {_names(old)}",
@@ -47,7 +47,7 @@ def look(patient: Patient) -> Iterator[Finding]:
 
 
 def _names(paths: list[str]) -> str:
-    return some(list(map(os.path.basename, paths)))
+    return first_few(list(map(os.path.basename, paths)))
 
 
 def _leftovers(directory: str | None, pattern: re.Pattern[str], seconds: float) -> list[str]:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 PATIENCE_SECONDS = 3.0
@@ -28,21 +28,21 @@ _WRITE_BYTE = 120
 """Of the shared memory of an SQLite database: locked by whoever writes, in every version that shares a file."""
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(context: Context) -> Iterator[Finding]:
     """Before anything waits for it: a check that waited would find the lock free, and nobody would have been told."""
     looked, stuck = [], []
-    if patient.kind == FILES and patient.directory is not None:
+    if context.kind == FILES and context.directory is not None:
         looked.append("the store's")
-        stuck += _stuck(os.path.join(patient.directory, LOCK_FILE), _flock_holder)
-        if stuck and patient.closed is None:
+        stuck += _stuck(os.path.join(context.directory, LOCK_FILE), _flock_holder)
+        if stuck and context.not_opened is None:
             problem = "its lock is held, so that it is not looked at; try again later"
-            patient.closed = StoreUnavailable(store=patient.directory, problem=problem)
-    if patient.database is not None and sys.platform == "linux" and struct.calcsize("P") == 8:
+            context.not_opened = StoreUnavailable(store=context.directory, problem=problem)
+    if context.database is not None and sys.platform == "linux" and struct.calcsize("P") == 8:
         looked.append("the store's")
-        stuck += _stuck(f"{patient.database}-shm", _writer)
-    if patient.located is not None:
+        stuck += _stuck(f"{context.database}-shm", _writer)
+    if context.located is not None:
         looked.append("the audit log's")
-        stuck += _stuck(os.path.join(patient.located.logs_dir, LOCK_FILE), _flock_holder)
+        stuck += _stuck(os.path.join(context.located.logs_dir, LOCK_FILE), _flock_holder)
     yield from stuck
     if looked and not stuck:
         yield fine(f"nobody sits on {' or '.join(looked)} lock")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.doctor.finding import count, fine, some, wrong
+from mam.doctor.finding import count, fine, first_few, wrong
 from mam.errors import BadRecord, UnknownJob
 from mam.inbox.mirror import Mirror, state_of
 from mam.inbox.repair import repair
@@ -16,13 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
     from mam.stores.port import Store
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    places, store = mirror_of(patient.config), patient.opened()
+def check(context: Context) -> Iterator[Finding]:
+    places, store = mirror_of(context.config), context.try_open()
     if places is None or store is None or not os.path.isdir(places[1]):
         return
     root, jobs_root = places
@@ -31,7 +31,7 @@ def look(patient: Patient) -> Iterator[Finding]:
     if drifted:
         yield wrong(
             f"the mirror in {jobs_root} says something else than the registry about {count(len(drifted), 'job')}:"
-            f" {some(sorted(drifted))}",
+            f" {first_few(sorted(drifted))}",
             "programs that read it see a state that is not true",
             fix=lambda: repair(mirror, jobs_root, root, Registry(store), {}),
         )

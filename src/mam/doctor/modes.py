@@ -6,7 +6,7 @@ import os
 import stat
 
 from mam.audit.log import EVENTS, META, STATUS
-from mam.doctor.finding import count, fine, some, wrong
+from mam.doctor.finding import count, fine, first_few, wrong
 from mam.jobs.input_rules import is_job_id
 from mam.location.stores import FILES
 from mam.stores.files.lock import LOCK_FILE
@@ -16,25 +16,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 NOT_OTHERS = 0o077
 NOT_WRITTEN = 0o022
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(context: Context) -> Iterator[Finding]:
     """Only of what is known to be mam's, by its place and its name: `--fix` changes the mode of nothing else."""
-    found = _Look()
-    if patient.kind == FILES and patient.directory is not None:
-        found.directory(patient.directory)
-        found.files(patient.directory, _of_store)
-        found.tree(os.path.join(patient.directory, ".store"))
-    if patient.database is not None and patient.opened() is not None:
+    found = _ModeCheck()
+    if context.kind == FILES and context.directory is not None:
+        found.directory(context.directory)
+        found.files(context.directory, _of_store)
+        found.tree(os.path.join(context.directory, ".store"))
+    if context.database is not None and context.try_open() is not None:
         for suffix in ("", "-wal", "-shm", "-bell", "-secrets"):
-            found.file(patient.database + suffix)
-    if patient.located is not None and patient.opened() is not None:
-        found.logs(patient.located.logs_dir)
+            found.file(context.database + suffix)
+    if context.located is not None and context.try_open() is not None:
+        found.logs(context.located.logs_dir)
     found.directory(state_directory())
     yield from found.findings()
 
@@ -47,7 +47,7 @@ def _of_log(name: str) -> bool:
     return name in (LOCK_FILE, META, EVENTS, STATUS) or name.startswith(".cursor-")
 
 
-class _Look:
+class _ModeCheck:
     def __init__(self) -> None:
         self.open: list[tuple[str, int]] = []
         """Path and mode of what others can reach and should not."""
@@ -84,22 +84,22 @@ class _Look:
                 self.file(os.path.join(directory, name))
 
     def file(self, path: str) -> None:
-        self._judge(path, NOT_OTHERS, stat.S_ISREG)
+        self._check_mode(path, NOT_OTHERS, stat.S_ISREG)
 
     def directory(self, path: str) -> None:
-        self._judge(path, NOT_WRITTEN, stat.S_ISDIR)
+        self._check_mode(path, NOT_WRITTEN, stat.S_ISDIR)
 
     def findings(self) -> Iterator[Finding]:
         if self.foreign:
             yield wrong(
-                f"{count(len(self.foreign), 'path')} of other users: {some(self.foreign)}",
+                f"{count(len(self.foreign), 'path')} of other users: {first_few(self.foreign)}",
                 "mam leaves what others own alone, so that these jobs are not seen",
                 f"sudo chown -R {os.geteuid()} {os.path.dirname(self.foreign[0])}",
             )
         if self.open:
             paths = [path for path, _ in self.open]
             yield wrong(
-                f"{count(len(paths), 'path')} can be reached by other users: {some(paths)}",
+                f"{count(len(paths), 'path')} can be reached by other users: {first_few(paths)}",
                 "prompts, results and tokens are for you alone",
                 fix=self._close_all,
             )
@@ -115,7 +115,7 @@ class _Look:
             finally:
                 os.close(descriptor)
 
-    def _judge(self, path: str, bits: int, is_kind: Callable[[int], bool]) -> None:
+    def _check_mode(self, path: str, bits: int, is_kind: Callable[[int], bool]) -> None:
         try:
             found = os.lstat(path)
         except OSError:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from mam.doctor.finding import count, fine, note, some, wrong
+from mam.doctor.finding import count, fine, first_few, note, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    survey = patient.survey()
+def check(context: Context) -> Iterator[Finding]:
+    survey = context.survey()
     if survey is None:
         return
     for problem in survey.problems:
@@ -24,7 +24,7 @@ def look(patient: Patient) -> Iterator[Finding]:
             yield wrong(f"{problem.file}: {problem.problem}", "no worker gets this job until its row is mended")
     if survey.expired:
         yield note(
-            f"{count(len(survey.expired), 'running job')} with a lease that ran out: {some(survey.expired)}",
+            f"{count(len(survey.expired), 'running job')} with a lease that ran out: {first_few(survey.expired)}",
             "their workers are gone; the next claim takes them back",
             "mam worker, or mam pick",
         )

@@ -14,13 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    if patient.bad_settings is not None:
-        yield wrong(str(patient.bad_settings), "no verb runs while a file of settings is wrong", "mam config edit")
+def check(context: Context) -> Iterator[Finding]:
+    if context.bad_settings is not None:
+        yield wrong(str(context.bad_settings), "no verb runs while a file of settings is wrong", "mam config edit")
         return
     file = config_file()
     if not os.path.exists(file):

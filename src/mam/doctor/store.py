@@ -12,20 +12,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 
-def look(patient: Patient) -> Iterator[Finding]:
-    located = patient.located
+def check(context: Context) -> Iterator[Finding]:
+    located = context.located
     if located is None:
-        yield wrong(str(patient.not_located), "no verb finds its jobs", "mam where")
+        yield wrong(str(context.not_located), "no verb finds its jobs", "mam where")
         return
-    if isinstance(patient.closed, StoreUntrusted):
-        yield wrong(str(patient.closed), "no verb uses it")
+    if isinstance(context.not_opened, StoreUntrusted):
+        yield wrong(str(context.not_opened), "no verb uses it")
         return
     init = f"mam init --store {located.shown}"
-    if located.kind == FILES and os.path.isdir(located.path) and not patient.is_store:
+    if located.kind == FILES and os.path.isdir(located.path) and not context.is_store:
         empty = not os.listdir(located.path)
         what = "is an empty directory" if empty else "has files, and nothing of mam's among them"
         why = (
@@ -39,7 +39,7 @@ def look(patient: Patient) -> Iterator[Finding]:
         yield note(f"there is no store at {located.shown}", "nothing has been registered here", init)
         return
     try:
-        store = patient.store
+        store = context.store
         store.end_offset()
     except StoreMissing as error:
         yield note(str(error), "nothing has been registered here", init)

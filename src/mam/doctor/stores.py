@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 
-from mam.doctor.finding import count, fine, note, some
+from mam.doctor.finding import count, fine, first_few, note
 from mam.util.state_dir import forget_store, known_stores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 
-def look(_patient: Patient) -> Iterator[Finding]:
+def check(_patient: Context) -> Iterator[Finding]:
     known = known_stores()
     gone = [address for address in known if _is_gone(address)]
     if gone:
         yield note(
-            f"{count(len(gone), 'store')} in the list of yours, and gone: {some(gone)}",
+            f"{count(len(gone), 'store')} in the list of yours, and gone: {first_few(gone)}",
             "`mam list --everywhere` shows them as such",
             fix=lambda: _forget(gone),
         )

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.doctor.context import Patient
+    from mam.doctor.context import Context
     from mam.doctor.finding import Finding
 
 BROKEN_FROM, MENDED_IN = (3, 7, 0), (3, 51, 3)
@@ -21,13 +21,13 @@ BROKEN_FROM, MENDED_IN = (3, 7, 0), (3, 51, 3)
 LEAST_POSTGRES = 13
 
 
-def look(patient: Patient) -> Iterator[Finding]:
+def check(context: Context) -> Iterator[Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield fine(f"mam {__version__}, Python {python}")
-    if patient.kind != POSTGRES:
+    if context.kind != POSTGRES:
         yield from sqlite_findings(_carried())
-    elif patient.opened() is not None:
-        yield from _postgres(patient)
+    elif context.try_open() is not None:
+        yield from _postgres(context)
 
 
 def sqlite_findings(version: str) -> Iterator[Finding]:
@@ -51,13 +51,13 @@ def _is_broken(version: str) -> bool:
     return BROKEN_FROM <= tuple(int(part) for part in version.split(".")[:3]) < MENDED_IN
 
 
-def _postgres(patient: Patient) -> Iterator[Finding]:
+def _postgres(context: Context) -> Iterator[Finding]:
     import psycopg
 
     from mam.stores.postgres.connection import Server
 
-    assert patient.located is not None
-    with Server(patient.located.address).connect() as connection:
+    assert context.located is not None
+    with Server(context.located.address).connect() as connection:
         number = connection.info.server_version
     shown = f"{number // 10000}.{number % 10000}"
     if number // 10000 < LEAST_POSTGRES:

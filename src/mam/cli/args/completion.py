@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 FILES = ":files"
 _PATHS = ("FILE", "DIR", "PATH", "ADDRESS", "FOLDER")
-_EVERY_VERB = (("--store", "where the jobs are"), ("--registry-dir", "the same, for a directory"), ("--json", "JSON"))
+_SHARED_OPTIONS = (
+    ("--store", "where the jobs are"),
+    ("--registry-dir", "the same, for a directory"),
+    ("--json", "JSON"),
+)
 
 
 class _Command:
@@ -39,7 +43,7 @@ class _Command:
         self.load: Callable[[str], ModuleType] = main.load
 
 
-def answer(words: list[str]) -> int:
+def print_candidates(words: list[str]) -> int:
     """`words` are those behind `mam`, the last one as far as it is typed."""
     try:
         for name, about in candidates(words):
@@ -52,28 +56,28 @@ def answer(words: list[str]) -> int:
 
 def candidates(words: list[str]) -> Iterator[Candidate]:
     command = _Command()
-    named, rest = _leading(words)
+    store_flags, rest = _leading_options(words)
     typed = rest[-1]
     if len(rest) == 1:
-        yield from _beginning(typed, _verbs(command) if not typed.startswith("-") else _EVERY_VERB)
+        yield from _matching(typed, _verbs(command) if not typed.startswith("-") else _SHARED_OPTIONS)
         return
     verb, *arguments = rest
     if verb == "help":
-        yield from _beginning(typed, _verbs(command))
+        yield from _matching(typed, _verbs(command))
     elif verb in command.verbs:
-        yield from _arguments(verb, command.load(verb), arguments, named)
+        yield from _arguments(verb, command.load(verb), arguments, store_flags)
 
 
-def _leading(words: list[str]) -> tuple[dict[str, str], list[str]]:
+def _leading_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
     """The options that may stand before the verb, and what follows them."""
-    named: dict[str, str] = {}
+    store_flags: dict[str, str] = {}
     at = 0
     while at < len(words) - 1 and words[at].startswith("--"):
         if words[at] in ("--store", "--registry-dir") and at + 2 < len(words):
-            named[words[at]] = words[at + 1]
+            store_flags[words[at]] = words[at + 1]
             at += 1
         at += 1
-    return named, words[at:]
+    return store_flags, words[at:]
 
 
 def _verbs(command: _Command) -> Iterator[Candidate]:
@@ -90,12 +94,14 @@ def _summary(verb: str) -> str:
         return ""
 
 
-def _arguments(verb: str, module: ModuleType, arguments: list[str], named: Mapping[str, str]) -> Iterator[Candidate]:
+def _arguments(
+    verb: str, module: ModuleType, arguments: list[str], store_flags: Mapping[str, str]
+) -> Iterator[Candidate]:
     parser = Parser(verb, "")
     module.add_arguments(parser)
     if parser.subverbs:
         if len(arguments) == 1:
-            yield from _beginning(arguments[0], ((name, "") for name in parser.subverbs))
+            yield from _matching(arguments[0], ((name, "") for name in parser.subverbs))
             return
         if arguments[0] not in parser.subverbs:
             return
@@ -104,28 +110,30 @@ def _arguments(verb: str, module: ModuleType, arguments: list[str], named: Mappi
         parser = Parser(verb, "")
         module.add_arguments(parser)
         arguments = arguments[1:]
-    yield from _of_parser(verb, parser, arguments, named)
+    yield from _parser_candidates(verb, parser, arguments, store_flags)
 
 
-def _of_parser(verb: str, parser: Parser, arguments: list[str], named: Mapping[str, str]) -> Iterator[Candidate]:
+def _parser_candidates(
+    verb: str, parser: Parser, arguments: list[str], store_flags: Mapping[str, str]
+) -> Iterator[Candidate]:
     *before, typed = arguments
     if parser.takes_command and "--" in before:
         yield FILES, ""
         return
     options = {name: settings for names, settings in _declared(parser) for name in names if name.startswith("-")}
-    options |= {name: {"help": about} for name, about in _EVERY_VERB if name != "--json"}
+    options |= {name: {"help": about} for name, about in _SHARED_OPTIONS if name != "--json"}
     options["--json"] = {"help": "print JSON", "action": "store_true"}
-    place = {**named, **_stores_named(before)}
+    store_options = {**store_flags, **_store_options(before)}
     previous = before[-1] if before else ""
     if previous in options and options[previous].get("action") != "store_true":
-        yield from _values(verb, previous, options[previous], typed, place)
+        yield from _value_candidates(verb, previous, options[previous], typed, store_options)
     elif typed.startswith("-"):
         shown = [*options.items(), ("--help", {"help": "explain this verb"})]
-        yield from _beginning(typed, ((name, str(settings.get("help", ""))) for name, settings in shown))
+        yield from _matching(typed, ((name, str(settings.get("help", ""))) for name, settings in shown))
     else:
         for names, settings in _declared(parser):
             if not names[0].startswith("-"):
-                yield from _values(verb, names[0], settings, typed, place)
+                yield from _value_candidates(verb, names[0], settings, typed, store_options)
 
 
 def _declared(parser: Parser) -> Iterator[tuple[tuple[str, ...], Settings]]:
@@ -133,7 +141,7 @@ def _declared(parser: Parser) -> Iterator[tuple[tuple[str, ...], Settings]]:
         yield from group.arguments
 
 
-def _stores_named(before: list[str]) -> dict[str, str]:
+def _store_options(before: list[str]) -> dict[str, str]:
     return {
         word: value
         for word, value in pairwise(before)
@@ -141,34 +149,36 @@ def _stores_named(before: list[str]) -> dict[str, str]:
     }
 
 
-def _values(verb: str, name: str, settings: Settings, typed: str, place: Mapping[str, str]) -> Iterator[Candidate]:
+def _value_candidates(
+    verb: str, name: str, settings: Settings, typed: str, store_options: Mapping[str, str]
+) -> Iterator[Candidate]:
     """What may stand for one argument."""
     from mam.cli.args import completion_values as values
 
     metavar = str(settings.get("metavar", ""))
-    choices = settings.get("choices") or values.words_of(name)
+    choices = settings.get("choices") or values.choices_for(name)
     if choices:
-        yield from _beginning(typed, ((str(choice), "") for choice in choices))
+        yield from _matching(typed, ((str(choice), "") for choice in choices))
     elif name in ("--status", "--set"):
         yield from values.statuses(typed, several=name == "--status")
     elif "JOB" in metavar or "EVENT" in metavar:
         if "EVENT" in metavar:
-            yield from _beginning(typed, values.events())
+            yield from _matching(typed, values.events())
         if "JOB" in metavar:
-            yield from values.jobs(verb, typed, place)
+            yield from values.jobs(verb, typed, store_options)
     elif metavar == "LABEL":
-        yield from _beginning(typed, values.labels(place))
+        yield from _matching(typed, values.labels(store_options))
     elif name == "--agent":
-        yield from _beginning(typed, values.agents())
+        yield from _matching(typed, values.agents())
     elif metavar.startswith("KEY") and verb.startswith("config"):
-        yield from _beginning(typed, values.settings())
+        yield from _matching(typed, values.settings())
     elif metavar == "SHELL":
-        yield from _beginning(typed, (("bash", ""), ("zsh", ""), ("fish", "")))
+        yield from _matching(typed, (("bash", ""), ("zsh", ""), ("fish", "")))
     elif verb.startswith("agents ") and metavar.startswith(("NAME", "AGENT")):
-        yield from _beginning(typed, values.sessions())
+        yield from _matching(typed, values.sessions())
     elif any(part in metavar for part in _PATHS) or name in ("--store", "--registry-dir"):
         yield FILES, ""
 
 
-def _beginning(typed: str, found: Iterable[Candidate]) -> Iterator[Candidate]:
+def _matching(typed: str, found: Iterable[Candidate]) -> Iterator[Candidate]:
     return ((name, about) for name, about in found if name.startswith(typed))

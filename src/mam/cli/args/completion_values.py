@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.stores.port import Store
 
-MOST = 60
+MAX_CANDIDATES = 60
 """More than anybody reads, and few enough to be read while a finger is on the key."""
 LABELS_FROM = 300
 WAIT_SECONDS = 1.0
 _OPEN = frozenset({PENDING, WAITING, RUNNING})
-_MEANT = {
+_STATUSES_BY_VERB = {
     "complete": frozenset({RUNNING}),
     "heartbeat": frozenset({RUNNING}),
     "release": frozenset({RUNNING}),
@@ -46,12 +46,14 @@ def statuses(typed: str, *, several: bool) -> Iterator[tuple[str, str]]:
             yield f"{before}{comma}{status}", ""
 
 
-def jobs(verb: str, typed: str, place: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    store = _store(place)
+def jobs(verb: str, typed: str, store_options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    store = _store(store_options)
     if store is None:
         return
-    meant = _MEANT.get(verb)
-    found = [job for job in _jobs(store, typed, meant) if meant is None or job.status in meant]
+    statuses_wanted = _STATUSES_BY_VERB.get(verb)
+    found = [
+        job for job in _jobs(store, typed, statuses_wanted) if statuses_wanted is None or job.status in statuses_wanted
+    ]
     short = [job.job_id[:ID_PREFIX_SHOWN] for job in found]
     for job in found:
         shown = job.job_id[:ID_PREFIX_SHOWN]
@@ -59,33 +61,33 @@ def jobs(verb: str, typed: str, place: Mapping[str, str]) -> Iterator[tuple[str,
         yield (job.job_id if whole else shown), f"{job.status}  {first_line(job.prompt[:200])[:60]}"
 
 
-def _jobs(store: Store, typed: str, meant: frozenset[Status] | None) -> Iterator[Job]:
+def _jobs(store: Store, typed: str, statuses_wanted: frozenset[Status] | None) -> Iterator[Job]:
     if not typed:
-        yield from islice(store.select(Query(statuses=meant)), MOST)
+        yield from islice(store.select(Query(statuses=statuses_wanted)), MAX_CANDIDATES)
         return
     if not is_job_id(typed):
         return
-    for job_id in store.ids_with_prefix(typed, MOST):
+    for job_id in store.ids_with_prefix(typed, MAX_CANDIDATES):
         try:
             yield store.get(job_id)
         except MamError:
             continue
 
 
-def labels(place: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def labels(store_options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Those of open jobs first, then of the latest that ended."""
-    store = _store(place)
+    store = _store(store_options)
     if store is None:
         return
     counts: dict[str, int] = {}
-    for statuses_, most in ((_OPEN, LABELS_FROM), (frozenset(Status) - _OPEN, MOST)):
+    for statuses_, most in ((_OPEN, LABELS_FROM), (frozenset(Status) - _OPEN, MAX_CANDIDATES)):
         for job in islice(store.select(Query(statuses=statuses_)), most):
             counts[job.agent_session] = counts.get(job.agent_session, 0) + (job.status in _OPEN)
     for label, number in counts.items():
         yield label, f"{number} open" if number else ""
 
 
-def words_of(option: str) -> tuple[str, ...]:
+def choices_for(option: str) -> tuple[str, ...]:
     """Options whose values are a few words, as the record knows them."""
     from mam.jobs.record import CHOICES
 
@@ -119,13 +121,13 @@ def sessions() -> Iterator[tuple[str, str]]:
             yield look.record.agent_name, look.agent_id
 
 
-def _store(place: Mapping[str, str]) -> Store | None:
+def _store(store_options: Mapping[str, str]) -> Store | None:
     """The store that the line so far means; None when there is none that can be read at once."""
     from mam.location.stores import locate, open_store
 
     config = load_config().replace(lock_wait_seconds=WAIT_SECONDS)
     try:
-        located = locate(place.get("--store"), place.get("--registry-dir"), config)
+        located = locate(store_options.get("--store"), store_options.get("--registry-dir"), config)
         return None if located.exists is False else open_store(located, config)
     except MamError:
         return None

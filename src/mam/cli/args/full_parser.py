@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mam.cli.args.parser import Group, Options, Parser
 
 
-def read_fully(declared: Parser, arguments: list[str]) -> Options:
+def parse_with_argparse(declared: Parser, arguments: list[str]) -> Options:
     """What argparse makes of it. Words may stand between options, which argparse alone would not accept."""
     parser = _FullParser(declared)
     options, left = parser.parse_known_args(arguments, SimpleNamespace())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from mam.cli.args.options import number
-from mam.cli.args.signing import add_sign
 from mam.cli.args.text_files import read_text
 from mam.errors import BadInput
 from mam.jobs.input_rules import check_text
@@ -143,3 +142,24 @@ def _workdir(options: Options) -> str:
     if not os.path.isdir(workdir):
         raise BadInput(why=f"--workdir {workdir} is not a directory")
     return workdir
+
+
+def add_sign(parser: Parser) -> None:
+    parser.add_argument(
+        "--sign", action="store_true", help="sign its events with a token of its own; so is done for a broker elsewhere"
+    )
+
+
+def is_signed(options: Options) -> bool:
+    return options.sign or _broker_is_elsewhere()
+
+
+def _broker_is_elsewhere() -> bool:
+    from mam.config.settings import load_config
+
+    host = os.environ.get("MQTT_BROKER") or load_config().broker.get("host")
+    if not host:
+        return False
+    from mam.bus.settings import host_and_port, is_loopback
+
+    return not is_loopback(host_and_port(host)[0])

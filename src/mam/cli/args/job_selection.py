@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import put, put_json_array, say
+from mam.cli.render.streams import print_json_array, print_row, say
 from mam.errors import BadInput, MamError
 from mam.jobs.status import parse_status
 from mam.stores.port import Query
@@ -49,7 +49,7 @@ def check_label(options: Options) -> None:
         raise BadInput(why="the label is empty; leave --agent-session out for jobs of every label")
 
 
-def check_choice(options: Options, *, own: bool = False) -> None:
+def check_selection(options: Options, *, own: bool = False) -> None:
     """Jobs or filters, one of them: said before any store is looked for."""
     check_label(options)
     if _named(options) and _filtered(options):
@@ -58,7 +58,7 @@ def check_choice(options: Options, *, own: bool = False) -> None:
         raise BadInput(why="which jobs? Give ids, or filters such as --status and --agent-session")
 
 
-def chosen(options: Options, registry: Registry, meant: Iterable[Status]) -> list[str]:
+def selected_jobs(options: Options, registry: Registry, default_statuses: Iterable[Status]) -> list[str]:
     """The jobs that were named, else those that the filters find, else the one this process was started for.
 
     Without --status the filters find only jobs that the verb can do something with, which are `meant`.
@@ -69,7 +69,7 @@ def chosen(options: Options, registry: Registry, meant: Iterable[Status]) -> lis
         return [os.environ["MAM_JOB_ID"]]
     query = query_of(options, registry)
     if query.statuses is None:
-        query = query.replace(statuses=frozenset(meant))
+        query = query.replace(statuses=frozenset(default_statuses))
     return [job.job_id for job in registry.select(query)]
 
 
@@ -82,7 +82,7 @@ def _filtered(options: Options) -> bool:
     return bool(options.status) or options.agent_session is not None or options.since is not None
 
 
-def for_each(jobs: Iterable[str], act: Callable[[str], Job], *, as_json: bool) -> int:
+def act_on_each(jobs: Iterable[str], change: Callable[[str], Job], *, as_json: bool) -> int:
     """One after the other; a failure is told and the rest goes on. The exit code is that of the first failure."""
     if not jobs:
         say("no job matches")
@@ -90,7 +90,7 @@ def for_each(jobs: Iterable[str], act: Callable[[str], Job], *, as_json: bool) -
     done: list[Job] = []
     for job in jobs:
         try:
-            changed = act(job)
+            changed = change(job)
         except MamError as error:
             say(str(error))
             code = code or error.exit_code
@@ -98,9 +98,9 @@ def for_each(jobs: Iterable[str], act: Callable[[str], Job], *, as_json: bool) -
         if as_json:
             done.append(changed)
         else:
-            put(changed.job_id)
+            print_row(changed.job_id)
     if as_json:
-        put_json_array(job.to_json() for job in done)
+        print_json_array(job.to_json() for job in done)
     return code
 
 

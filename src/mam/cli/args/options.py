@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 
-def read_options(verb: str, module: ModuleType, arguments: list[str]) -> Options:
+def parse_options(verb: str, module: ModuleType, arguments: list[str]) -> Options:
     """The options of one verb, and those that every verb has."""
     parser = Parser(verb, module.__doc__ or "")
     module.add_arguments(parser)
@@ -82,7 +82,7 @@ def door_of(options: Options) -> DoorRegistry:
     return DoorRegistry(os.environ["MAM_SOCKET"], lambda: _stored(options), whole=options.json)
 
 
-def descent(registry: Registry) -> dict[str, Any]:
+def parent_fields(registry: Registry) -> dict[str, Any]:
     """What a job that is registered inside another one says about its parent. A door says that itself."""
     own = os.environ.get("MAM_JOB_ID")
     if not own:
@@ -133,7 +133,7 @@ def add_attempt(parser: Parser) -> None:
     )
 
 
-def one_job(options: Options) -> str:
+def named_job(options: Options) -> str:
     """The job that was named."""
     return _given(_named(options.word, options.job))
 

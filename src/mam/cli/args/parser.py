@@ -47,26 +47,26 @@ class Parser(Group):
 
     def read(self, arguments: list[str]) -> Options:
         if self.subverbs:
-            from mam.cli.args.subverbs import read_subverb
+            from mam.cli.args.subverbs import parse_subverb
 
-            return read_subverb(self, arguments)
+            return parse_subverb(self, arguments)
         if not self.takes_command:
-            return self.read_own(arguments)
+            return self.parse_own(arguments)
         cut = arguments.index("--") if "--" in arguments else None
-        options = self.read_own(arguments[:cut])
+        options = self.parse_own(arguments[:cut])
         options.command = None if cut is None else arguments[cut + 1 :]
         return options
 
-    def read_own(self, arguments: list[str]) -> Options:
-        plain = _Plain(self)
-        if plain.take(arguments):
-            return plain.options
-        from mam.cli.args.full_parser import read_fully
+    def parse_own(self, arguments: list[str]) -> Options:
+        simple = _SimpleParser(self)
+        if simple.parse(arguments):
+            return simple.options
+        from mam.cli.args.full_parser import parse_with_argparse
 
-        return read_fully(self, arguments)
+        return parse_with_argparse(self, arguments)
 
 
-class _Plain:
+class _SimpleParser:
     """Known options with their values, and words that begin with no dash."""
 
     def __init__(self, parser: Parser) -> None:
@@ -78,7 +78,7 @@ class _Plain:
             for names, settings in group.arguments:
                 self._declare(names, settings)
 
-    def take(self, arguments: list[str]) -> bool:
+    def parse(self, arguments: list[str]) -> bool:
         """Whether all of it was plain."""
         words: list[str] = []
         rest = iter(arguments)
@@ -89,9 +89,9 @@ class _Plain:
             name, equals, value = argument.partition("=")
             if name not in self._known or (equals and not name.startswith("--")):
                 return False
-            if not self._take_option(*self._known[name], value if equals else None, rest):
+            if not self._parse_option(*self._known[name], value if equals else None, rest):
                 return False
-        return self._take_words(words) and not self._required
+        return self._parse_words(words) and not self._required
 
     def _declare(self, names: tuple[str, ...], settings: dict[str, Any]) -> None:
         flag = settings.get("action") == "store_true"
@@ -107,7 +107,7 @@ class _Plain:
         for name in names:
             self._known[name] = (target, settings)
 
-    def _take_option(self, target: str, settings: dict[str, Any], value: str | None, rest: Any) -> bool:
+    def _parse_option(self, target: str, settings: dict[str, Any], value: str | None, rest: Any) -> bool:
         action = settings.get("action")
         if action == "store_true":
             setattr(self.options, target, True)
@@ -117,16 +117,16 @@ class _Plain:
             if value is None or value.startswith("-"):
                 return False
         try:
-            taken = settings.get("type", str)(value)
+            parsed = settings.get("type", str)(value)
         except MamError:
             return False
         if action == "append":
-            taken = [*(getattr(self.options, target) or []), taken]
-        setattr(self.options, target, taken)
+            parsed = [*(getattr(self.options, target) or []), parsed]
+        setattr(self.options, target, parsed)
         self._required.discard(target)
         return True
 
-    def _take_words(self, words: list[str]) -> bool:
+    def _parse_words(self, words: list[str]) -> bool:
         if not words:
             return True
         if self._word is None:

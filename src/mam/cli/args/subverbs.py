@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 _WITH_VALUE = ("--store", "--registry-dir")
 
 
-def read_subverb(parser: Parser, arguments: list[str]) -> Options:
+def parse_subverb(parser: Parser, arguments: list[str]) -> Options:
     """Reads the first word and leaves the rest to a parser of that word's own."""
     modules = parser.subverbs
     at = _first_word(arguments)
     if at is None:
-        parser.read_own(arguments)  # --help, or a mistake
+        parser.parse_own(arguments)  # --help, or a mistake
         raise BadInput(why=f"`mam {parser.verb}` needs one of {', '.join(modules)}; --help tells what each does")
     word = arguments[at]
     if word not in modules:
         raise BadInput(why=f"{one_line(word[:80])} is not a verb of `mam {parser.verb}`{nearest(word, modules)}")
     module: ModuleType = __import__(modules[word], fromlist=["run"])
-    chosen = Parser(f"{parser.verb} {word}", module.__doc__ or "")
-    module.add_arguments(chosen)
-    chosen.groups += parser.groups
-    options = chosen.read(arguments[:at] + arguments[at + 1 :])
+    own = Parser(f"{parser.verb} {word}", module.__doc__ or "")
+    module.add_arguments(own)
+    own.groups += parser.groups
+    options = own.read(arguments[:at] + arguments[at + 1 :])
     options.module = module
     return options
 

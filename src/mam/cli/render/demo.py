@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.render.demo_chart import Crew, chart, legend, plain
-from mam.cli.render.streams import put
+from mam.cli.render.demo_chart import Workers, chart, legend, plain
+from mam.cli.render.streams import print_row
 from mam.cli.render.text import one_line
-from mam.demo.parts import DOOMED, HELPERS
+from mam.demo.demo_jobs import KILLED_WORKER, OTHER_WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from mam.cli.render.demo_chart import Cell
-    from mam.demo.chronicle import Chronicle, Life
     from mam.demo.promises import Promise
-    from mam.demo.stage import Stage
+    from mam.demo.sandbox import Sandbox
+    from mam.demo.timelines import JobTimelines, Timeline
 
-OWNERS = (DOOMED, *HELPERS)
+OWNERS = (KILLED_WORKER, *OTHER_WORKERS)
 PIPE_WIDTH, WIDTH_MOST = 100, 140
 REFRESHES = 8
 NEXT = (
@@ -35,11 +35,11 @@ NEXT = (
 )
 
 
-class Silent:
+class SilentOutput:
     """For programs, which read the document at the end."""
 
-    def __init__(self, chronicle: Chronicle) -> None:
-        self._chronicle = chronicle
+    def __init__(self, timelines: JobTimelines) -> None:
+        self._timelines = timelines
 
     def __enter__(self) -> Self:
         return self
@@ -47,42 +47,42 @@ class Silent:
     def __exit__(self, *_exception: object) -> None:
         """Nothing to take down."""
 
-    def tell(self, at: float, words: str) -> None:
+    def show_step(self, at: float, text: str) -> None:
         """Nobody listens."""
 
-    def conclude(self, promises: Sequence[Promise], kept: Stage | None) -> None:
+    def show_summary(self, promises: Sequence[Promise], kept: Sandbox | None) -> None:
         """Nor now."""
 
     def _lines(self, width: int) -> list[list[Cell]]:
-        lives = in_order(list(self._chronicle.lives.values()))
-        crew = Crew(owners=OWNERS, deaths=self._chronicle.deaths)
-        return [*chart(lives, self._chronicle.moment, width, crew), [], *legend(crew)] if lives else []
+        by_job = parents_first(list(self._timelines.by_job.values()))
+        workers = Workers(owners=OWNERS, killed_at=self._timelines.killed_at)
+        return [*chart(by_job, self._timelines.moment, width, workers), [], *legend(workers)] if by_job else []
 
 
-class Plain(Silent):
-    def tell(self, at: float, words: str) -> None:
-        put(f"{at:5.1f} s  {words}")
+class PlainOutput(SilentOutput):
+    def show_step(self, at: float, text: str) -> None:
+        print_row(f"{at:5.1f} s  {text}")
         sys.stdout.flush()
 
-    def conclude(self, promises: Sequence[Promise], kept: Stage | None) -> None:
-        put("")
+    def show_summary(self, promises: Sequence[Promise], kept: Sandbox | None) -> None:
+        print_row("")
         for line in plain(self._lines(PIPE_WIDTH)):
-            put(line)
-        put("")
+            print_row(line)
+        print_row("")
         for promise in promises:
-            put(f"{'kept' if promise.kept else 'BROKEN':<6}  {promise.words}")
+            print_row(f"{'kept' if promise.kept else 'BROKEN':<6}  {promise.text}")
         for line in _closing(kept):
-            put(line)
+            print_row(line)
 
 
-class Lively(Silent):
+class LiveOutput(SilentOutput):
     """For a person at a terminal."""
 
-    def __init__(self, chronicle: Chronicle) -> None:
+    def __init__(self, timelines: JobTimelines) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        super().__init__(chronicle)
+        super().__init__(timelines)
         self._console: Console = Console(highlight=False)
         self._live = Live(
             console=self._console, get_renderable=self._drawn, refresh_per_second=REFRESHES, transient=True,
@@ -96,19 +96,19 @@ class Lively(Silent):
     def __exit__(self, *_exception: object) -> None:
         self._live.stop()
 
-    def tell(self, at: float, words: str) -> None:
+    def show_step(self, at: float, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text.assemble((f"{at:5.1f} s", "dim"), "  ", one_line(words)))
+        self._console.print(Text.assemble((f"{at:5.1f} s", "dim"), "  ", one_line(text)))
 
-    def conclude(self, promises: Sequence[Promise], kept: Stage | None) -> None:
+    def show_summary(self, promises: Sequence[Promise], kept: Sandbox | None) -> None:
         from rich.text import Text
 
         self._console.print(self._drawn())
         self._console.print()
         for promise in promises:
             mark = ("✔ ", "bold green") if promise.kept else ("✖ ", "bold red")
-            self._console.print(Text.assemble(mark, promise.words))
+            self._console.print(Text.assemble(mark, promise.text))
         for line in _closing(kept):
             command, _, meaning = line.partition("   ")
             self._console.print(Text.assemble((command, "bold" if meaning else ""), ("   " * bool(meaning)), meaning))
@@ -123,17 +123,21 @@ class Lively(Silent):
         return Text("\n").join([Text(), *texts])
 
 
-def teller(chronicle: Chronicle, *, as_json: bool, lively: bool) -> Silent:
-    return Silent(chronicle) if as_json else Lively(chronicle) if lively else Plain(chronicle)
+def make_output(timelines: JobTimelines, *, as_json: bool, live: bool) -> SilentOutput:
+    return SilentOutput(timelines) if as_json else LiveOutput(timelines) if live else PlainOutput(timelines)
 
 
-def in_order(lives: list[Life]) -> list[Life]:
+def parents_first(by_job: list[Timeline]) -> list[Timeline]:
     """As they were registered, each followed by the jobs that it handed out."""
-    roots = [life for life in lives if life.parent is None]
-    return [found for root in roots for found in (root, *(life for life in lives if life.parent == root.job_id))]
+    roots = [timeline for timeline in by_job if timeline.parent is None]
+    return [
+        found
+        for root in roots
+        for found in (root, *(timeline for timeline in by_job if timeline.parent == root.job_id))
+    ]
 
 
-def _so_that_it_is_found() -> list[str]:
+def _path_hint() -> list[str]:
     """`make demo` has mam in a private environment, where no shell looks for it; PATH begins with the stage."""
     import shutil
     from shlex import quote
@@ -143,9 +147,9 @@ def _so_that_it_is_found() -> list[str]:
     return [f"  export PATH={quote(os.path.dirname(sys.executable))}:$PATH", ""]
 
 
-def _closing(kept: Stage | None) -> list[str]:
+def _closing(kept: Sandbox | None) -> list[str]:
     longest = max(len(command) for command, _ in NEXT)
-    lines = ["", "Type next:", "", *_so_that_it_is_found()]
+    lines = ["", "Type next:", "", *_path_hint()]
     lines += [*(f"  {command:<{longest}}   {meaning}" for command, meaning in NEXT), ""]
     if kept is None:
         return [*lines, "What you saw took place in a temporary directory, which is gone; --keep keeps it."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.render.table import LOOKS
+from mam.cli.render.table import STATUS_STYLES
 from mam.cli.render.text import one_line
 from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING
 from mam.util.frozen import Frozen
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mam.demo.chronicle import Life, Span
+    from mam.demo.timelines import Span, Timeline
     from mam.jobs.status import Status
 
 NAME_MOST, BAR_LEAST, BAR_MOST, END_LEAST, END_PART = 12, 10, 100, 13, 0.38
@@ -25,31 +25,35 @@ class Cell(Frozen):
     style: str = ""
 
 
-class Crew(Frozen):
+class Workers(Frozen):
     """The workers, in the order of their colours, and when one was killed."""
 
     owners: tuple[str, ...]
-    deaths: dict[str, float]
+    killed_at: dict[str, float]
 
     def colour(self, owner: str | None) -> str:
         return COLOURS[self.owners.index(owner) % len(COLOURS)] if owner in self.owners else ""
 
 
-def chart(lives: Sequence[Life], now: float, width: int, crew: Crew) -> list[list[Cell]]:
+def chart(by_job: Sequence[Timeline], now: float, width: int, workers: Workers) -> list[list[Cell]]:
     """One line for each job, and one for the time; a line is a run of cells with their styles."""
-    names = min(max((len(life.name) for life in lives), default=0), NAME_MOST)
+    names = min(max((len(timeline.name) for timeline in by_job), default=0), NAME_MOST)
     end_room = max(END_LEAST, int(width * END_PART))
     room = min(BAR_MOST, max(BAR_LEAST, width - names - 4 - end_room))
     whole = max(now, 1.0)
     lines = [
-        [Cell(text=f"{life.name[:names]:<{names}}  "), *_bar(life, now, whole, room, crew), _end(life, end_room)]
-        for life in lives
+        [
+            Cell(text=f"{timeline.name[:names]:<{names}}  "),
+            *_bar(timeline, now, whole, room, workers),
+            _end(timeline, end_room),
+        ]
+        for timeline in by_job
     ]
     return [*lines, [Cell(text=" " * (names + 2) + _axis(whole, room), style="dim")]]
 
 
-def legend(crew: Crew) -> list[list[Cell]]:
-    who = [Cell(text=f"{FILL * 2} {owner}  ", style=crew.colour(owner)) for owner in crew.owners]
+def legend(workers: Workers) -> list[list[Cell]]:
+    who = [Cell(text=f"{FILL * 2} {owner}  ", style=workers.colour(owner)) for owner in workers.owners]
     first = ((PENDS, "pending"), (WAITS, "waiting"), (SIGN, "progress"), (AGAIN, "to be retried"))
     second = ((DIES, "worker killed"), (DEAD, "not known yet"), (LOST, "the lease ran out, the job is free again"))
     return [[*who, _words(first)], [_words(second)]]
@@ -63,38 +67,38 @@ def plain(lines: Iterable[Sequence[Cell]]) -> list[str]:
     return ["".join(cell.text for cell in line).rstrip() for line in lines]
 
 
-def _bar(life: Life, now: float, whole: float, room: int, crew: Crew) -> list[Cell]:
+def _bar(timeline: Timeline, now: float, whole: float, room: int, workers: Workers) -> list[Cell]:
     """Character by character, so that however short a stretch is it is seen."""
     drawn = [Cell(text=" ")] * room
-    for at, span in enumerate(life.spans):
-        begin = _place(span.since, whole, room)
+    for at, span in enumerate(timeline.spans):
+        begin = _column(span.since, whole, room)
         if span.state.ended:
-            drawn[begin] = Cell(text=LOOKS[span.state][0], style=LOOKS[span.state][1])
+            drawn[begin] = Cell(text=STATUS_STYLES[span.state][0], style=STATUS_STYLES[span.state][1])
             break
-        follows = life.spans[at + 1].state if at + 1 < len(life.spans) else None
-        end = max(begin + 1, _place(now if span.until is None else span.until, whole, room))
+        follows = timeline.spans[at + 1].state if at + 1 < len(timeline.spans) else None
+        end = max(begin + 1, _column(now if span.until is None else span.until, whole, room))
         text = list(_stretch(span, end - begin, follows))
-        death = crew.deaths.get(span.owner or "")
+        death = workers.killed_at.get(span.owner or "")
         if span.state is RUNNING and death is not None and span.since < death <= (span.until or now):
-            _mark_death(text, _place(death, whole, room) - begin)
-        style = crew.colour(span.owner) if span.state is RUNNING else STYLES[span.state]
+            _mark_death(text, _column(death, whole, room) - begin)
+        style = workers.colour(span.owner) if span.state is RUNNING else STYLES[span.state]
         drawn[begin:end] = [Cell(text=letter, style=style) for letter in text]
-    for sign in life.signs:
-        place = _place(sign, whole, room)
-        if drawn[place].text == FILL:
-            drawn[place] = drawn[place].replace(text=SIGN)
+    for sign in timeline.progress_at:
+        column = _column(sign, whole, room)
+        if drawn[column].text == FILL:
+            drawn[column] = drawn[column].replace(text=SIGN)
     return drawn
 
 
-def _mark_death(text: list[str], place: int) -> None:
+def _mark_death(text: list[str], column: int) -> None:
     """From there on nobody works on it, and nobody knows. Where something else stands, the mark stands beside it."""
     worked = [at for at, letter in enumerate(text) if letter == FILL]
-    dead = [at for at in worked if at >= place] or worked[-1:]
-    for at in dead:
-        text[at] = DIES if at == dead[0] else DEAD
+    exited_workers = [at for at in worked if at >= column] or worked[-1:]
+    for at in exited_workers:
+        text[at] = DIES if at == exited_workers[0] else DEAD
 
 
-def _place(moment: float, whole: float, room: int) -> int:
+def _column(moment: float, whole: float, room: int) -> int:
     return min(room - 1, max(0, int(moment / whole * room)))
 
 
@@ -107,11 +111,11 @@ def _stretch(span: Span, length: int, follows: Status | None) -> str:
     return f"{name}{FILL * length}"[: length - len(last)] + last
 
 
-def _end(life: Life, room: int) -> Cell:
-    state = life.state
-    icon, style = LOOKS[state]
-    because = life.spans[-1].because if state is not COMPLETED else ""
-    said = life.detail if state is RUNNING else because
+def _end(timeline: Timeline, room: int) -> Cell:
+    state = timeline.state
+    icon, style = STATUS_STYLES[state]
+    because = timeline.spans[-1].because if state is not COMPLETED else ""
+    said = timeline.detail if state is RUNNING else because
     text = f"  {icon} {one_line(said) or state}"
     return Cell(text=text if len(text) <= room + 2 else f"{text[: room + 1]}…", style=style)
 

@@ -17,12 +17,12 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _KEPT_LIMIT = 4096
 
 
-class Tamer:
+class EscapeFilter:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._kept = ""
 
-    def tame(self, chunk: bytes) -> bytes:
+    def filter(self, chunk: bytes) -> bytes:
         text = self._kept + self._decoder.decode(chunk)
         cut = _UNFINISHED.match(text, max(0, text.rfind("\x1b")))
         self._kept = "" if cut is None or len(text) - cut.start() > _KEPT_LIMIT else text[cut.start() :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 
-from mam.cli.render.streams import person_reads, put
+from mam.cli.render.streams import print_row, stdout_is_terminal
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import Status
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
 
 
-class Lines:
+class EndedLines:
     """One line for each job that ends."""
 
     def __enter__(self) -> Self:
@@ -29,18 +29,18 @@ class Lines:
         """Nothing to take down."""
 
     def ended(self, job: Job) -> None:
-        if person_reads():
+        if stdout_is_terminal():
             why = f": {job.reason}" if job.reason and job.reason != job.status else ""
-            put(f"{job.job_id[:ID_PREFIX_SHOWN]} {job.status}{why}")
+            print_row(f"{job.job_id[:ID_PREFIX_SHOWN]} {job.status}{why}")
         else:
-            put(job.job_id, job.status)
+            print_row(job.job_id, job.status)
         sys.stdout.flush()
 
     def show(self, jobs: Iterable[Job]) -> None:
         """A pipe has no use for what has not ended."""
 
 
-class Bar(Lines):
+class EndedBar(EndedLines):
     """The same, above a bar that says how many have ended and what the others are doing."""
 
     def __init__(self, total: int) -> None:

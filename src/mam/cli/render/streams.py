@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 def say(message: str) -> None:
     """One line of talk."""
     if sys.stderr is not None:
-        sys.stderr.write(f"mam: {_one_line(message)}\n")
+        sys.stderr.write(f"mam: {_printable(message)}\n")
 
 
-def put(*columns: str) -> None:
+def print_row(*columns: str) -> None:
     """One line of data; columns are separated by tabs, which no column contains."""
-    sys.stdout.write("\t".join(map(_one_line, columns)) + "\n")
+    sys.stdout.write("\t".join(map(_printable, columns)) + "\n")
 
 
-def put_exactly(text: str) -> None:
+def print_text(text: str) -> None:
     """Byte for byte in a pipe; a person's terminal is kept safe from what the text may hold."""
-    if person_reads():
+    if stdout_is_terminal():
         from mam.cli.render.text import many_lines
 
         sys.stdout.write(many_lines(text).rstrip("\n") + "\n")
@@ -34,24 +34,24 @@ def put_exactly(text: str) -> None:
         sys.stdout.buffer.write(text.encode(errors="surrogatepass"))
 
 
-def put_json(value: Any) -> None:
-    sys.stdout.write(encoded(value, indent=2) + "\n")
+def print_json(value: Any) -> None:
+    sys.stdout.write(json_text(value, indent=2) + "\n")
 
 
-def put_json_line(value: Any) -> None:
-    sys.stdout.write(encoded(value) + "\n")
+def print_json_line(value: Any) -> None:
+    sys.stdout.write(json_text(value) + "\n")
 
 
-def put_json_array(values: Iterable[Any]) -> None:
+def print_json_array(values: Iterable[Any]) -> None:
     """An array of any length, written as it comes."""
     opening = "[\n"
     for value in values:
-        sys.stdout.write(opening + encoded(value, indent=2))
+        sys.stdout.write(opening + json_text(value, indent=2))
         opening = ",\n"
     sys.stdout.write("[]\n" if opening == "[\n" else "\n]\n")
 
 
-def encoded(value: Any, indent: int | None = None) -> str:
+def json_text(value: Any, indent: int | None = None) -> str:
     import json
 
     from mam.cli.render.text import json_safe
@@ -59,20 +59,20 @@ def encoded(value: Any, indent: int | None = None) -> str:
     return json_safe(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
-def put_job(job: Job, *, as_json: bool, line: str) -> None:
+def print_job(job: Job, *, as_json: bool, line: str) -> None:
     """A job after a write: the whole record for a program that asked, else the one word a script needs."""
     if as_json:
-        put_json(job.to_json())
+        print_json(job.to_json())
     else:
-        put(line)
+        print_row(line)
 
 
-def person_reads() -> bool:
+def stdout_is_terminal() -> bool:
     """Whether stdout is a terminal, so that tables and colours help."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def _one_line(text: str) -> str:
+def _printable(text: str) -> str:
     if text.isprintable():
         return text
     from mam.cli.render.text import (

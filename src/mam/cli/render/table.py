@@ -16,7 +16,7 @@ from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
@@ -27,7 +27,7 @@ DISPENSABLE = ("AGENT", "AGE", "LABEL")
 """What a narrow terminal does without, in this order."""
 NAME_MOST, PROMPT_LEAST = 24, 20
 
-LOOKS = {
+STATUS_STYLES = {
     PENDING: ("○", "cyan"),
     WAITING: ("◷", "blue"),
     RUNNING: ("▶", "yellow"),
@@ -36,8 +36,14 @@ LOOKS = {
     CANCELLED: ("⊘", "dim"),
 }
 
+WORD_STYLES = {
+    "live": "green", "there": "green", "gone": "red", "expired": "red", "malformed": "red", "invalid": "red",
+    "unknown": "yellow", "newer": "yellow", "stopped": "dim",
+}  # fmt: skip
+"""The word is always there too: no colour is needed alone."""
 
-def put_jobs(jobs: Sequence[Job], now: Moment, pauses: Sequence[Pause] = ()) -> None:
+
+def print_jobs(jobs: Sequence[Job], now: Moment, pauses: Sequence[Pause] = ()) -> None:
     """Short columns as wide as they need to be, the prompt in what is left of the line."""
     console = Console(highlight=False)
     rows = [_cells(job, now, pauses) for job in jobs]
@@ -71,10 +77,19 @@ def _cells(job: Job, now: Moment, pauses: Sequence[Pause]) -> dict[str, Text]:
 
 def status_text(job: Job, now: Moment, pauses: Sequence[Pause] = ()) -> Text:
     """Icon, word and colour, so that none of them is needed alone."""
-    icon, colour = LOOKS[job.status]
+    icon, colour = STATUS_STYLES[job.status]
     if is_quiet(job, now):
         return Text("▶ running (stalled)", style="bold red")
     if job.status is PENDING and blocking_pause(pauses, job, now) is not None:
         return Text("○ pending (paused)", style="dim cyan")
     unchecked = " (unchecked)" if job.status is COMPLETED and not job.checked else ""
     return Text(f"{icon} {job.status}{unchecked}", style=colour)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one_line(word), style=WORD_STYLES.get(word, "")) for word in row))
+    Console(highlight=False).print(table)

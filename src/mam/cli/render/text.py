@@ -33,11 +33,11 @@ def first_line(text: str) -> str:
     return one_line(text.strip().partition("\n")[0].rstrip())
 
 
-def json_safe(encoded: str) -> str:
+def json_safe(json_text: str) -> str:
     """JSON that stays the same JSON: outside of strings these characters cannot occur, inside an escape will do."""
-    if encoded.isprintable():
-        return encoded
-    return re.sub(f"(?![\n])[{UNSAFE}]", lambda found: f"\\u{ord(found[0]):04x}", encoded)
+    if json_text.isprintable():
+        return json_text
+    return re.sub(f"(?![\n])[{UNSAFE}]", lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

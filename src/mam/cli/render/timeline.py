@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     Line = dict[str, Any]
 
 
-def told(line: Line) -> str:
+def format_line(line: Line) -> str:
     """Time, event, what it says, and who said it."""
     event = str(line.get("event", "?"))
     parts = [f"{line.get('timestamp', '?')}  {event:<14}", _what(event, line), *_remarks(line)]

@@ -11,7 +11,7 @@ follow, and numbers new jobs by `created_at`, then by id. Exit code 1: mam rejec
 from __future__ import annotations
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.errors import BadInput
 
 TYPE_CHECKING = False
@@ -62,10 +62,10 @@ def _named(store: FilesStore, text: str) -> str:
 
 def _printed(adopted: list[Adopted], options: Options) -> int:
     if options.json:
-        put_json([one.as_dict() for one in adopted])
+        print_json([one.as_dict() for one in adopted])
     else:
         for one in adopted:
-            put(one.job_id, one.outcome, *([one.why] if one.why else []))
+            print_row(one.job_id, one.outcome, *([one.why] if one.why else []))
         if not adopted:
             say("every record file is as mam wrote it")
     return REFUSED if any(one.outcome in ("refused", "unreadable") for one in adopted) else 0

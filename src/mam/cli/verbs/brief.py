@@ -6,7 +6,7 @@ For a job that does not run now it is what the next attempt would be told.
 from __future__ import annotations
 
 from mam.cli.args.options import add_job, own_job, registry_of
-from mam.cli.render.streams import put_exactly, put_json
+from mam.cli.render.streams import print_json, print_text
 from mam.jobs.status import RUNNING
 from mam.work.brief import brief
 
@@ -24,15 +24,15 @@ def run(options: Options) -> int:
     job = registry_of(options).get(own_job(options))
     if job.status is not RUNNING and not job.status.ended:
         job = job.replace(attempt=job.attempt + 1)
-    text = brief(job, _place(job))
+    text = brief(job, _workdir(job))
     if options.json:
-        put_json({"job_id": job.job_id, "attempt": job.attempt, "agent": job.agent, "brief": text})
+        print_json({"job_id": job.job_id, "attempt": job.attempt, "agent": job.agent, "brief": text})
     else:
-        put_exactly(text)
+        print_text(text)
     return 0
 
 
-def _place(job: Job) -> str | None:
+def _workdir(job: Job) -> str | None:
     """Of a job that a live session does, which is told where to work."""
     run = job.run or {}
     if "session" in run or (not run and job.agent_session.startswith("tmux:")):

@@ -5,7 +5,7 @@ Filters find jobs that have not ended. With --tree the jobs that they handed out
 
 from __future__ import annotations
 
-from mam.cli.args.job_selection import add_jobs, check_choice, chosen, for_each, single_attempt
+from mam.cli.args.job_selection import act_on_each, add_jobs, check_selection, selected_jobs, single_attempt
 from mam.cli.args.options import add_attempt, fence_of, registry_of
 from mam.cli.send_event import add_broker, deliver
 from mam.errors import MamError
@@ -29,21 +29,21 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    check_choice(options)
+    check_selection(options)
     registry = registry_of(options)
-    jobs = chosen(options, registry, {PENDING, WAITING, RUNNING})
+    jobs = selected_jobs(options, registry, {PENDING, WAITING, RUNNING})
     attempt = single_attempt(options, jobs)
 
-    called_off: list[Job] = []
+    cancelled: list[Job] = []
 
     def cancel(job: str) -> Job:
         fence = fence_of(attempt if job in jobs else None, registry, job)
-        called_off.append(registry.cancel(job, **fence, reason=options.reason))
-        return called_off[-1]
+        cancelled.append(registry.cancel(job, **fence, reason=options.reason))
+        return cancelled[-1]
 
-    code = for_each(_trees(registry, jobs) if options.tree and jobs else jobs, cancel, as_json=options.json)
-    if called_off:
-        deliver(options, registry, called_off[-1])  # with it go all that are in the journal before it
+    code = act_on_each(_trees(registry, jobs) if options.tree and jobs else jobs, cancel, as_json=options.json)
+    if cancelled:
+        deliver(options, registry, cancelled[-1])  # with it go all that are in the journal before it
     return code
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
 from mam.cli.args.text_files import read_text
-from mam.cli.render.streams import put_job
+from mam.cli.render.streams import print_job
 from mam.cli.send_event import add_broker, deliver
 from mam.errors import BadInput
 
@@ -34,6 +34,6 @@ def run(options: Options) -> int:
     result = options.result if options.result_file is None else read_text("result", options.result_file)
     registry = registry_of(options)
     job = registry.complete(name, **own_fence(options, registry, name), result=result)
-    put_job(job, as_json=options.json, line=job.status)
+    print_job(job, as_json=options.json, line=job.status)
     deliver(options, registry, job)
     return 0

@@ -30,13 +30,13 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     if options.word == "words":
-        from mam.cli.args.completion import answer
+        from mam.cli.args.completion import print_candidates
 
-        return answer(options.command or [""])
+        return print_candidates(options.command or [""])
     if options.word not in SHELLS:
-        named = "which shell?" if options.word is None else f"{options.word[:40]!a} is not a shell that mam knows"
+        store_flags = "which shell?" if options.word is None else f"{options.word[:40]!a} is not a shell that mam knows"
         hint = "" if options.word is None else nearest(options.word, SHELLS)
-        raise BadInput(why=f"{named}{hint}; there are {', '.join(SHELLS)}")
+        raise BadInput(why=f"{store_flags}{hint}; there are {', '.join(SHELLS)}")
     path = os.path.join(os.path.dirname(__file__), "completions", f"mam.{options.word}")
     with open(path, encoding="utf-8") as file:
         sys.stdout.write(file.read())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 
-from mam.cli.render.streams import person_reads, put_json, say
+from mam.cli.render.streams import print_json, say, stdout_is_terminal
 from mam.machine.signals import not_ignored
 
 TYPE_CHECKING = False
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.cli.args.parser import Options, Parser
-    from mam.demo.chronicle import Life
     from mam.demo.promises import Promise
-    from mam.demo.stage import Stage
-    from mam.demo.story import Story
+    from mam.demo.sandbox import Sandbox
+    from mam.demo.scenario import Scenario
+    from mam.demo.timelines import Timeline
 
 BROKEN = 1
 
@@ -31,48 +31,48 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    from mam.cli.render.demo import teller
-    from mam.demo.promises import looked_at
-    from mam.demo.stage import Stage
-    from mam.demo.story import Story
+    from mam.cli.render.demo import make_output
+    from mam.demo.promises import check_promises
+    from mam.demo.sandbox import Sandbox
+    from mam.demo.scenario import Scenario
 
     for number in not_ignored(signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
-    with Stage(keep=options.keep) as stage:
-        story = Story(stage)
+    with Sandbox(keep=options.keep) as sandbox:
+        scenario = Scenario(sandbox)
         try:
-            with teller(story.chronicle, as_json=options.json, lively=person_reads()) as told:
-                story.play(told.tell)
-                promises = looked_at(stage, story)
+            with make_output(scenario.timelines, as_json=options.json, live=stdout_is_terminal()) as told:
+                scenario.run(told.show_step)
+                promises = check_promises(sandbox, scenario)
         finally:
-            story.chronicle.close()
+            scenario.timelines.close()
         if options.json:
-            put_json(_document(stage, story, promises, keep=options.keep))
-        told.conclude(promises, stage if options.keep else None)
+            print_json(_document(sandbox, scenario, promises, keep=options.keep))
+        told.show_summary(promises, sandbox if options.keep else None)
     broken = [promise for promise in promises if not promise.kept]
     for promise in broken:
-        say(f"not kept: {promise.words} But {promise.problem}.")
+        say(f"not kept: {promise.text} But {promise.problem}.")
     return BROKEN if broken else 0
 
 
-def _document(stage: Stage, story: Story, promises: Sequence[Promise], *, keep: bool) -> dict[str, Any]:
+def _document(sandbox: Sandbox, scenario: Scenario, promises: Sequence[Promise], *, keep: bool) -> dict[str, Any]:
     return {
-        "seconds": round(story.chronicle.moment, 3),
-        "directory": stage.folder if keep else None,
-        "promises": [{"promise": one.words, "kept": one.kept, "problem": one.problem} for one in promises],
-        "jobs": [_job(life, stage) for life in story.chronicle.lives.values()],
+        "seconds": round(scenario.timelines.moment, 3),
+        "directory": sandbox.directory if keep else None,
+        "promises": [{"promise": one.text, "kept": one.kept, "problem": one.problem} for one in promises],
+        "jobs": [_job(timeline, sandbox) for timeline in scenario.timelines.by_job.values()],
     }
 
 
-def _job(life: Life, stage: Stage) -> dict[str, Any]:
-    record = stage.registry.get(life.job_id).to_json()
-    timeline = [
+def _job(timeline: Timeline, sandbox: Sandbox) -> dict[str, Any]:
+    record = sandbox.registry.get(timeline.job_id).to_json()
+    spans = [
         {"state": span.state, "from": round(span.since, 3), "to": None if span.until is None else round(span.until, 3),
          "attempt": span.attempt or None, "owner": span.owner, "because": span.because or None}
-        for span in life.spans
+        for span in timeline.spans
     ]  # fmt: skip
-    progress = [round(sign, 3) for sign in life.signs]
-    return {"name": life.name, "timeline": timeline, "progress": progress, "record": record}
+    progress = [round(at, 3) for at in timeline.progress_at]
+    return {"name": timeline.name, "timeline": spans, "progress": progress, "record": record}
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

@@ -15,9 +15,9 @@ from __future__ import annotations
 import sys
 from time import monotonic
 
-from mam.cli.render.streams import person_reads, put, put_json, say
-from mam.doctor.checks import Result, examine
-from mam.doctor.context import Patient
+from mam.cli.render.streams import print_json, print_row, say, stdout_is_terminal
+from mam.doctor.checks import Result, run_checks
+from mam.doctor.context import Context
 from mam.doctor.finding import FINE, WRONG
 
 TYPE_CHECKING = False
@@ -35,23 +35,23 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    look = Looking()
-    patient = Patient(options.store, options.registry_dir, look.saw)
+    progress = ProgressLine()
+    context = Context(options.store, options.registry_dir, progress.count_one)
     try:
-        results = look.stepping_aside(examine(patient, fix=options.fix))
-        found = list(results) if options.json else _told(results, _shower())
+        results = progress.clear_before_each(run_checks(context, fix=options.fix))
+        found = list(results) if options.json else _print_results(results, _printer())
     finally:
-        patient.close()
+        context.close()
     broken = sum(result.finding.state == WRONG for result in found)
     if options.json:
-        put_json({"sound": not broken, "findings": [_as_json(result) for result in found]})
+        print_json({"sound": not broken, "findings": [_as_json(result) for result in found]})
     elif broken:
         mendable = any(result.finding.fix is not None for result in found)
         say(f"{broken} {'things are' if broken > 1 else 'thing is'} wrong{'; --fix mends some of it' * mendable}")
     return 1 if broken else 0
 
 
-class Looking:
+class ProgressLine:
     """A line on a terminal that says how far a long look has come, and is gone when there is something to say."""
 
     def __init__(self) -> None:
@@ -60,14 +60,14 @@ class Looking:
         self._shown_at = monotonic()
         self._is_shown = False
 
-    def saw(self, what: str) -> None:
+    def count_one(self, what: str) -> None:
         count = self._counts[what] = self._counts.get(what, 0) + 1
         if self._shows and count % EACH == 0 and monotonic() - self._shown_at >= SHOWN_SECONDS:
             self._shown_at, self._is_shown = monotonic(), True
             sys.stderr.write(f"\r\x1b[K{count:,} {what} looked at …")
             sys.stderr.flush()
 
-    def stepping_aside(self, results: Iterable[Result]) -> Iterator[Result]:
+    def clear_before_each(self, results: Iterable[Result]) -> Iterator[Result]:
         for result in results:
             self._counts.clear()
             if self._is_shown:
@@ -77,7 +77,7 @@ class Looking:
             yield result
 
 
-def _told(results: Iterable[Result], show: Callable[[Result], None]) -> list[Result]:
+def _print_results(results: Iterable[Result], show: Callable[[Result], None]) -> list[Result]:
     """As they come: some checks take a while."""
     found = []
     for result in results:
@@ -87,8 +87,8 @@ def _told(results: Iterable[Result], show: Callable[[Result], None]) -> list[Res
     return found
 
 
-def _shower() -> Callable[[Result], None]:
-    if not person_reads():
+def _printer() -> Callable[[Result], None]:
+    if not stdout_is_terminal():
         return _put_line
     from mam.cli.render.doctor import Page
 
@@ -97,7 +97,7 @@ def _shower() -> Callable[[Result], None]:
 
 def _put_line(result: Result) -> None:
     finding = result.finding
-    put(result.check, finding.state, finding.what, finding.why, finding.mend or "")
+    print_row(result.check, finding.state, finding.what, finding.why, finding.mend or "")
 
 
 def _as_json(result: Result) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_job, one_job, registry_of
-from mam.cli.render.streams import put, put_json
+from mam.cli.args.options import add_job, named_job, registry_of
+from mam.cli.render.streams import print_json, print_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    name = one_job(options)
+    name = named_job(options)
     registry = registry_of(options)
     job, sentences = registry.explain(name)
     sentences += _session(options, job)
     if options.json:
         state = registry.state(job).to_json()
-        put_json({"job_id": job.job_id, "status": job.status, "state": state, "why": sentences})
+        print_json({"job_id": job.job_id, "status": job.status, "state": state, "why": sentences})
         return 0
-    put(f"Job {job.job_id} ({job.status})")
+    print_row(f"Job {job.job_id} ({job.status})")
     for sentence in sentences:
-        put(sentence)
+        print_row(sentence)
     return 0
 
 

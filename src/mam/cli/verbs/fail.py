@@ -6,7 +6,7 @@ With --retryable the job waits and is tried again, later each time, until its re
 from __future__ import annotations
 
 from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
-from mam.cli.render.streams import put_job, say
+from mam.cli.render.streams import print_job, say
 from mam.cli.send_event import add_broker, deliver
 
 TYPE_CHECKING = False
@@ -29,6 +29,6 @@ def run(options: Options) -> int:
     job = registry.fail(name, reason=options.reason, **fence, retryable=options.retryable)
     if job.status == "waiting":
         say(f"retry {job.retries} of {job.max_retries} may begin at {job.due_at}")
-    put_job(job, as_json=options.json, line=job.status)
+    print_job(job, as_json=options.json, line=job.status)
     deliver(options, registry, job)
     return 0

@@ -6,7 +6,7 @@ mam get JOB --field prompt     # the text alone, for a script
 from __future__ import annotations
 
 from mam.cli.args.options import add_job, at_door, own_job, registry_of
-from mam.cli.render.streams import put_exactly, put_json, say
+from mam.cli.render.streams import print_json, print_text, say
 from mam.errors import BadInput, UnknownJob
 
 TYPE_CHECKING = False
@@ -30,15 +30,15 @@ def run(options: Options) -> int:
         raise
     _say_file_problem(registry, record["job_id"], options)
     if options.field is None:
-        put_json(record)
+        print_json(record)
         return 0
     if options.field not in record:
         raise BadInput(why=f"a job has no field {options.field[:80]!r}; `mam get {job[:80]}` shows them")
     value = record[options.field]
     if isinstance(value, str) and not options.json:
-        put_exactly(value)
+        print_text(value)
     else:
-        put_json(value)
+        print_json(value)
     return 0
 
 

@@ -6,7 +6,7 @@ Prints until when the claim is now believed.
 from __future__ import annotations
 
 from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
-from mam.cli.render.streams import put_job
+from mam.cli.render.streams import print_job
 from mam.util.human_time import parse_lease_seconds
 
 TYPE_CHECKING = False
@@ -25,5 +25,5 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     fence = own_fence(options, registry, name)
     job = registry.heartbeat(name, **fence, lease_seconds=options.lease)
-    put_job(job, as_json=options.json, line=job.lease.expires_at if job.lease else job.status)
+    print_job(job, as_json=options.json, line=job.lease.expires_at if job.lease else job.status)
     return 0

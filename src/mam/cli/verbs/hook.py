@@ -37,18 +37,18 @@ def run(options: Options) -> int:
 def run_words(words: list[str]) -> int:
     """The same before anything was parsed, since a wrong word is no reason to fail either."""
     try:
-        _give_up_in_time()
-        _be_silent()
+        _exit_after_timeout()
+        _silence_output()
         named, store, directory = _read(words)
         from mam.agents.hook_events import name_of
 
-        _tell(name_of(named) or "agent", store, directory)
+        _report(name_of(named) or "agent", store, directory)
     except BaseException:  # noqa: S110 - silence is the whole point
         pass
     return 0
 
 
-def _give_up_in_time() -> None:
+def _exit_after_timeout() -> None:
     import time
     from _thread import start_new_thread
 
@@ -59,7 +59,7 @@ def _give_up_in_time() -> None:
     start_new_thread(wait, ())
 
 
-def _be_silent() -> None:
+def _silence_output() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
@@ -78,8 +78,8 @@ def _read(words: list[str]) -> tuple[str, str | None, str | None]:
     return named, places.get("--store"), places.get("--registry-dir")
 
 
-def _tell(agent: str, store: str | None, directory: str | None) -> None:
-    text = _input()
+def _report(agent: str, store: str | None, directory: str | None) -> None:
+    text = _read_input()
     job, session = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_SESSION_DIR")
     if not job and not session:
         return
@@ -87,24 +87,24 @@ def _tell(agent: str, store: str | None, directory: str | None) -> None:
 
     given = _decode(text.decode())
     if not job and session:
-        _note(agent, given, session)
+        _log_for_session(agent, given, session)
         return
     from mam.agents.hook_events import event_for
 
-    told = event_for(agent, given)
-    if told is None:
+    found = event_for(agent, given)
+    if found is None:
         return
     held = os.environ.get("MAM_ATTEMPT", "")
-    event, detail, data = told
-    said = {"event": event, "detail": detail, "data": data, "attempt": int(held) if held else None}
-    said["claim_id"] = (os.environ.get("MAM_CLAIM") or None) if held else None
+    event, detail, data = found
+    event_fields = {"event": event, "detail": detail, "data": data, "attempt": int(held) if held else None}
+    event_fields["claim_id"] = (os.environ.get("MAM_CLAIM") or None) if held else None
     assert job is not None
-    if os.environ.get("MAM_SOCKET") and store is None and directory is None and _told_at_door(job, said):
+    if os.environ.get("MAM_SOCKET") and store is None and directory is None and _sent_to_door(job, event_fields):
         return
-    _store(job, said, store, directory)
+    _publish_to_store(job, event_fields, store, directory)
 
 
-def _note(agent: str, given: Any, session: str) -> None:
+def _log_for_session(agent: str, given: Any, session: str) -> None:
     """Which job it belongs to is the worker's business: the session serves many, and a hook may come late."""
     import time
 
@@ -118,7 +118,7 @@ def _note(agent: str, given: Any, session: str) -> None:
         append(session, generation, _encode(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
 
 
-def _input() -> bytes:
+def _read_input() -> bytes:
     """All of it also when it is not used: the agent may still be writing."""
     parts: list[bytes] = []
     size = 0
@@ -128,24 +128,24 @@ def _input() -> bytes:
     return b"".join(parts)
 
 
-def _told_at_door(job: str, said: dict[str, Any]) -> bool:
+def _sent_to_door(job: str, event_fields: dict[str, Any]) -> bool:
     """Whether the worker was there. If it is gone, the store may still take the event."""
     from mam.door_client import DoorRegistry
     from mam.errors import StoreUnavailable
 
     try:
-        door = DoorRegistry(os.environ["MAM_SOCKET"], _nowhere)
+        door = DoorRegistry(os.environ["MAM_SOCKET"], _no_store)
     except StoreUnavailable:
         return False
-    door.publish(job, **said)
+    door.publish(job, **event_fields)
     return True
 
 
-def _nowhere() -> Any:
+def _no_store() -> Any:
     raise LookupError
 
 
-def _store(job: str, said: dict[str, Any], store: str | None, directory: str | None) -> None:
+def _publish_to_store(job: str, event_fields: dict[str, Any], store: str | None, directory: str | None) -> None:
     from types import SimpleNamespace
 
     from mam.cli.send_event import deliver
@@ -153,5 +153,5 @@ def _store(job: str, said: dict[str, Any], store: str | None, directory: str | N
     from mam.location.stores import open_registry
 
     registry = open_registry(store, directory, load_config())
-    stored = registry.publish(job, **said)
+    stored = registry.publish(job, **event_fields)
     deliver(SimpleNamespace(store=store, registry_dir=directory, insecure_broker=False), registry, stored)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import put, put_exactly, put_json, say
+from mam.cli.render.streams import print_json, print_row, print_text, say
 from mam.config.settings import load_config
 from mam.location.stores import create_store, locate, open_located, store_schema
 
@@ -36,16 +36,16 @@ def run(options: Options) -> int:
         hint = "; `mam init --store .mam/jobs` makes one in this directory" if elsewhere else ""
         say(f"there is a store already, {found.why}{hint}")
     if options.json:
-        put_json({"store": found.shown, "made": made})
+        print_json({"store": found.shown, "made": made})
     else:
-        put(found.shown)
+        print_row(found.shown)
     return 0
 
 
 def _printed(found: StoreLocation, *, as_json: bool) -> int:
     schema = store_schema(found)
     if as_json:
-        put_json({"store": found.shown, "sql": schema})
+        print_json({"store": found.shown, "sql": schema})
     else:
-        put_exactly(schema)
+        print_text(schema)
     return 0

@@ -1,8 +1,8 @@
 """Show the jobs, newest first.
 
-In a pipe: id, status, agent, label, created_at and the prompt's first line, separated by tabs. When --limit leaves
-jobs out, the last line, on stderr, says how many, up to a thousand; --json has them all, whatever --limit says. With
---everywhere the store comes first: in a column, or with --json around its jobs.
+In a pipe: id, status, agent, label, created_at and the first line of the prompt, separated by tabs. When --limit omits
+jobs, the last line (on stderr) gives their number, up to a thousand. --json prints every job and ignores --limit. With
+--everywhere the first column is the store; with --json, each store holds its jobs.
 """
 
 from __future__ import annotations
@@ -12,47 +12,48 @@ from itertools import islice
 
 from mam.cli.args.job_selection import add_filters, query_of
 from mam.cli.args.options import number, registry_of
-from mam.cli.render.streams import person_reads, put, put_json_array, say
+from mam.cli.render.streams import print_json_array, print_row, say, stdout_is_terminal
 from mam.cli.render.text import first_line
-from mam.errors import BadInput
+from mam.errors import BadInput, MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
+    from mam.cli.args.known_stores import StoreRef
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
     from mam.registry import Registry
 
 ROWS_SHOWN = 50
 COUNTED = 1_000
-"""Of those that are not shown: nobody waits for the count of a million."""
+"""How many of the omitted jobs are counted: counting a million takes too long."""
 
 
 def add_arguments(parser: Parser) -> None:
     add_filters(parser)
-    parser.add_argument("--everywhere", action="store_true", help="in every store that you have opened")
-    rows = f"jobs at most, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe); not with --json"
+    parser.add_argument("--everywhere", action="store_true", help="list every store that you have opened")
+    rows = f"show at most N jobs, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe); not with --json"
     parser.add_argument("--limit", type=number, metavar="N", help=rows)
-    parser.add_argument("--archived", action="store_true", help="those that `mam prune` has moved away")
+    parser.add_argument("--archived", action="store_true", help="list the jobs that `mam prune` has archived")
 
 
 def run(options: Options) -> int:
     if options.limit is not None and options.limit < 0:
-        raise BadInput(why="--limit takes the number of jobs to show, or 0 for all")
+        raise BadInput(why="--limit takes a number of jobs, or 0 for all")
+    limit = _row_limit(options.limit, ROWS_SHOWN if stdout_is_terminal() else 0)
     if options.everywhere:
-        from mam.cli.all_stores import list_everywhere
-
-        return list_everywhere(options, _most(options.limit, ROWS_SHOWN if person_reads() else 0))
+        return _list_everywhere(options, limit)
     registry = registry_of(options)
     query = query_of(options, registry)
     jobs = registry.select_archived(query) if options.archived else registry.select(query)
     if options.json:
-        put_json_array(job.to_json() for job in jobs)
-    elif person_reads():
-        _table(registry, jobs, _most(options.limit, ROWS_SHOWN))
+        print_json_array(job.to_json() for job in jobs)
+    elif stdout_is_terminal():
+        _print_table(registry, jobs, limit)
     else:
-        _lines(jobs, _most(options.limit, 0))
+        _print_lines(jobs, limit)
     _say_pauses(registry, query.label)
     for found in registry.store.problems():
         say(f"{found.file}: {found.problem}")
@@ -60,49 +61,117 @@ def run(options: Options) -> int:
 
 
 def _say_pauses(registry: Registry, label: str | None) -> None:
-    """So that nobody wonders why nothing of what is listed is picked."""
+    """A pause explains why no worker claims a pending job of the list."""
     pauses = registry.store.pauses()
     if pauses:
-        from mam.cli.verbs.pause import sentence, undo
+        from mam.cli.verbs.pause import describe_pause, resume_command
 
         now = registry.store.clock.now()
         for pause in pauses:
             if pause.holds(now) and (label is None or pause.label in (None, label)):
-                say(f"{sentence(pause)}; `{undo(pause)}` lifts it")
+                say(f"{describe_pause(pause)}; `{resume_command(pause)}` ends the pause")
 
 
-def _most(limit: int | None, default: int) -> int | None:
-    """None for all of them, which is also what a number beyond all numbers of jobs means."""
+def _row_limit(limit: int | None, default: int) -> int | None:
+    """None for no limit; islice accepts no number above sys.maxsize."""
     wanted = default if limit is None else limit
     return wanted if 0 < wanted < sys.maxsize else None
 
 
-def _table(registry: Registry, jobs: Iterator[Job], most: int | None) -> None:
-    shown = list(islice(jobs, most))
+def _print_table(registry: Registry, jobs: Iterator[Job], limit: int | None) -> None:
+    shown = list(islice(jobs, limit))
     if shown:
-        from mam.cli.render.table import put_jobs
+        from mam.cli.render.table import print_jobs
 
-        put_jobs(shown, registry.store.clock.now(), registry.store.pauses())
+        print_jobs(shown, registry.store.clock.now(), registry.store.pauses())
         _say_more(jobs)
     else:
-        say("no job matches; `mam register PROMPT --agent A` hands one out")
+        say("no job matches; `mam register PROMPT --agent A` registers one")
 
 
-def _lines(jobs: Iterator[Job], most: int | None) -> None:
-    for job in islice(jobs, most):
-        put(job.job_id, job.status, job.agent, job.agent_session, job.created_at, first_line(job.prompt))
+def _print_lines(jobs: Iterator[Job], limit: int | None) -> None:
+    for job in islice(jobs, limit):
+        print_row(*_columns(job))
     _say_more(jobs)
 
 
+def _columns(job: Job) -> tuple[str, ...]:
+    return job.job_id, job.status, job.agent, job.agent_session, job.created_at, first_line(job.prompt)
+
+
 def _say_more(jobs: Iterator[Job]) -> None:
-    more = how_many_more(jobs)
+    more = _count_more(jobs)
     if more:
         say(f"{more}; --limit 0 shows all")
 
 
-def how_many_more(jobs: Iterator[Job]) -> str:
-    """Nothing when there are none."""
+def _count_more(jobs: Iterator[Job]) -> str:
+    """Empty when no job is left."""
     more = sum(1 for _ in islice(jobs, COUNTED + 1))
     if not more:
         return ""
     return f"… and {more} more" if more <= COUNTED else f"… and more than {COUNTED:,} more"
+
+
+# -- every store -----------------------------------------------------------------------------------------------------
+
+
+def _list_everywhere(options: Options, limit: int | None) -> int:
+    from mam.cli.args.known_stores import open_known_stores, without_address
+
+    if options.json:
+        print_json_array(_store_json(ref, options) for ref in open_known_stores(options))
+        return 0
+    for number_, ref in enumerate(open_known_stores(options)):
+        try:
+            if stdout_is_terminal():
+                _print_store(ref, options, limit, first=number_ == 0)
+            elif ref.registry is None:
+                say(f"{ref.address}: {ref.problem}")
+            else:
+                for job in islice(_jobs(ref.registry, options), limit):
+                    print_row(ref.address, *_columns(job))
+        except MamError as error:
+            say(f"{ref.address}: {without_address(ref.address, error)}")
+    return 0
+
+
+def _jobs(registry: Registry, options: Options) -> Iterator[Job]:
+    return registry.select(query_of(options, registry))
+
+
+def _store_json(ref: StoreRef, options: Options) -> dict[str, Any]:
+    from mam.cli.args.known_stores import without_address
+
+    jobs, problem = [], ref.problem
+    if ref.registry is not None:
+        try:
+            jobs = [job.to_json() for job in _jobs(ref.registry, options)]
+        except MamError as error:
+            problem = without_address(ref.address, error)
+    return {"store": ref.address, "problem": problem, "jobs": jobs}
+
+
+def _print_store(ref: StoreRef, options: Options, limit: int | None, *, first: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from mam.cli.render.table import print_jobs
+    from mam.cli.render.text import one_line
+
+    console = Console(highlight=False)
+    if not first:
+        console.print()
+    console.print(Text(one_line(ref.display_name), style="bold"), no_wrap=True, overflow="ellipsis", crop=True)
+    if ref.registry is None:
+        console.print(Text(f"  {one_line(ref.problem or '')}", style="yellow"))
+        return
+    store, jobs = ref.registry.store, _jobs(ref.registry, options)
+    shown = list(islice(jobs, limit))
+    if not shown:
+        console.print(Text("  no job matches", style="dim"))
+        return
+    print_jobs(shown, store.clock.now(), store.pauses())
+    more = _count_more(jobs)
+    if more:
+        console.print(Text(more, style="dim"))

@@ -6,10 +6,10 @@ The log is a copy that outlives the registry, so this also works for jobs and st
 from __future__ import annotations
 
 from mam.audit.log import iter_lines, list_jobs, read_meta, read_status
-from mam.cli.args.options import add_job, at_door, door_of, number, one_job
-from mam.cli.render.streams import put, put_json_array, put_json_line, say
+from mam.cli.args.options import add_job, at_door, door_of, named_job, number
+from mam.cli.render.streams import print_json_array, print_json_line, print_row, say
 from mam.cli.render.text import first_line
-from mam.cli.render.timeline import told
+from mam.cli.render.timeline import format_line
 from mam.errors import BadInput, MamError, StoreMissing, StoreUnavailable, UnknownJob
 from mam.location.stores import catch_up_log, check_ownership, locate, open_located
 from mam.registry import only_match
@@ -44,12 +44,12 @@ def run(options: Options) -> int:
         _catch_up(found, config)
         if options.list:
             return _list(found.logs_dir, as_json=options.json)
-        lines = _logged(found, config, one_job(options))
+        lines = _logged(found, config, named_job(options))
     for line in lines if options.tail is None else lines[max(0, len(lines) - options.tail) :]:
         if options.json:
-            put_json_line(line)
+            print_json_line(line)
         else:
-            put(told(line))
+            print_row(format_line(line))
     return 0
 
 
@@ -60,7 +60,7 @@ def _lines_at_door(options: Options) -> list[dict[str, Any]] | None:
     from mam.door_client import NotHere
 
     try:
-        return list(door_of(options).logs(one_job(options)))
+        return list(door_of(options).logs(named_job(options)))
     except (NotHere, StoreUnavailable):
         return None
 
@@ -98,14 +98,16 @@ def _resolved(logs_dir: str, text: str) -> str:
 def _list(logs_dir: str, *, as_json: bool) -> int:
     rows = (_row(logs_dir, job_id) for job_id in list_jobs(logs_dir))
     if as_json:
-        put_json_array(rows)
+        print_json_array(rows)
         return 0
     for row in rows:
-        put(*(str(row[name]) for name in ("job_id", "status", "agent", "agent_session")), first_line(row["prompt"]))
+        print_row(
+            *(str(row[name]) for name in ("job_id", "status", "agent", "agent_session")), first_line(row["prompt"])
+        )
     return 0
 
 
 def _row(logs_dir: str, job_id: str) -> dict[str, Any]:
     meta = read_meta(logs_dir, job_id) or {}
-    told = {name: meta.get(name) or "" for name in ("agent", "agent_session", "created_at", "prompt")}
-    return {"job_id": job_id, "status": read_status(logs_dir, job_id) or "unknown", **told}
+    format_line = {name: meta.get(name) or "" for name in ("agent", "agent_session", "created_at", "prompt")}
+    return {"job_id": job_id, "status": read_status(logs_dir, job_id) or "unknown", **format_line}

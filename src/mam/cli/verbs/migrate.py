@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.errors import BadInput
 
 TYPE_CHECKING = False
@@ -37,8 +37,8 @@ def run(options: Options) -> int:
     if origin.address == target.address:
         raise BadInput(why="FROM and TO are the same")
     if is_agents(origin.path):
-        return _told(_agents(options, origin, target), options, "sessions")
-    return _told(_jobs(options, origin, target), options, "jobs")
+        return _print_report(_agents(options, origin, target), options, "sessions")
+    return _print_report(_jobs(options, origin, target), options, "jobs")
 
 
 def _jobs(options: Options, origin: StoreLocation, target: StoreLocation) -> Moved:
@@ -85,16 +85,18 @@ def _agents(options: Options, origin: StoreLocation, target: StoreLocation) -> M
     return plan_agents(origin.path) if options.dry_run else copy_agents(origin.path, target.path)
 
 
-def _told(moved: Moved, options: Options, what: str) -> int:
+def _print_report(moved: Moved, options: Options, what: str) -> int:
     """Exit 1 when something stayed behind: the rest is in place, and each of them is named."""
     if options.json:
         left_behind = [found.as_dict() for found in moved.left_behind]
-        put_json({"dry_run": options.dry_run, what: moved.jobs, "archived": moved.archived, "left_behind": left_behind})
+        print_json(
+            {"dry_run": options.dry_run, what: moved.jobs, "archived": moved.archived, "left_behind": left_behind}
+        )
     else:
         verb = "would be copied" if options.dry_run else "copied and compared"
         archived = f", {moved.archived:,} of them archived" if moved.archived else ""
         count = moved.jobs + moved.archived
-        put(f"{count:,} {what if count != 1 else what[:-1]} {verb}{archived}")
+        print_row(f"{count:,} {what if count != 1 else what[:-1]} {verb}{archived}")
     for found in moved.left_behind:
         say(f"left behind: {found.file}: {found.problem}")
     if moved.left_behind and not options.dry_run:

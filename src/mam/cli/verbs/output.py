@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.args.options import add_job, number, one_job, registry_of
-from mam.cli.render.streams import put_json, say
+from mam.cli.args.options import add_job, named_job, number, registry_of
+from mam.cli.render.streams import print_json, say
 from mam.errors import Refused
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     registry = registry_of(options)
-    job = registry.get(one_job(options))
+    job = registry.get(named_job(options))
     attempt = job.attempt if options.attempt is None else options.attempt
     log = output_log(registry, job, attempt)
     if not os.path.exists(log) and not (options.follow and not job.status.ended):
@@ -37,7 +37,7 @@ def run(options: Options) -> int:
     if options.json:
         return _as_json(job, attempt, log)
     chunks = _followed(registry, job, attempt) if options.follow else _read(log)
-    put_output(chunks)
+    print_output(chunks)
     return 0
 
 
@@ -47,13 +47,13 @@ def output_log(registry: Registry, job: Job, attempt: int) -> str:
     return output_to_read(work_directory(registry.store.address), job.job_id, attempt)
 
 
-def put_output(chunks: Iterator[bytes]) -> None:
+def print_output(chunks: Iterator[bytes]) -> None:
     """To a person, only what cannot change the terminal; to a program, everything."""
-    from mam.cli.render.escapes import Tamer
+    from mam.cli.render.escapes import EscapeFilter
 
-    tamer = Tamer() if sys.stdout.isatty() else None
+    escapes = EscapeFilter() if sys.stdout.isatty() else None
     for chunk in chunks:
-        sys.stdout.buffer.write(chunk if tamer is None else tamer.tame(chunk))
+        sys.stdout.buffer.write(chunk if escapes is None else escapes.filter(chunk))
         sys.stdout.buffer.flush()
 
 
@@ -93,7 +93,7 @@ def _begun(registry: Registry, job: Job, attempt: int) -> Job:
 
 def _as_json(job: Job, attempt: int, log: str) -> int:
     text = b"".join(_read(log)).decode(errors="replace")
-    put_json({"job_id": job.job_id, "attempt": attempt, "output": text})
+    print_json({"job_id": job.job_id, "attempt": attempt, "output": text})
     return 0
 
 

@@ -9,7 +9,7 @@ What runs goes on. Without --until it holds until `mam resume` with the same wor
 from __future__ import annotations
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import put, put_json, put_json_array, say
+from mam.cli.render.streams import print_json, print_json_array, print_row, say
 from mam.cli.render.text import one_line
 from mam.errors import BadInput
 from mam.jobs.input_rules import ID_PREFIX_SHOWN, check_name
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_target(parser)
     parser.add_argument("--until", metavar="T", help="for how long: +2h, 90s, 2026-11-15T10:00:00Z")
     parser.add_argument("--reason", metavar="TEXT", help="said by `explain` to whoever wonders")
     parser.add_argument("--list", action="store_true", help="show what is paused, and change nothing")
 
 
-def add_whom(parser: Parser) -> None:
+def add_target(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", help="only jobs of this agent")
     parser.add_argument("--agent-session", "-s", metavar="LABEL", help="only jobs of this label")
 
 
-def whom(options: Options) -> tuple[str | None, str | None]:
+def target(options: Options) -> tuple[str | None, str | None]:
     agent = None if options.agent is None else check_name("agent", options.agent)
     return agent, None if options.agent_session is None else check_name("label", options.agent_session)
 
@@ -44,16 +44,16 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     if options.list:
         return _list(registry, options)
-    agent, label = whom(options)
+    agent, label = target(options)
     now = registry.store.clock.now()
     until = None if options.until is None else parse_when(options.until, now.wall_ms, "--until")
     reason = None if options.reason is None else check_name("reason", options.reason)
     pause = draft_pause(agent, label, until, reason, now)
     registry.pause(pause)
     if options.json:
-        put_json(pause.as_dict())
+        print_json(pause.as_dict())
     else:
-        say(f"{sentence(pause)}; `{undo(pause)}` lifts it")
+        say(f"{describe_pause(pause)}; `{resume_command(pause)}` lifts it")
     return 0
 
 
@@ -63,23 +63,23 @@ def _list(registry: Registry, options: Options) -> int:
     now = registry.store.clock.now()
     held = [pause for pause in registry.store.pauses() if pause.holds(now)]
     if options.json:
-        put_json_array(pause.as_dict() for pause in held)
+        print_json_array(pause.as_dict() for pause in held)
         return 0
     for pause in held:
-        put(sentence(pause))
+        print_row(describe_pause(pause))
     if not held:
         say("nothing is paused")
     return 0
 
 
-def sentence(pause: Pause) -> str:
+def describe_pause(pause: Pause) -> str:
     until = "" if pause.until is None else f" until {pause.until}"
     why = "" if pause.reason is None else f" ({one_line(pause.reason)})"
     first = "" if pause.probe is None else f" at the latest, job {pause.probe[:ID_PREFIX_SHOWN]} is tried first"
     return f"paused: {one_line(pause.whom)}{until}{first}{why}"
 
 
-def undo(pause: Pause) -> str:
+def resume_command(pause: Pause) -> str:
     from shlex import quote
 
     words = ["mam resume"]

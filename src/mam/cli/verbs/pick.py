@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import put, put_job, say
+from mam.cli.render.streams import print_job, print_row, say
 from mam.errors import BadInput, NothingToPick
 from mam.util.human_time import parse_duration, parse_lease_seconds
 
@@ -47,13 +47,13 @@ def run(options: Options) -> int:
         options.agent_session, owner=owner, lease_seconds=options.lease, wait=options.wait, session=session
     )
     if job is None:
-        from mam.cli.held_back import held_back
+        from mam.cli.render.claim_hint import claim_hint
 
-        raise NothingToPick(label=options.agent_session, why=held_back(registry, options.agent_session))
+        raise NothingToPick(label=options.agent_session, why=claim_hint(registry, options.agent_session))
     if options.export:
-        put(f"MAM_JOB_ID={job.job_id} MAM_ATTEMPT={job.attempt} MAM_CLAIM={job.claim_id}")
+        print_row(f"MAM_JOB_ID={job.job_id} MAM_ATTEMPT={job.attempt} MAM_CLAIM={job.claim_id}")
     else:
-        put_job(job, as_json=options.json, line=job.job_id)
+        print_job(job, as_json=options.json, line=job.job_id)
     return 0
 
 

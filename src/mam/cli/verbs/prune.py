@@ -7,7 +7,7 @@ it kept. Nothing is deleted.
 from __future__ import annotations
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.cli.send_event import add_broker, deliver
 from mam.errors import BadInput
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
@@ -44,7 +44,7 @@ def run(options: Options) -> int:
     # Ends are known to the second: with 0 the jobs that ended in this very second are meant too.
     retention = Retention(before=iso_second(now - round(seconds * 1000) + 1000), statuses=statuses)
     counts = _counted(registry, retention) if options.dry_run else _pruned(options, registry, retention)
-    _tell(counts, newest_too_old(registry, retention), options)
+    _print_counts(counts, newest_too_old(registry, retention), options)
     return 0
 
 
@@ -65,15 +65,15 @@ def _counted(registry: Registry, retention: Retention) -> dict[Status, int]:
     return counted(registry, retention)
 
 
-def _tell(counts: dict[Status, int], newest: Job | None, options: Options) -> None:
+def _print_counts(counts: dict[Status, int], newest: Job | None, options: Options) -> None:
     what = "would be moved" if options.dry_run else "moved"
     if options.json:
-        put_json({"dry_run": options.dry_run, "moved": {status.value: count for status, count in counts.items()}})
+        print_json({"dry_run": options.dry_run, "moved": {status.value: count for status, count in counts.items()}})
     elif not counts:
         say(f"nothing{'' if newest is None else ' else'} ended more than {options.older_than} ago")
     else:
         for status, count in sorted(counts.items()):
-            put(f"{count:,} {status} {what}")
+            print_row(f"{count:,} {status} {what}")
     if newest is not None:
         say(f"job {newest.job_id[:ID_PREFIX_SHOWN]} stays: it is the newest, and no number shall be given twice")
 
@@ -84,7 +84,7 @@ def _statuses(words: list[str] | None) -> frozenset[Status]:
 
     if not words:
         return ENDED
-    chosen = frozenset(parse_status(word.strip()) for given in words for word in given.split(","))
-    if not chosen <= ENDED:
+    statuses = frozenset(parse_status(word.strip()) for given in words for word in given.split(","))
+    if not statuses <= ENDED:
         raise BadInput(why=f"only ended jobs are archived: --status takes {', '.join(sorted(ENDED))}")
-    return chosen
+    return statuses

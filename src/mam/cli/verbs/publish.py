@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from mam.cli.args.options import add_attempt, own_fence, registry_of
-from mam.cli.render.streams import put_job
+from mam.cli.render.streams import print_job
 from mam.cli.send_event import add_broker, deliver
 from mam.errors import BadInput
 from mam.jobs.input_rules import REASON_LIMIT, check_text
@@ -43,7 +43,7 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     fence = own_fence(options, registry, name)
     job = registry.publish(name, event=event, detail=detail, data=data, **fence)
-    put_job(job, as_json=options.json, line=str(job.last_seq))
+    print_job(job, as_json=options.json, line=str(job.last_seq))
     deliver(options, registry, job)
     return 0
 

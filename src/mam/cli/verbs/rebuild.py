@@ -6,7 +6,7 @@ kept in `.store/aside`. mam reports what the record files do not hold.
 
 from __future__ import annotations
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.config.settings import load_config
 from mam.errors import BadInput
 from mam.location.stores import FILES, catch_up_log, check_ownership, locate
@@ -39,10 +39,10 @@ def run(options: Options) -> int:
     if rebuilt.kept is not None:
         say(f"the old database is {rebuilt.kept}")
     if options.json:
-        put_json(
+        print_json(
             {"store": located.shown, "jobs": rebuilt.made.jobs, "unreadable": rebuilt.made.unreadable,
              "unknown": rebuilt.unknown, "without_file": rebuilt.without_file, "kept": rebuilt.kept}
         )  # fmt: skip
     else:
-        put(f"{located.shown}: {rebuilt.made.jobs} jobs")
+        print_row(f"{located.shown}: {rebuilt.made.jobs} jobs")
     return 0

@@ -10,10 +10,9 @@ The first job also makes the store, unless there is one already (`mam where`).
 
 from __future__ import annotations
 
-from mam.cli.args.job_options import add_job_options, choices_of, prompt_of
-from mam.cli.args.options import descent, registry_of
-from mam.cli.args.signing import is_signed
-from mam.cli.render.streams import put_job, say
+from mam.cli.args.job_options import add_job_options, choices_of, is_signed, prompt_of
+from mam.cli.args.options import parent_fields, registry_of
+from mam.cli.render.streams import print_job, say
 from mam.errors import BadInput
 from mam.jobs.draft import draft_job
 
@@ -36,11 +35,11 @@ def run(options: Options) -> int:
     draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
     registry = registry_of(options, create=True)
     registration = registry.register(
-        prompt=prompt, agent=agent, **choices, **descent(registry), sign=is_signed(options)
+        prompt=prompt, agent=agent, **choices, **parent_fields(registry), sign=is_signed(options)
     )
     if not registration.created:
         _say_known(registration, prompt)
-    put_job(registration.job, as_json=options.json, line=registration.job.job_id)
+    print_job(registration.job, as_json=options.json, line=registration.job.job_id)
     return 0
 
 

@@ -14,7 +14,7 @@ import signal
 import time
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.cli.send_event import add_broker
 from mam.errors import BadInput
 from mam.machine.signals import not_ignored
@@ -56,10 +56,10 @@ def run(options: Options) -> int:
         raise BadInput(why="no broker is configured: set MQTT_BROKER, or [broker] in config.toml")
     _prepare(brokers)
     if options.from_now:
-        _leave_out(registry, brokers)
+        _skip_to_end(registry, brokers)
     if options.once:
         return _once(registry, brokers)
-    return _stay(registry, brokers)
+    return _run_forever(registry, brokers)
 
 
 def _brokers(registry: Registry, config: Config, options: Options) -> list[Broker]:
@@ -89,7 +89,7 @@ def _prepare(brokers: list[Broker]) -> None:
             say(f"everybody on the way to {broker.address} can read and forge these events")
 
 
-def _leave_out(registry: Registry, brokers: list[Broker]) -> None:
+def _skip_to_end(registry: Registry, brokers: list[Broker]) -> None:
     from mam.bus.sender_lock import consumer_of
 
     for broker in brokers:
@@ -104,7 +104,7 @@ def _once(registry: Registry, brokers: list[Broker]) -> int:
     return 0
 
 
-def _stay(registry: Registry, brokers: list[Broker]) -> int:
+def _run_forever(registry: Registry, brokers: list[Broker]) -> int:
     from mam.bus.background_relay import Resident
     from mam.bus.relay import Relay
 
@@ -120,7 +120,7 @@ def _stay(registry: Registry, brokers: list[Broker]) -> int:
         finally:
             for other in others:
                 other.stop()
-    except _Woken:
+    except _Interrupted:
         say("stopped before the broker had answered; what it has not taken waits in the journal")
     return 0
 
@@ -148,7 +148,7 @@ class _Sleeper:
                 time.sleep(seconds)
             else:
                 came = self._store.wait(place, seconds)
-        except _Woken:
+        except _Interrupted:
             pass
         finally:
             self._asleep = False
@@ -161,10 +161,10 @@ class _Sleeper:
         self._stopped, self._asleep = True, False
         signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS)
         if at_once:
-            raise _Woken
+            raise _Interrupted
 
 
-class _Woken(Exception):
+class _Interrupted(Exception):
     """A signal came while it slept, or the second one while it worked."""
 
 
@@ -173,10 +173,12 @@ def _show(registry: Registry, brokers: list[Broker], *, as_json: bool) -> int:
 
     lags = [lag_of(registry.store, broker) for broker in brokers]
     if as_json:
-        put_json([lag.as_dict() for lag in lags])
+        print_json([lag.as_dict() for lag in lags])
         return 0
     if not lags:
         say("no broker is configured; the store alone carries the news")
     for lag in lags:
-        put(lag.broker, f"{lag.waiting} waiting", f"{lag.sent} sent", "a relay runs" if lag.served else "no relay runs")
+        print_row(
+            lag.broker, f"{lag.waiting} waiting", f"{lag.sent} sent", "a relay runs" if lag.served else "no relay runs"
+        )
     return 0

@@ -5,7 +5,7 @@ That costs neither a loss nor a retry. Filters find running jobs only.
 
 from __future__ import annotations
 
-from mam.cli.args.job_selection import add_jobs, check_choice, chosen, for_each, single_attempt
+from mam.cli.args.job_selection import act_on_each, add_jobs, check_selection, selected_jobs, single_attempt
 from mam.cli.args.options import add_attempt, own_fence, registry_of
 from mam.jobs.status import RUNNING
 
@@ -20,11 +20,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    check_choice(options, own=True)
+    check_selection(options, own=True)
     registry = registry_of(options)
-    jobs = chosen(options, registry, {RUNNING})
+    jobs = selected_jobs(options, registry, {RUNNING})
     single_attempt(options, jobs)
-    return for_each(
+    return act_on_each(
         jobs,
         lambda job: registry.release(job, **own_fence(options, registry, job)),
         as_json=options.json,

@@ -5,8 +5,8 @@ In a pipe it comes byte for byte; --json wraps it.
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_job, one_job, registry_of
-from mam.cli.render.streams import put_exactly, put_json
+from mam.cli.args.options import add_job, named_job, registry_of
+from mam.cli.render.streams import print_json, print_text
 from mam.errors import Refused
 from mam.jobs.status import COMPLETED, in_words
 
@@ -21,14 +21,14 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    name = one_job(options)
+    name = named_job(options)
     job = registry_of(options).get(name)
     if job.result is None:
         raise Refused(why=_why_none(job))
     if options.json:
-        put_json({"job_id": job.job_id, "status": job.status, "checked": job.checked, "result": job.result})
+        print_json({"job_id": job.job_id, "status": job.status, "checked": job.checked, "result": job.result})
     else:
-        put_exactly(job.result)
+        print_text(job.result)
     return 0
 
 

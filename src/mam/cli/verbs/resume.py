@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import put_json, say
+from mam.cli.render.streams import print_json, say
 from mam.cli.render.text import one_line
-from mam.cli.verbs.pause import add_whom, whom
+from mam.cli.verbs.pause import add_target, target
 from mam.errors import BadInput, Refused
 from mam.jobs.pause import Pause
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_target(parser)
     parser.add_argument("--all", action="store_true", help="every pause there is")
 
 
 def run(options: Options) -> int:
     registry = registry_of(options)
-    agent, label = whom(options)
+    agent, label = target(options)
     if options.all and (agent or label):
         raise BadInput(why="--all lifts every pause; it takes no --agent and no --agent-session")
     wanted = registry.store.pauses() if options.all else [Pause(agent=agent, label=label)]
@@ -30,7 +30,7 @@ def run(options: Options) -> int:
         others = "; ".join(one_line(one.whom) for one in registry.store.pauses())
         raise Refused(why=f"{wanted[0].whom} is not paused; {f'there is: {others}' if others else 'nothing is'}.")
     if options.json:
-        put_json({"resumed": [{"agent": one.agent, "label": one.label} for one in lifted]})
+        print_json({"resumed": [{"agent": one.agent, "label": one.label} for one in lifted]})
     else:
         for one in lifted:
             say(f"resumed: {one_line(one.whom)}")

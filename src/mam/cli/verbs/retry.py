@@ -6,7 +6,7 @@ that have not been retried, unless --status says otherwise.
 
 from __future__ import annotations
 
-from mam.cli.args.job_selection import add_jobs, check_choice, chosen, for_each
+from mam.cli.args.job_selection import act_on_each, add_jobs, check_selection, selected_jobs
 from mam.cli.args.options import registry_of
 from mam.jobs.status import ERROR
 from mam.stores.port import Query
@@ -22,12 +22,12 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    check_choice(options)
+    check_selection(options)
     registry = registry_of(options)
-    jobs = chosen(options, registry, {ERROR})
+    jobs = selected_jobs(options, registry, {ERROR})
     if not options.words and not options.job:
         jobs = _not_retried(registry, jobs)
-    return for_each(jobs, lambda job: registry.retry(job).job, as_json=options.json)
+    return act_on_each(jobs, lambda job: registry.retry(job).job, as_json=options.json)
 
 
 def _not_retried(registry: Registry, jobs: list[str]) -> list[str]:

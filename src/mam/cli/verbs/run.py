@@ -14,10 +14,9 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.args.job_options import add_job_options, choices_of, prompt_of
-from mam.cli.args.options import descent, registry_of
-from mam.cli.args.signing import is_signed
-from mam.cli.render.streams import put_job
+from mam.cli.args.job_options import add_job_options, choices_of, is_signed, prompt_of
+from mam.cli.args.options import parent_fields, registry_of
+from mam.cli.render.streams import print_job
 from mam.errors import BadInput, ProgramNotFound, ProgramUnfit
 from mam.jobs.draft import draft_job
 
@@ -44,13 +43,15 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     if os.environ.get("MAM_SOCKET") and options.store is None and options.registry_dir is None:
         raise BadInput(why="this is the inside of a job: hand work on with `mam register`, and `mam wait` for it")
-    prompt, agent = _work(options)
+    prompt, agent = _prompt_and_agent(options)
     choices = choices_of(options)
     if options.command and not options.after:  # what a job before it makes may be missing now
         _check_program(options.command[0], choices["workdir"], choices["workspace"])
     draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
     registry = registry_of(options, create=True)
-    job = registry.register(prompt=prompt, agent=agent, **choices, **descent(registry), sign=is_signed(options)).job
+    job = registry.register(
+        prompt=prompt, agent=agent, **choices, **parent_fields(registry), sign=is_signed(options)
+    ).job
 
     def start() -> Popen[bytes]:
         return _start_worker(options, registry, job)
@@ -58,14 +59,14 @@ def run(options: Options) -> int:
     if options.detach:
         if not job.status.ended:
             start()
-        put_job(job, as_json=options.json, line=job.job_id)
+        print_job(job, as_json=options.json, line=job.job_id)
         return 0
     from mam.cli.follow_job import follow
 
     return follow(registry, job, start, as_json=options.json)
 
 
-def _work(options: Options) -> tuple[str, str]:
+def _prompt_and_agent(options: Options) -> tuple[str, str]:
     """The prompt and who gets it. Prose is never run as a script: only what stands behind -- is a command."""
     if options.command is not None:
         return _command(options), SHELL

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.render.streams import put_exactly, put_json
+from mam.cli.render.streams import print_json, print_text
 from mam.errors import BadInput
 
 TYPE_CHECKING = False
@@ -42,20 +42,20 @@ def run(options: Options) -> int:
     argv = [*_mam(), *KINDS[options.word], "--store", located.shown, *_checked(options)]
     text = unit(options.word, DESCRIPTIONS[options.word], argv, os.getcwd(), absolute_path(os.environ))
     if options.json:
-        put_json({"name": f"mam-{options.word}.service", "unit": text})
+        print_json({"name": f"mam-{options.word}.service", "unit": text})
     else:
-        put_exactly(text)
+        print_text(text)
     return 0
 
 
 def _checked(options: Options) -> list[str]:
     """Read once as the command would read it, so that a typo shows now and not at the next boot."""
     words: list[str] = [_expanded(word) for word in options.command or []]
-    from mam.cli.args.options import read_options
+    from mam.cli.args.options import parse_options
     from mam.cli.verbs import inbox, worker
 
     module = {"inbox": inbox, "worker": worker}[options.word]
-    read_options(options.word, module, [*KINDS[options.word][1:], *words])
+    parse_options(options.word, module, [*KINDS[options.word][1:], *words])
     return words
 
 

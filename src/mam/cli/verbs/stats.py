@@ -15,7 +15,7 @@ median and p95 of waiting, of running, tokens, cost; separated by tabs.
 from __future__ import annotations
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import person_reads, put, put_json
+from mam.cli.render.streams import print_json, print_row, stdout_is_terminal
 from mam.errors import BadInput
 from mam.util.clock import parse_time
 from mam.util.human_time import parse_since
@@ -54,7 +54,7 @@ def run(options: Options) -> int:
         first = figures.first_end(database, begin)
     hours = None if first is None else max(now // 1000 - first, 1) / 3600
     if options.json:
-        put_json(
+        print_json(
             {
                 "store": registry.store.address,
                 "since": parse_since(options.since, now),
@@ -65,7 +65,7 @@ def run(options: Options) -> int:
                 "by": {kind: [one.to_json() for one in found] for kind, found in groups.items()},
             }
         )
-    elif person_reads():
+    elif stdout_is_terminal():
         from mam.cli.render.stats import show
 
         show(total, groups, registered, open_now, hours)
@@ -80,11 +80,11 @@ def run(options: Options) -> int:
 def _kinds(words: list[str] | None) -> tuple[str, ...]:
     if words is None:
         return KINDS
-    chosen = tuple(word.strip() for text in words for word in text.split(","))
-    for word in chosen:
+    kinds = tuple(word.strip() for text in words for word in text.split(","))
+    for word in kinds:
         if word not in KINDS:
             raise BadInput(why=f"{word[:40]!a} is nothing to count by; there are {', '.join(KINDS)}")
-    return chosen
+    return kinds
 
 
 def _put(kind: str, one: Figures) -> None:
@@ -92,4 +92,4 @@ def _put(kind: str, one: Figures) -> None:
         one.ended, one.completed, one.error, one.cancelled, one.losses, one.retries, one.wait_median, one.wait_p95,
         one.run_median, one.run_p95, one.tokens, one.cost,
     )  # fmt: skip
-    put(kind, one.name, *("" if number is None else f"{number:g}" for number in numbers))
+    print_row(kind, one.name, *("" if number is None else f"{number:g}" for number in numbers))

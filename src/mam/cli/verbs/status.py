@@ -6,8 +6,8 @@ set by hand. Prefer `complete`, `fail`, `release` and `cancel`, which can say mo
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_attempt, add_job, fence_of, one_job, registry_of
-from mam.cli.render.streams import put, put_json
+from mam.cli.args.options import add_attempt, add_job, fence_of, named_job, registry_of
+from mam.cli.render.streams import print_json, print_row
 from mam.cli.send_event import add_broker, deliver
 from mam.errors import BadInput
 from mam.jobs.status import parse_status
@@ -25,7 +25,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    name = one_job(options)
+    name = named_job(options)
     if options.attempt is not None and options.set is None:
         raise BadInput(why="--attempt goes with --set; without it nothing is written")
     word = None if options.set is None else parse_status(options.set)
@@ -35,9 +35,9 @@ def run(options: Options) -> int:
     else:
         job = registry.set_status(name, word, **fence_of(options.attempt, registry, name))
     if options.json:
-        put_json({"job_id": job.job_id, "status": job.status})
+        print_json({"job_id": job.job_id, "status": job.status})
     else:
-        put(job.status)
+        print_row(job.status)
     if word is not None:
         deliver(options, registry, job)
     return 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 import time
 
-from mam.cli.render.streams import person_reads, put, put_json_line, say
+from mam.cli.render.streams import print_json_line, print_row, say, stdout_is_terminal
 from mam.cli.send_event import add_broker
 from mam.errors import BadInput, TimedOut, UnknownJob
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
@@ -74,7 +74,7 @@ def run(options: Options) -> int:
     log = AuditLog(located.logs_dir)
     bookmark = bookmark_of(registry.store, located.logs_dir)
     everything = _everything(bookmark, log, options) if options.all else None
-    listener = Listener(registry, _Telling(registry, log, as_json=options.json), say, everything=everything)
+    listener = Listener(registry, _EventPrinter(registry, log, as_json=options.json), say, everything=everything)
     jobs = [registry.get(name) for name in named]
     for job in jobs:
         _subscribe(listener, registry, job, options, log)
@@ -170,7 +170,7 @@ def _broker(registry: Registry, jobs: list[Job], config: Config, options: Option
     return broker
 
 
-class _Telling:
+class _EventPrinter:
     """Each event once: a line of data, and a line in the audit log."""
 
     def __init__(self, registry: Registry, log: AuditLog, *, as_json: bool) -> None:
@@ -180,10 +180,12 @@ class _Telling:
 
     def __call__(self, event: dict[str, Any]) -> None:
         if self._as_json:
-            put_json_line(event)
+            print_json_line(event)
         else:
             job_id, detail = event["job_id"], event["detail"]
-            put(job_id[:ID_PREFIX_SHOWN] if person_reads() else job_id, str(event["seq"]), event["event"], detail)
+            print_row(
+                job_id[:ID_PREFIX_SHOWN] if stdout_is_terminal() else job_id, str(event["seq"]), event["event"], detail
+            )
         sys.stdout.flush()
         now = self._clock.now().second
         line = {"timestamp": now, "event": "received", "job_id": event["job_id"], "payload": event}

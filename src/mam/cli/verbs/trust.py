@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import encoded, put, put_json, put_json_array, say
-from mam.cli.trusted_stores import approve, revoke_approval, rows, store_meant
+from mam.cli.render.streams import json_text, print_json, print_json_array, print_row, say
 from mam.config.project import NAME, canonical, find_project_file, read_project_file
-from mam.config.settings import SETTINGS
-from mam.config.trust import revoke, trust, trusted
-from mam.errors import BadInput, MamError, Refused
+from mam.config.settings import SETTINGS, load_config
+from mam.config.trust import STORES, revoke, revoke_store, trust, trust_store, trusted
+from mam.errors import BadInput, MamError, Refused, StoreUnavailable
+from mam.location.ownership import TrackedFiles, inspect_path, ownership_problem
+from mam.location.stores import POSTGRES, SQLITE, STORE_NAMES, locate
 from mam.machine.environment import without_password
 from mam.util.clock import SystemClock
 
@@ -52,7 +53,7 @@ def run(options: Options) -> int:
         return _list(as_json=options.json)
     if os.environ.get("MAM_SOCKET"):
         raise Refused(why="this runs inside a job; trust is for a person to give, and not for an agent")
-    store = store_meant(options)
+    store = _store_meant(options)
     if store is not None:
         return _store(store, options)
     if options.revoke:
@@ -67,21 +68,21 @@ def run(options: Options) -> int:
         say("it had been trusted before, and has changed since")
     trust(found.path, found.digest, SystemClock().now().second)
     if options.json:
-        put_json({"file": found.path, "sha256": found.digest, "changed": changed, "settings": sorted(values)})
+        print_json({"file": found.path, "sha256": found.digest, "changed": changed, "settings": sorted(values)})
     else:
-        put(found.path)
+        print_row(found.path)
     return 0
 
 
 def _store(path: str, options: Options) -> int:
     if options.revoke:
-        revoke_approval(path)
+        _revoke_approval(path)
     else:
-        say(f"it {approve(path)}; mam runs its jobs and uses the brokers that they name from now on")
+        say(f"it {_approve(path)}; mam runs its jobs and uses the brokers that they name from now on")
     if options.json:
-        put_json({"store": path, "trusted": not options.revoke})
+        print_json({"store": path, "trusted": not options.revoke})
     else:
-        put(path)
+        print_row(path)
     return 0
 
 
@@ -89,14 +90,14 @@ def effects(values: Values) -> Iterator[str]:
     """What a file does, one sentence for each thing that an untrusted one may not do, and one for the rest."""
     for name, value in values.items():
         if name == "commands":
-            yield from (f"it runs {encoded(table['argv'])} for the agent {agent}" for agent, table in value.items())
+            yield from (f"it runs {json_text(table['argv'])} for the agent {agent}" for agent, table in value.items())
             yield from (
                 f"it gives the agent {agent} the variables {', '.join(table['env'])}"
                 for agent, table in value.items()
                 if table.get("env")
             )
         elif name not in _HARMLESS:
-            yield f"it sets {name} to {encoded(without_password(value) if name == 'store' else value)}"
+            yield f"it sets {name} to {json_text(without_password(value) if name == 'store' else value)}"
     rest = [name for name in values if name in _HARMLESS]
     if rest:
         yield f"it sets {', '.join(rest)}, which needs no trust"
@@ -133,21 +134,21 @@ def _revoke(path: str, *, as_json: bool) -> int:
     if not revoke(path):
         raise Refused(why=f"{path} was not trusted")
     if as_json:
-        put_json({"file": path, "trusted": False})
+        print_json({"file": path, "trusted": False})
     else:
-        put(path)
+        print_row(path)
     return 0
 
 
 def _list(*, as_json: bool) -> int:
     files = [_row(path, entry) for path, entry in sorted(trusted().items())]
     if as_json:
-        put_json_array([*files, *rows()])
+        print_json_array([*files, *_store_rows()])
         return 0
     for row in files:
-        put(row["file"], row["sha256"], row["state"])
-    for row in rows():
-        put(row["store"], "store", row["state"])
+        print_row(row["file"], row["sha256"], row["state"])
+    for row in _store_rows():
+        print_row(row["store"], "store", row["state"])
     return 0
 
 
@@ -158,3 +159,70 @@ def _row(path: str, entry: dict[str, Any]) -> dict[str, Any]:
     except (MamError, OSError):
         state = "missing"
     return {"file": path, "sha256": str(entry["sha256"]), "trusted_at": entry.get("trusted_at"), "state": state}
+
+
+# -- stores ----------------------------------------------------------------------------------------------------------
+
+
+def _store_meant(options: Options) -> str | None:
+    """The path of a store that needs approval or has it; None when a project's file is meant."""
+    word: str | None = options.word
+    if word is None:
+        return _store_here(options)
+    if os.path.abspath(word).endswith(f"/{NAME}") or os.path.isfile(os.path.join(word, NAME)):
+        return None
+    path = os.path.abspath(word.removeprefix(SQLITE))
+    inside = [os.path.join(path, name) for name in STORE_NAMES]
+    return next((place for place in (path, *inside) if _needs_approval(place)), None)
+
+
+def _store_here(options: Options) -> str | None:
+    if options.store is None and options.registry_dir is None and find_project_file() is not None:
+        return None
+    try:
+        located = locate(options.store, options.registry_dir, load_config())
+    except StoreUnavailable:
+        return None
+    return located.path if located.kind != POSTGRES and _needs_approval(located.path) else None
+
+
+def _needs_approval(path: str) -> bool:
+    """A whole work tree is no store."""
+    if path in trusted(STORES):
+        return True
+    seen = inspect_path(path)
+    return (
+        seen.about is not None
+        and not os.path.lexists(os.path.join(path, ".git"))
+        and ownership_problem(seen) is not None
+    )
+
+
+def _approve(path: str) -> str:
+    """What was wrong with it. Records that were left out are touched, so that the store looks at them again."""
+    seen = inspect_path(path)
+    if seen.about is None:
+        raise Refused(why=f"nothing is at {path}")
+    problem = ownership_problem(seen)
+    tracked = TrackedFiles(path).now() or ()
+    left_out = [name for name in os.listdir(path) if name in tracked] if os.path.isdir(path) else []
+    trust_store(path, seen.real, seen.about.st_ino, SystemClock().now().second)
+    for name in (*left_out, *([""] if left_out else [])):
+        os.utime(os.path.join(seen.real, name), follow_symlinks=False)
+    return problem or "is your own"
+
+
+def _revoke_approval(path: str) -> None:
+    if not revoke_store(path):
+        raise Refused(why=f"{path} was not trusted")
+
+
+def _store_rows() -> list[dict[str, Any]]:
+    return [_store_row(path, entry) for path, entry in sorted(trusted(STORES).items())]
+
+
+def _store_row(path: str, entry: dict[str, Any]) -> dict[str, Any]:
+    seen = inspect_path(path)
+    there = None if seen.about is None else (seen.real, seen.about.st_ino)
+    state = "missing" if there is None else "trusted" if there == (entry["leads_to"], entry["inode"]) else "changed"
+    return {"store": path, "leads_to": entry["leads_to"], "trusted_at": entry.get("trusted_at"), "state": state}

@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.args.job_selection import add_jobs, check_choice, chosen
+from mam.cli.args.job_selection import add_jobs, check_selection, selected_jobs
 from mam.cli.args.options import registry_of
-from mam.cli.render.progress import Bar, Lines
-from mam.cli.render.streams import put_json_array, say
+from mam.cli.render.progress import EndedBar, EndedLines
+from mam.cli.render.streams import print_json_array, say
 from mam.errors import MamError
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import CANCELLED, ERROR, PENDING, WAITING, Status
@@ -37,23 +37,23 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    check_choice(options)
+    check_selection(options)
     registry = registry_of(options)
-    jobs = chosen(options, registry, Status)
+    jobs = selected_jobs(options, registry, Status)
     if not jobs:
         say("no job matches")
-    ids, missed = _resolved(registry, jobs)
-    _warn_of_standstill(registry, ids)
+    ids, first_error = _resolved(registry, jobs)
+    _warn_of_deadlock(registry, ids)
     latest: dict[str, Job] = {}
     try:
         _follow(registry, ids, options, latest)
     finally:
         if options.json:
-            put_json_array(latest[job_id].to_json() for job_id in ids if job_id in latest)
+            print_json_array(latest[job_id].to_json() for job_id in ids if job_id in latest)
     statuses = {job.status for job in latest.values()}
     if ERROR in statuses:
         return ENDED_IN_ERROR
-    return WAS_CANCELLED if CANCELLED in statuses else missed
+    return WAS_CANCELLED if CANCELLED in statuses else first_error
 
 
 def _follow(registry: Registry, ids: list[str], options: Options, latest: dict[str, Job]) -> None:
@@ -68,17 +68,17 @@ def _follow(registry: Registry, ids: list[str], options: Options, latest: dict[s
 def _resolved(registry: Registry, jobs: list[str]) -> tuple[list[str], int]:
     """Whole ids, and the exit code of the first name that stood for none; the others are waited for all the same."""
     ids: dict[str, None] = {}
-    missed = 0
+    first_error = 0
     for job in jobs:
         try:
             ids[registry.resolve(job)] = None
         except MamError as error:
             say(str(error))
-            missed = missed or error.exit_code
-    return list(ids), missed
+            first_error = first_error or error.exit_code
+    return list(ids), first_error
 
 
-def _warn_of_standstill(registry: Registry, ids: list[str]) -> None:
+def _warn_of_deadlock(registry: Registry, ids: list[str]) -> None:
     """A job that waits for a job of its own label holds the worker that would have to do that one."""
     own = os.environ.get("MAM_JOB_ID")
     if not own:
@@ -101,6 +101,6 @@ def _needs_worker(job: Job, label: str) -> bool:
     return job.agent_session == label and job.status in (PENDING, WAITING)
 
 
-def _progress(total: int) -> Lines:
+def _progress(total: int) -> EndedLines:
     watched = total and sys.stderr is not None and sys.stderr.isatty()
-    return Bar(total) if watched else Lines()
+    return EndedBar(total) if watched else EndedLines()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.config.settings import load_config
 from mam.errors import MamError
 from mam.location.stores import POSTGRES, check_ownership, locate
@@ -19,9 +19,9 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     found = locate(options.store, options.registry_dir, load_config())
     if options.json:
-        put_json({"store": found.shown, "why": found.why, "exists": found.exists, "logs_dir": found.logs_dir})
+        print_json({"store": found.shown, "why": found.why, "exists": found.exists, "logs_dir": found.logs_dir})
         return 0
-    put(found.shown)
+    print_row(found.shown)
     # What a server holds is not known without asking it, and this verb opens nothing.
     is_known_empty = not found.exists and found.kind != POSTGRES
     say(f"{found.why}; nothing is there yet" if is_known_empty else found.why)

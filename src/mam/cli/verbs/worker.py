@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from mam.config.settings import Config
     from mam.work.live.session import LiveSession
 
-    class Obedient(Protocol):
+    class Stoppable(Protocol):
         def stop(self) -> None: ...
 
         def hand_back(self) -> None: ...
 
 
-CONCURRENCY_MOST = 1000
+MAX_CONCURRENCY = 1000
 STOPPED = 0
 
 
@@ -68,10 +68,10 @@ def run(options: Options) -> int:
 
     config = load_config()
     located = locate(options.store, options.registry_dir, config)
-    if not 1 <= options.concurrency <= CONCURRENCY_MOST:
-        raise BadInput(why=f"--concurrency takes a number between 1 and {CONCURRENCY_MOST}")
+    if not 1 <= options.concurrency <= MAX_CONCURRENCY:
+        raise BadInput(why=f"--concurrency takes a number between 1 and {MAX_CONCURRENCY}")
     session = _session(options)
-    job_id, labels = (None, (session.label,)) if session is not None else _whose(options, config)
+    job_id, labels = (None, (session.label,)) if session is not None else _job_and_labels(options, config)
     alone = options.once or job_id is not None
     orders = Orders(
         labels=labels,
@@ -83,8 +83,8 @@ def run(options: Options) -> int:
     )
     settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent,
                 "session": session}  # fmt: skip
-    worker, crew = open_worker(located, config, orders, say=say, show=show_brief, **settings)
-    obey_signals(worker)
+    worker, crew = open_worker(located, config, orders, say=say, show=print_brief, **settings)
+    handle_signals(worker)
     if not alone:
         say(f"working for {', '.join(labels)} in {located.shown}, {options.concurrency} at a time")
     try:
@@ -94,9 +94,9 @@ def run(options: Options) -> int:
     if session is not None and session.lost is not None and orders.drain:
         raise session.lost
     if options.once and not worker.taken:
-        from mam.cli.held_back import held_back
+        from mam.cli.render.claim_hint import claim_hint
 
-        raise NothingToPick(label=", ".join(labels), why=held_back(registry_of(options), *labels))
+        raise NothingToPick(label=", ".join(labels), why=claim_hint(registry_of(options), *labels))
     return STOPPED
 
 
@@ -120,7 +120,7 @@ def _session(options: Options) -> LiveSession | None:
     return session
 
 
-def _whose(options: Options, config: Config) -> tuple[str | None, tuple[str, ...]]:
+def _job_and_labels(options: Options, config: Config) -> tuple[str | None, tuple[str, ...]]:
     if options.job is not None:
         job = registry_of(options).get(options.job)
         return job.job_id, (job.agent_session,)
@@ -141,12 +141,12 @@ def process_owner() -> str:
     return f"{user}@{os.uname().nodename}:{os.getpid()}"
 
 
-def show_brief(text: str) -> None:
+def print_brief(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
 
 
-def obey_signals(worker: Obedient) -> None:
+def handle_signals(worker: Stoppable) -> None:
     asked: list[int] = []
 
     def finish(number_: int, _frame: FrameType | None) -> None:
@@ -155,14 +155,14 @@ def obey_signals(worker: Obedient) -> None:
             worker.hand_back()
         else:
             worker.stop()
-            _say_at_once("finishing what runs; once more hands it back")
+            _write_stderr("finishing what runs; once more hands it back")
 
     signal.signal(signal.SIGINT, finish)
     for ending in not_ignored(signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda _number, _frame: worker.hand_back())
 
 
-def _say_at_once(words: str) -> None:
+def _write_stderr(words: str) -> None:
     """Past the stream: the signal may have come while the same thread was writing to it."""
     try:
         os.write(2, f"mam: {words}\n".encode())

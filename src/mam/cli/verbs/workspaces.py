@@ -8,7 +8,7 @@ even then, for as long as it has such commits.
 from __future__ import annotations
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import put, put_json, put_json_array, say
+from mam.cli.render.streams import print_json, print_json_array, print_row, say
 from mam.errors import BadInput, UnknownJob, WorkspaceKept
 from mam.jobs.input_rules import is_job_id
 from mam.jobs.status import RUNNING
@@ -36,10 +36,10 @@ def run(options: Options) -> int:
         return _remove(registry, directory, options)
     held = places(directory)
     if options.json:
-        put_json_array(place.as_dict() for place in held)
+        print_json_array(place.as_dict() for place in held)
         return 0
     for place in held:
-        put(place.job_id, place.kind, _state(place), place.branch or "-", place.path)
+        print_row(place.job_id, place.kind, _state(place), place.branch or "-", place.path)
     return 0
 
 
@@ -56,9 +56,9 @@ def _remove(registry: Registry, directory: str, options: Options) -> int:
     if note is not None:
         say(note)
     if options.json:
-        put_json({"job_id": job_id, "removed": True, "note": note})
+        print_json({"job_id": job_id, "removed": True, "note": note})
     else:
-        put(job_id)
+        print_row(job_id)
     return 0
 
 

@@ -7,11 +7,11 @@ import re
 
 from rich.text import Text
 
-from mam.cli.render.escapes import Tamer
+from mam.cli.render.escapes import EscapeFilter
 from mam.cli.render.table import status_text
 from mam.cli.render.text import one_line
 from mam.cli.verbs.output import output_log
-from mam.cli.watch.drawing import shortened
+from mam.cli.watch.drawing import shorten_ids
 from mam.jobs.status import RUNNING
 from mam.util.clock import parse_time
 from mam.util.human_time import format_age
@@ -35,7 +35,7 @@ def details(registry: Registry, job_id: str, console: Console, height: int) -> l
     lines = [_heading(registry, job), Text()]
     lines += _wrapped(console, _prompt(job))
     lines += [Text(), *_wrapped(console, [" · ".join(_facts(job))], "dim")]
-    lines += _titled("WHY", _wrapped(console, map(shortened, sentences)))
+    lines += _titled("WHY", _wrapped(console, map(shorten_ids, sentences)))
     lines += _titled("EVENTS", _wrapped(console, _events(registry, job)))
     output = _output(registry, job, console.width - 4)
     if output:
@@ -100,7 +100,7 @@ def _output(registry: Registry, job: Job, width: int) -> list[str]:
         return []
     end = length(log)
     tail = b"".join(read(log, max(0, end - OUTPUT_BYTES)))[-OUTPUT_BYTES:]
-    text = _COLOUR.sub("", Tamer().tame(tail).decode())
+    text = _COLOUR.sub("", EscapeFilter().filter(tail).decode())
     lines = [line.rstrip("\r").rpartition("\r")[2].expandtabs(8) for line in text.rstrip().split("\n")]
     if end > OUTPUT_BYTES:
         lines = lines[1:]  # cut off at its beginning

@@ -6,7 +6,7 @@ import re
 
 from rich.text import Text
 
-from mam.cli.render.table import LOOKS
+from mam.cli.render.table import STATUS_STYLES
 from mam.cli.render.text import first_line, one_line
 from mam.cli.watch.layout import DONE, FAILED, GAP, LABEL, MORE, NEEDS, PENDS, RUNS, TITLE, WAITS
 from mam.events.event import STARTED
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mam.cli.watch.layout import Item
-    from mam.cli.watch.model import Said
+    from mam.cli.watch.model import LastEvent
     from mam.jobs.record import Job
 
 TITLES = {NEEDS: "bold red", RUNS: "bold yellow", FAILED: "bold red", WAITS: "bold blue", PENDS: "bold cyan"}
-NEED_LOOKS = {"asks": ("?", "bold magenta"), "yours": ("☞", "bold magenta"), "failed": ("✖", "red")}
+ATTENTION_STYLES = {"asks": ("?", "bold magenta"), "yours": ("☞", "bold magenta"), "failed": ("✖", "red")}
 LABEL_MOST, OWNER_MOST, TEXT_LEAST, TEXT_BESIDE_OWNER = 18, 22, 24, 60
 DISPENSABLE = ("by", "age", "label")
 """What a narrow terminal does without, in this order."""
@@ -35,23 +35,23 @@ _LONG_ID = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24}\b")
 _AT_TIME = re.compile(r" at \d{4}-\d\d-\d\dT[\d:.]+Z,")
 
 
-class Around(Frozen):
+class DrawContext(Frozen):
     """What a line may need to know beyond itself."""
 
     now: Moment
     pauses: Sequence[Pause]
-    said: Callable[[str], Said | None]
-    explained: Callable[[Job], list[str]]
+    last_event: Callable[[str], LastEvent | None]
+    explain: Callable[[Job], list[str]]
 
 
-def draw(items: Sequence[Item], around: Around, width: int, selected: str | None) -> list[Text]:
+def draw(items: Sequence[Item], context: DrawContext, width: int, selected: str | None) -> list[Text]:
     """One line for each item."""
-    cells = {at: _cells(item, around) for at, item in enumerate(items) if item.job is not None}
+    cells = {at: _cells(item, context) for at, item in enumerate(items) if item.job is not None}
     widths = _widths(list(cells.values()), width)
     lines = []
     for at, item in enumerate(items):
         here = item.selectable and item.key == selected
-        line = _row(cells[at], widths, item.depth) if at in cells else _other(item, around)
+        line = _row(cells[at], widths, item.depth) if at in cells else _other(item, context)
         if item.kind not in (TITLE, GAP):
             line = Text.assemble(("› ", "bold") if here else "  ", line)
         line.truncate(width, overflow="ellipsis", pad=True)
@@ -61,26 +61,26 @@ def draw(items: Sequence[Item], around: Around, width: int, selected: str | None
     return lines
 
 
-def shortened(sentence: str) -> str:
+def shorten_ids(sentence: str) -> str:
     """Ids as tables show them."""
     return _LONG_ID.sub(r"\1", one_line(sentence))
 
 
-def _other(item: Item, around: Around) -> Text:
+def _other(item: Item, context: DrawContext) -> Text:
     if item.kind == TITLE:
         counted = "" if item.section == DONE else f"  {item.count:,}"
         return Text(f"{item.section.upper()}{counted}", style=TITLES.get(item.section, "bold"))
     if item.kind == MORE:
         return Text(f"… {item.count:,} more; ⏎ shows them", style="dim")
     if item.kind == LABEL:
-        return _label(item, around)
+        return _label(item, context)
     return Text()
 
 
-def _label(item: Item, around: Around) -> Text:
-    icon, colour = LOOKS[PENDING]
+def _label(item: Item, context: DrawContext) -> Text:
+    icon, colour = STATUS_STYLES[PENDING]
     line = Text.assemble((f"{icon} {item.count:>6,}  ", colour), one_line(item.label))
-    held = [_pause(around, agent, item.label) for agent in item.agents]
+    held = [_pause(context, agent, item.label) for agent in item.agents]
     paused = next((pause for pause in held if pause is not None), None)
     if paused is not None:
         partly = "" if all(held) else "partly "
@@ -90,11 +90,11 @@ def _label(item: Item, around: Around) -> Text:
     return line
 
 
-def _pause(around: Around, agent: str, label: str) -> Pause | None:
-    return next((one for one in around.pauses if one.concerns(agent, label) and one.holds(around.now)), None)
+def _pause(context: DrawContext, agent: str, label: str) -> Pause | None:
+    return next((one for one in context.pauses if one.concerns(agent, label) and one.holds(context.now)), None)
 
 
-def _cells(item: Item, around: Around) -> dict[str, Text]:
+def _cells(item: Item, context: DrawContext) -> dict[str, Text]:
     job = item.job
     assert job is not None
     label = Text(one_line(job.agent_session))
@@ -105,18 +105,18 @@ def _cells(item: Item, around: Around) -> dict[str, Text]:
         "id": Text(job.job_id[:ID_PREFIX_SHOWN], style="bold"),
         "state": _state(item, job),
         "label": label,
-        "age": Text(_age(job, around.now), style="dim"),
+        "age": Text(_age(job, context.now), style="dim"),
         "by": owner,
-        "text": _text(item, job, around),
+        "text": _text(item, job, context),
     }
 
 
 def _state(item: Item, job: Job) -> Text:
-    icon, colour = LOOKS[job.status]
+    icon, colour = STATUS_STYLES[job.status]
     word = str(job.status)
-    if item.need is not None:
-        word = item.need.word
-        icon, colour = NEED_LOOKS.get(word, (icon, "bold red"))
+    if item.attention is not None:
+        word = item.attention.word
+        icon, colour = ATTENTION_STYLES.get(word, (icon, "bold red"))
     elif job.status is RUNNING and job.attempt > 1:
         word = f"try {job.attempt}"
     elif job.waiting_for:
@@ -129,24 +129,24 @@ def _age(job: Job, now: Moment) -> str:
     return format_age(now.wall_ms - parse_time(since or job.updated_at))
 
 
-def _text(item: Item, job: Job, around: Around) -> Text:
+def _text(item: Item, job: Job, context: DrawContext) -> Text:
     """What is new about it first, then what it was asked for."""
-    news = _news(item, job, around)
+    latest = _latest(item, job, context)
     prompt = first_line(job.prompt)
-    if not news:
+    if not latest:
         return Text(prompt)
-    return Text.assemble(news, ("  ", ""), (prompt, "dim"))
+    return Text.assemble(latest, ("  ", ""), (prompt, "dim"))
 
 
-def _news(item: Item, job: Job, around: Around) -> str:
-    if item.need is not None:
-        return one_line(item.need.why)
+def _latest(item: Item, job: Job, context: DrawContext) -> str:
+    if item.attention is not None:
+        return one_line(item.attention.why)
     if item.section == WAITS:
-        sentences = [shortened(sentence).removeprefix("It waits for ") for sentence in around.explained(job)]
+        sentences = [shorten_ids(sentence).removeprefix("It waits for ") for sentence in context.explain(job)]
         return _AT_TIME.sub("", " ".join(sentences))
     if job.status is RUNNING:
-        said = around.said(job.job_id)
-        return one_line(said.detail) if said is not None and said.event != STARTED else ""
+        last_event = context.last_event(job.job_id)
+        return one_line(last_event.detail) if last_event is not None and last_event.event != STARTED else ""
     if job.status is COMPLETED:
         return "" if job.checked else "(unchecked)"
     return one_line(job.reason or "") if job.status.ended and job.reason != job.status else ""

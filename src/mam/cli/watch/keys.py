@@ -29,7 +29,7 @@ def parse_keys(data: bytes) -> tuple[list[str], bytes]:
     return keys, b""
 
 
-def settled(rest: bytes) -> list[str]:
+def flush_keys(rest: bytes) -> list[str]:
     """What a beginning was after all when nothing follows it: the key Esc itself."""
     return [ESCAPE] if rest == b"\x1b" else []
 

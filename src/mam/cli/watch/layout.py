@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mam.cli.watch.model import Model, Need
+    from mam.cli.watch.model import Attention, Model
     from mam.jobs.record import Job
     from mam.util.clock import Moment
 
@@ -31,7 +31,7 @@ class Item(Frozen):
     key: str = ""
     """What stays selected while lines move: a job, a label, or a section's rest."""
     job: Job | None = None
-    need: Need | None = None
+    attention: Attention | None = None
     label: str = ""
     count: int = 0
     agents: tuple[str, ...] = ()
@@ -55,9 +55,13 @@ class Section(Frozen):
 def sections(model: Model, now: Moment, unfolded: set[str], room: int) -> list[Section]:
     """Every section that has something."""
     open_jobs = list(model.open.values())
-    asking = [(job, need) for job in [*open_jobs, *reversed(model.failed.values())] if (need := model.need(job, now))]
+    asking = [
+        (job, attention)
+        for job in [*open_jobs, *reversed(model.failed.values())]
+        if (attention := model.attention(job, now))
+    ]
     asking.sort(key=lambda pair: URGENCY.index(pair[1].word))
-    needs = {job.job_id: need for job, need in asking}
+    needs = {job.job_id: attention for job, attention in asking}
     runs = [job for job in open_jobs if job.status is RUNNING and job.job_id not in needs]
     waits = [job for job in open_jobs if job.status is WAITING]
     found = [
@@ -73,9 +77,9 @@ def sections(model: Model, now: Moment, unfolded: set[str], room: int) -> list[S
     return [section for section in made if section.items]
 
 
-def fitted(found: Sequence[Section], height: int, unfolded: set[str]) -> list[Item]:
+def fit_sections(found: Sequence[Section], height: int, unfolded: set[str]) -> list[Item]:
     """All lines, titles and gaps among them. What does not fit is folded, section by section."""
-    rooms = _rooms([section.lines for section in found], height)
+    rooms = _allocate_lines([section.lines for section in found], height)
     gaps = sum(rooms) + 2 * len(found) - 1 <= height
     lines: list[Item] = []
     for section, room in zip(found, rooms, strict=True):
@@ -90,13 +94,15 @@ def fitted(found: Sequence[Section], height: int, unfolded: set[str]) -> list[It
     return lines
 
 
-def _section(name: str, jobs: list[Job], needs: dict[str, Need], most: int | None) -> Section:
+def _section(name: str, jobs: list[Job], needs: dict[str, Attention], most: int | None) -> Section:
     """Thousands may wait; only what can be on the screen becomes a line."""
-    items = [Item(kind=ROW, section=name, key=job.job_id, job=job, need=needs.get(job.job_id)) for job in jobs[:most]]
+    items = [
+        Item(kind=ROW, section=name, key=job.job_id, job=job, attention=needs.get(job.job_id)) for job in jobs[:most]
+    ]
     return Section(name=name, count=len(jobs), lines=len(jobs), items=items)
 
 
-def _rooms(wanted: Sequence[int], height: int) -> list[int]:
+def _allocate_lines(wanted: Sequence[int], height: int) -> list[int]:
     """How many lines each section gets: first a few for everyone, then what is left from the top."""
     left = height - len(wanted)
     least = max(LEAST_ROWS, min(height // LEAST_PART, left // max(1, len(wanted))))

@@ -37,7 +37,7 @@ FRESH_MS = 3_600_000
 PROMPT_KEPT = 300
 
 
-class Said(Frozen):
+class LastEvent(Frozen):
     """The last event of a running job."""
 
     event: str
@@ -47,7 +47,7 @@ class Said(Frozen):
     """Who says so: a hook, the agent itself, its process or its screen."""
 
 
-class Need(Frozen):
+class Attention(Frozen):
     """Why somebody should look at a job."""
 
     word: str
@@ -63,7 +63,7 @@ class Model:
         """Running and waiting."""
         self.failed: dict[str, Job] = {}
         self.done: dict[str, Job] = {}
-        self.said: dict[str, Said] = {}
+        self.last_events: dict[str, LastEvent] = {}
         self.retried: set[str] = set()
 
     # -- reading and following -------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class Model:
                 self._put(job)
         for job in self.open.values():
             if job.status is RUNNING:
-                self._hear_again(job)
+                self._load_last_event(job)
         fresh = iso_second(self._store.clock.now().wall_ms - FRESH_MS)
         for job in self.failed.values():
             if (job.ended_at or "") >= fresh and self._is_retried(job.job_id):
@@ -107,7 +107,7 @@ class Model:
         if matches(self._query, job):
             self._put(job)
             for line in entry.lines:
-                self._hear(job, line)
+                self._note_event(job, line)
 
     def _after(self, job_id: str, before: Job | None, fields: dict[str, object]) -> Job | None:
         """A job that is kept changes by what the entry says; one that is not is read. It may then be newer than the
@@ -135,26 +135,26 @@ class Model:
             self.retried.discard(oldest)
 
     def _forget(self, job_id: str) -> None:
-        for kept in (self.queued, self.open, self.failed, self.done, self.said):
+        for kept in (self.queued, self.open, self.failed, self.done, self.last_events):
             kept.pop(job_id, None)
 
-    def _hear(self, job: Job, line: AuditRecord) -> None:
+    def _note_event(self, job: Job, line: AuditRecord) -> None:
         if line.get("event") == "published" and job.status is RUNNING:
             payload = line["payload"]
             data = payload.get("data", {})
-            self.said[job.job_id] = Said(
+            self.last_events[job.job_id] = LastEvent(
                 event=payload["event"],
                 detail=payload["detail"],
                 quiet=data.get("quiet") is True,
                 source=event_source(data),
             )
 
-    def _hear_again(self, job: Job) -> None:
+    def _load_last_event(self, job: Job) -> None:
         for line in reversed(self._store.events(job.job_id)):
             if "event" in line:
                 since = job.claimed_at or ""
                 if line.get("timestamp", "") >= since:
-                    self._hear(job, {"event": "published", "payload": line})
+                    self._note_event(job, {"event": "published", "payload": line})
                 return
 
     def _is_retried(self, job_id: str) -> bool:
@@ -163,21 +163,21 @@ class Model:
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
-    def need(self, job: Job, now: Moment) -> Need | None:
+    def attention(self, job: Job, now: Moment) -> Attention | None:
         """What a person has to do about it, if anything."""
         if job.status is ERROR:
             fresh = now.wall_ms - parse_time(job.ended_at or job.updated_at) < FRESH_MS
-            return Need(word="failed", why=job.reason or "") if fresh and job.job_id not in self.retried else None
+            return Attention(word="failed", why=job.reason or "") if fresh and job.job_id not in self.retried else None
         if job.status is not RUNNING:
             return None
-        said = self.said.get(job.job_id)
-        if said is not None and said.event == PERMISSION_REQUIRED:
-            return Need(word="asks", why=f"{said.detail} ({said.source})")
+        last_event = self.last_events.get(job.job_id)
+        if last_event is not None and last_event.event == PERMISSION_REQUIRED:
+            return Attention(word="asks", why=f"{last_event.detail} ({last_event.source})")
         if job.agent == "human":
-            return Need(word="yours")
-        if said is not None and said.quiet:
-            return Need(word="quiet", why=said.detail)
-        return Need(word="stalled", why="no sign of life") if is_quiet(job, now) else None
+            return Attention(word="yours")
+        if last_event is not None and last_event.quiet:
+            return Attention(word="quiet", why=last_event.detail)
+        return Attention(word="stalled", why="no sign of life") if is_quiet(job, now) else None
 
     def next_of(self, label: str, count: int) -> list[str]:
         """The pending jobs of a label that are claimed first."""

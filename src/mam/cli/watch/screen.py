@@ -10,17 +10,17 @@ from rich.text import Text
 
 from mam.cli.render.text import first_line, one_line
 from mam.cli.watch.details import details
-from mam.cli.watch.journal_thread import Away, Broken, Follower, Happened, Loaded
+from mam.cli.watch.job_list import JobList
+from mam.cli.watch.journal_follower import FollowerFailed, JournalFollower, Loaded, NewEntries, Unavailable
 from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, PAGE_DOWN, PAGE_UP, UP
 from mam.cli.watch.model import Model
-from mam.cli.watch.selection import Listing
 from mam.cli.watch.terminal import Terminal
 from mam.errors import MamError
 from mam.jobs.status import RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.cli.watch.journal_thread import News
+    from mam.cli.watch.journal_follower import Notification
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.registry import Registry
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 1.0
 """Ages change; nothing else is looked at this often."""
-REST_SECONDS = 0.1
+DRAW_INTERVAL_SECONDS = 0.1
 """Between two drawings, however much happens."""
 MESSAGE_SECONDS = 8.0
 
@@ -71,31 +71,31 @@ class Screen:
         self._title = title
         self._model = Model(registry.store, query)
         self._pauses: list[Pause] = []
-        self._list = Listing(registry)
+        self._list = JobList(registry)
         self._opened: str | None = None
         self._scroll = 0
         self._help = False
         self._asked: Job | None = None
         self._message: tuple[str, str, float] | None = None
-        self._trouble: str | None = None
+        self._problem: str | None = None
         self._loaded = False
         self._dirty = True
 
     def run(self) -> int:
-        follower = Follower(self._registry, self._load)
-        with Terminal(follower.bell, follower.rope) as self._terminal:
+        follower = JournalFollower(self._registry, self._load)
+        with Terminal(follower.wake_fd, follower.wake_write_fd) as self._terminal:
             drawn = 0.0
             while True:
                 now = time.monotonic()
-                if (self._dirty and now - drawn >= REST_SECONDS) or now - drawn >= TICK_SECONDS:
+                if (self._dirty and now - drawn >= DRAW_INTERVAL_SECONDS) or now - drawn >= TICK_SECONDS:
                     self._draw()
                     self._dirty, drawn = False, time.monotonic()
-                due = drawn + (REST_SECONDS if self._dirty else TICK_SECONDS)
+                due = drawn + (DRAW_INTERVAL_SECONDS if self._dirty else TICK_SECONDS)
                 if self._press_all(self._terminal.wait(due - time.monotonic())):
                     follower.stop()
                     return 0
-                for news in follower.drain():
-                    self._hear(news)
+                for notification in follower.drain():
+                    self._handle(notification)
 
     def _load(self) -> Model:
         model = Model(self._registry.store, self._query)
@@ -104,24 +104,29 @@ class Screen:
 
     # -- news ------------------------------------------------------------------------------------------------------
 
-    def _hear(self, news: News) -> None:
+    def _handle(self, notification: Notification) -> None:
         self._dirty = True
-        match news:
+        match notification:
             case Loaded():
-                assert isinstance(news.what, Model)
-                self._model, self._pauses, self._loaded, self._trouble = news.what, news.pauses, True, None
+                assert isinstance(notification.what, Model)
+                self._model, self._pauses, self._loaded, self._problem = (
+                    notification.what,
+                    notification.pauses,
+                    True,
+                    None,
+                )
                 self._list.forget()
-            case Happened():
-                self._pauses = news.pauses
-                for entry in news.entries:
+            case NewEntries():
+                self._pauses = notification.pauses
+                for entry in notification.entries:
                     self._model.apply(entry)
                 # A retry takes the place of the job it repeats, whoever waits for that one.
-                retried = any((entry.fields or {}).get("retry_of") for entry in news.entries)
-                self._list.forget(None if retried else {entry.job_id for entry in news.entries})
-            case Away():
-                self._trouble = news.why
-            case Broken():
-                raise news.error
+                retried = any((entry.fields or {}).get("retry_of") for entry in notification.entries)
+                self._list.forget(None if retried else {entry.job_id for entry in notification.entries})
+            case Unavailable():
+                self._problem = notification.why
+            case FollowerFailed():
+                raise notification.error
 
     # -- keys ------------------------------------------------------------------------------------------------------
 
@@ -134,7 +139,7 @@ class Screen:
                 return True
             if self._asked is not before and self._asked is not None:
                 # What was typed, or pasted, before the question was seen is no answer to it.
-                self._terminal.forget_keys()
+                self._terminal.discard_keys()
                 break
         return False
 
@@ -178,27 +183,29 @@ class Screen:
         try:
             job = self._registry.store.get(job_id)
             if key == "r":
-                self._say(f"{job_id[:8]} is handed out once more as {self._registry.retry(job_id).job.job_id[:8]}")
+                self._show_message(
+                    f"{job_id[:8]} is handed out once more as {self._registry.retry(job_id).job.job_id[:8]}"
+                )
             elif job.status.ended:
-                self._say(f"{job_id[:8]} has ended; there is nothing to call off", "yellow")
+                self._show_message(f"{job_id[:8]} has ended; there is nothing to call off", "yellow")
             else:
                 self._asked = job
         except MamError as error:
-            self._say(str(error), "red")
+            self._show_message(str(error), "red")
 
     def _answer(self, key: str) -> None:
         job, self._asked = self._asked, None
         assert job is not None
         if key not in ("y", "Y"):
-            self._say(f"{job.job_id[:8]} goes on")
+            self._show_message(f"{job.job_id[:8]} goes on")
             return
         try:
             self._registry.cancel(job.job_id, reason="called off in mam watch")
-            self._say(f"{job.job_id[:8]} is called off")
+            self._show_message(f"{job.job_id[:8]} is called off")
         except MamError as error:
-            self._say(str(error), "red")
+            self._show_message(str(error), "red")
 
-    def _say(self, words: str, style: str = "green") -> None:
+    def _show_message(self, words: str, style: str = "green") -> None:
         self._message = (one_line(words), style, time.monotonic() + MESSAGE_SECONDS)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -210,7 +217,7 @@ class Screen:
         lines = [self._header(width), Text(), *self._body(console, width, room)[:room]]
         lines += [Text()] * (height - 1 - len(lines))
         lines = [*lines[: max(0, height - 1)], self._footer()]
-        self._terminal.show([painted(console, line, width) for line in lines[-height:]])
+        self._terminal.show([render_line(console, line, width) for line in lines[-height:]])
 
     def _body(self, console: Console, width: int, room: int) -> list[Text]:
         if self._help:
@@ -235,7 +242,7 @@ class Screen:
     def _header(self, width: int) -> Text:
         model, now = self._model, self._registry.store.clock.now()
         jobs = [*model.open.values(), *model.failed.values()]
-        needs = sum(model.need(job, now) is not None for job in jobs)
+        needs = sum(model.attention(job, now) is not None for job in jobs)
         running = sum(job.status is RUNNING for job in model.open.values())
         counts = [
             (f"{needs:,} need{'s' * (needs == 1)} you", "bold red" if needs else ""),
@@ -260,13 +267,13 @@ class Screen:
             return Text.assemble(("y/n ", "bold red"), (question, "bold"))
         if self._message is not None and self._message[2] > time.monotonic():
             return Text(self._message[0], style=self._message[1])
-        if self._trouble is not None:
-            return Text(f"no news: {one_line(self._trouble)}", style="bold red")
+        if self._problem is not None:
+            return Text(f"no news: {one_line(self._problem)}", style="bold red")
         hints = (("any key", "back"),) if self._help else OPEN_HINTS if self._opened is not None else HINTS
         return Text("   ").join(Text.assemble((key, "bold"), " ", (what, "dim")) for key, what in hints)
 
 
-def painted(console: Console, line: Text, width: int) -> str:
+def render_line(console: Console, line: Text, width: int) -> str:
     line.truncate(width, overflow="ellipsis", pad=True)
     with console.capture() as captured:
         console.print(line, end="", soft_wrap=True)

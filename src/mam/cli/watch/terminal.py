@@ -14,7 +14,7 @@ import termios
 import tty
 from threading import get_ident
 
-from mam.cli.watch.keys import parse_keys, settled
+from mam.cli.watch.keys import flush_keys, parse_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ _ESCAPE_SECONDS = 0.05
 
 
 class Terminal:
-    def __init__(self, bell: int, rope: int) -> None:
+    def __init__(self, wake_fd: int, wake_write_fd: int) -> None:
         """`bell` wakes `wait`; `rope` rings it, which is what signals do."""
         self._keys = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else None
         self._screen = sys.stdout.fileno()
-        self._bell = bell
-        self._rope = rope
+        self._wake_fd = wake_fd
+        self._wake_write_fd = wake_write_fd
         self._before: list[Any] | None = None
         self._rest = b""
         self._stop = self._resumed = False
@@ -42,13 +42,13 @@ class Terminal:
         self._wakeup = -1
 
     def __enter__(self) -> Self:
-        self._wakeup = signal.set_wakeup_fd(self._rope, warn_on_full_buffer=False)
+        self._wakeup = signal.set_wakeup_fd(self._wake_write_fd, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._handlers[number] = signal.signal(number, _end)
         for number in (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH):
-            self._handlers[number] = signal.signal(number, self._note)
+            self._handlers[number] = signal.signal(number, self._note_signal)
         try:
-            self._take()
+            self._enter_screen()
         except BaseException:
             self.__exit__()
             raise
@@ -58,7 +58,7 @@ class Terminal:
         # Nothing may come between now: a second Ctrl-C would leave the terminal half restored.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        self._give_back()
+        self._restore()
         signal.set_wakeup_fd(self._wakeup)
         for caught, handler in self._handlers.items():
             signal.signal(caught, handler)
@@ -81,7 +81,7 @@ class Terminal:
     def wait(self, seconds: float) -> list[str]:
         """Until a key, the bell or a signal, or for so long; the keys that came."""
         poll = select.poll()
-        poll.register(self._bell, select.POLLIN)
+        poll.register(self._wake_fd, select.POLLIN)
         if self._keys is not None:
             poll.register(self._keys, select.POLLIN)
         pause = _ESCAPE_SECONDS if self._rest else seconds
@@ -90,13 +90,13 @@ class Terminal:
             self._suspend()
         if self._resumed:
             self._resumed = False
-            self._take()
+            self._enter_screen()
         if self._keys is not None and self._keys in ready:
             return self._read()
         rest, self._rest = self._rest, b""
-        return settled(rest)
+        return flush_keys(rest)
 
-    def forget_keys(self) -> None:
+    def discard_keys(self) -> None:
         """Those that nobody has read yet."""
         self._rest = b""
         if self._keys is not None:
@@ -113,7 +113,7 @@ class Terminal:
         keys, self._rest = parse_keys(self._rest + data)
         return keys
 
-    def _take(self) -> None:
+    def _enter_screen(self) -> None:
         if self._keys is not None:
             if self._before is None:
                 self._before = termios.tcgetattr(self._keys)
@@ -121,7 +121,7 @@ class Terminal:
         sys.stdout.write(_ENTER)
         sys.stdout.flush()
 
-    def _give_back(self) -> None:
+    def _restore(self) -> None:
         try:
             sys.stdout.write(_LEAVE)
             sys.stdout.flush()
@@ -136,14 +136,14 @@ class Terminal:
 
     def _suspend(self) -> None:
         self._stop = False
-        self._give_back()
+        self._restore()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         # To this very thread, so that it is stopped here and nowhere else until somebody continues it.
         signal.pthread_kill(get_ident(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, self._note)
+        signal.signal(signal.SIGTSTP, self._note_signal)
         self._resumed = True
 
-    def _note(self, number: int, _frame: FrameType | None) -> None:
+    def _note_signal(self, number: int, _frame: FrameType | None) -> None:
         """Only noted: the screen may be half drawn. The wait ends by itself, and then it is done."""
         if number == signal.SIGTSTP:
             self._stop = True

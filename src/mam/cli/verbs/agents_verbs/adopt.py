@@ -16,7 +16,7 @@ from mam.agents.launch import Plan, adopt
 from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
 from mam.agents.open_directory import written_prefix
 from mam.agents.tmux import Tmux
-from mam.cli.verbs.agents_verbs.common import directory_of, put_started
+from mam.cli.verbs.agents_verbs.common import directory_of, print_started
 from mam.cli.verbs.agents_verbs.start import add_place, definition_of, session_name
 from mam.errors import BadInput
 
@@ -55,7 +55,7 @@ def run(options: Options) -> int:
         lease_seconds=options.lease,
         hooks=hooks,
     )
-    return put_started(options, adopt(directory, agents_directory(), plan, tmux, held))
+    return print_started(options, adopt(directory, agents_directory(), plan, tmux, held))
 
 
 def _server_of(session: str, socket: str | None, name: str) -> Tmux:

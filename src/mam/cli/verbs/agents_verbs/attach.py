@@ -10,7 +10,7 @@ import sys
 
 from mam.agents.control import checked
 from mam.agents.resolve import needed
-from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of
+from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up
 from mam.errors import Refused
 
 TYPE_CHECKING = False
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_agent_arguments(parser)
     parser.add_argument("--read-only", action="store_true", help="look, and touch nothing")
     parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined, if the record is wrong")
 
 
 def run(options: Options) -> int:
-    name, answer = answer_of(directory_of(options), options)
+    name, answer = look_up(directory_of(options), options)
     target = checked(needed(answer, name), options.agent_def_dir)
     inside = _same_server(target)
     if not inside and not (sys.stdin.isatty() and sys.stdout.isatty()):

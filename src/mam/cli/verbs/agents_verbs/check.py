@@ -9,7 +9,7 @@ cannot, or when there is none at all.
 
 from __future__ import annotations
 
-from mam.cli.render.streams import put, put_json_array
+from mam.cli.render.streams import print_json_array, print_row
 from mam.cli.render.text import nearest, one_line
 from mam.errors import BadInput
 from mam.work.adapters import CODING_AGENTS
@@ -32,10 +32,10 @@ def run(options: Options) -> int:
             raise BadInput(why=f"{one_line(name[:80])} is not a coding agent that mam knows{hint}")
     checks = [check_agent(name) for name in options.agent or CODING_AGENTS]
     if options.json:
-        put_json_array(check.as_dict() for check in checks)
+        print_json_array(check.as_dict() for check in checks)
     else:
         for check in checks:
-            put(*_columns(check))
+            print_row(*_columns(check))
     return 0 if _is_well(checks, named=bool(options.agent)) else 1
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mam.agents.cleanup import clean_up
 from mam.agents.lease import GRACE_SECONDS
-from mam.cli.render.streams import put, put_json
+from mam.cli.render.streams import print_json, print_row
 from mam.cli.verbs.agents_verbs.common import directory_of
 from mam.util.human_time import parse_duration
 
@@ -26,9 +26,9 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     report = clean_up(directory_of(options), dry_run=options.dry_run, grace_seconds=options.grace_seconds)
     if options.json:
-        put_json(report.to_json())
+        print_json(report.to_json())
     else:
         for word in ("planned", "applied", "kept", "failed"):
             for item in getattr(report, word):
-                put(word, item.agent_id, item.reason)
+                print_row(word, item.agent_id, item.reason)
     return 1 if report.failed else 0

@@ -9,7 +9,7 @@ from mam.agents.lookup import AMBIGUOUS
 from mam.agents.names import check_agent_id
 from mam.agents.open_directory import open_directory
 from mam.agents.resolve import by_any, by_id, by_name, by_session
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.errors import BadInput, MamError
 
 TYPE_CHECKING = False
@@ -24,14 +24,14 @@ def directory_of(options: Options) -> Directory:
     return open_directory(options.store, options.registry_dir)
 
 
-def add_whom(parser: Parser) -> None:
+def add_agent_arguments(parser: Parser) -> None:
     parser.add_argument("word", nargs="?", metavar="AGENT", help="its name or its id; default: MAM_AGENT_ID")
     parser.add_argument("--id", metavar="ID", help="its id, and nothing else")
     parser.add_argument("--name", metavar="NAME", help="its name, and nothing else")
     parser.add_argument("--session", metavar="S", help="the tmux session it runs in")
 
 
-def answer_of(directory: Directory, options: Options) -> tuple[str, Answer]:
+def look_up(directory: Directory, options: Options) -> tuple[str, Answer]:
     """Who was named, and what the directory says about that."""
     ways = ((options.word, by_any), (options.id, by_id), (options.name, by_name), (options.session, by_session))
     given = [(text, way) for text, way in ways if text is not None]
@@ -46,9 +46,9 @@ def answer_of(directory: Directory, options: Options) -> tuple[str, Answer]:
     return own, by_id(directory, own)
 
 
-def known_id(directory: Directory, options: Options) -> str:
+def agent_id_of(directory: Directory, options: Options) -> str:
     """The id of somebody whose record may be out of date; the name alone is enough for its default id."""
-    name, answer = answer_of(directory, options)
+    name, answer = look_up(directory, options)
     if answer.kind == AMBIGUOUS:
         raise AmbiguousName(name=name[:80], candidates=", ".join(answer.candidates))
     if answer.record is not None:
@@ -71,9 +71,9 @@ def own_generation(options: Options) -> str:
     return check_agent_id(generation, "generation")
 
 
-def put_answer(answer: Answer) -> None:
+def print_answer(answer: Answer) -> None:
     record = None if answer.record is None else answer.record.to_json()
-    put_json({"answer": answer.kind, "reason": answer.reason, "candidates": answer.candidates, "record": record})
+    print_json({"answer": answer.kind, "reason": answer.reason, "candidates": answer.candidates, "record": record})
 
 
 def announce(options: Options, record: AgentRecord) -> None:
@@ -97,12 +97,12 @@ def announce(options: Options, record: AgentRecord) -> None:
             say(f"{jobs} of the generation before it may be claimed again: {visit.store}")
 
 
-def put_started(options: Options, record: AgentRecord) -> int:
+def print_started(options: Options, record: AgentRecord) -> int:
     announce(options, record)
     if record.place.companion is None:
         say("the companion did not come up; the lease is not kept, `mam agents adopt` tries again")
     if options.json:
-        put_json(record.to_json())
+        print_json(record.to_json())
     else:
-        put(record.agent_id, record.generation_id)
+        print_row(record.agent_id, record.generation_id)
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.agents.activity import session_state
 from mam.agents.lookup import LIVE, judged
-from mam.cli.render.streams import person_reads, put, put_json_array, say
+from mam.cli.render.streams import print_json_array, print_row, say, stdout_is_terminal
 from mam.cli.verbs.agents_verbs.common import directory_of
 from mam.util.clock import parse_time
 from mam.util.human_time import format_age
@@ -27,16 +27,16 @@ def run(options: Options) -> int:
     if options.live:
         rows = [(look, answer) for look, answer in rows if answer.kind == LIVE]
     if options.json:
-        put_json_array(_value(look, answer, now.wall_ms) for look, answer in rows)
+        print_json_array(_value(look, answer, now.wall_ms) for look, answer in rows)
         return 0
-    if not person_reads():
+    if not stdout_is_terminal():
         for look, answer in rows:
-            put(look.agent_id, *_columns(answer), _doing(look, now.wall_ms))
+            print_row(look.agent_id, *_columns(answer), _activity(look, now.wall_ms))
     elif rows:
-        from mam.cli.verbs.agents_verbs.table import put_table
+        from mam.cli.render.table import print_table
 
         headings = ("NAME", "RECORD", "TMUX SESSION", "AGENT", "HOLDS", "STATE", "ID")
-        put_table(headings, [_glance(look, answer, now.wall_ms) for look, answer in rows])
+        print_table(headings, [_table_row(look, answer, now.wall_ms) for look, answer in rows])
     else:
         say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
     return 0
@@ -50,14 +50,14 @@ def _value(look: Look, answer: Answer, now_ms: int) -> Json:
     }  # fmt: skip
 
 
-def _doing(look: Look, now_ms: int) -> str:
+def _activity(look: Look, now_ms: int) -> str:
     """Its screen is not looked at, since there may be many; `status` does that."""
     if look.record is None or not look.record.live:
         return "-"
     return session_state(look.record, now_ms).told(now_ms)
 
 
-def _glance(look: Look, answer: Answer, now_ms: int) -> tuple[str, ...]:
+def _table_row(look: Look, answer: Answer, now_ms: int) -> tuple[str, ...]:
     """What fits on a terminal: how long the lease holds, and the one word of what it does; `status` says the rest."""
     *named, until = _columns(answer)
     record = look.record

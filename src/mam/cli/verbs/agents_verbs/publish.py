@@ -22,7 +22,7 @@ from mam.agents.names import canonical_name, check_agent_id, default_agent_id
 from mam.agents.open_directory import written_prefix
 from mam.agents.record import ACTIVE
 from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record, record_from
-from mam.cli.render.streams import put, put_json
+from mam.cli.render.streams import print_json, print_row
 from mam.cli.verbs.agents_verbs.common import announce, directory_of
 from mam.errors import BadInput
 from mam.util.clock import iso_second
@@ -58,22 +58,22 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     directory = directory_of(options)
     if options.record is not None:
-        record = _given(options)
+        record = _record_from_file(options)
         act = publish(record, options.lease)
     else:
-        record = _drawn_up(directory, options)
+        record = _record_from_options(directory, options)
         act = publish(record, DEFAULT_SECONDS if options.lease is None else options.lease)
     published = directory.change(record.agent_id, act)
     assert published is not None
     announce(options, published)
     if options.json:
-        put_json(published.to_json())
+        print_json(published.to_json())
     else:
-        put(published.agent_id, published.generation_id)
+        print_row(published.agent_id, published.generation_id)
     return 0
 
 
-def _drawn_up(directory: Directory, options: Options) -> AgentRecord:
+def _record_from_options(directory: Directory, options: Options) -> AgentRecord:
     if options.word is None or options.session is None or options.manifest is None:
         raise BadInput(why="a session is published with NAME, --session and --manifest, or with --record")
     name = canonical_name(options.word, written_prefix())
@@ -95,7 +95,7 @@ def _drawn_up(directory: Directory, options: Options) -> AgentRecord:
     return _checked(lambda: record_from(value), name)
 
 
-def _given(options: Options) -> AgentRecord:
+def _record_from_file(options: Options) -> AgentRecord:
     others = (options.word, options.id, options.generation, options.session, options.manifest)
     if any(other is not None for other in others):
         raise BadInput(why="--record is a whole record; only --lease goes with it")

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from mam.agents.acts import remove
-from mam.cli.render.streams import put, put_json
-from mam.cli.verbs.agents_verbs.common import add_generation, add_whom, directory_of, known_id, own_generation
+from mam.cli.render.streams import print_json, print_row
+from mam.cli.verbs.agents_verbs.common import (
+    add_agent_arguments,
+    add_generation,
+    agent_id_of,
+    directory_of,
+    own_generation,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_agent_arguments(parser)
     add_generation(parser)
 
 
 def run(options: Options) -> int:
     directory = directory_of(options)
     generation = own_generation(options)
-    agent_id = known_id(directory, options)
+    agent_id = agent_id_of(directory, options)
     directory.change(agent_id, remove(generation))
     if options.json:
-        put_json({"agent_id": agent_id, "removed": True})
+        print_json({"agent_id": agent_id, "removed": True})
     else:
-        put(agent_id)
+        print_row(agent_id)
     return 0

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from mam.agents.lookup import AMBIGUOUS, LIVE
 from mam.agents.resolve import needed
-from mam.cli.render.streams import put
-from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of, put_answer
+from mam.cli.render.streams import print_row
+from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up, print_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ _CODES = {LIVE: 0, AMBIGUOUS: 6}
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_agent_arguments(parser)
 
 
 def run(options: Options) -> int:
-    name, answer = answer_of(directory_of(options), options)
+    name, answer = look_up(directory_of(options), options)
     if options.json:
-        put_answer(answer)
+        print_answer(answer)
         return _CODES.get(answer.kind, 1)
-    put(needed(answer, name).agent_id)
+    print_row(needed(answer, name).agent_id)
     return 0

@@ -16,7 +16,7 @@ from mam.agents.lease import DEFAULT_SECONDS, length_seconds
 from mam.agents.record import RETIRED
 from mam.agents.resolve import needed
 from mam.agents.stop import halt
-from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of, put_started
+from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up, print_started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_agent_arguments(parser)
 
 
 def run(options: Options) -> int:
     directory = directory_of(options)
-    name, answer = answer_of(directory, options)
+    name, answer = look_up(directory, options)
     record = answer.record if answer.record is not None else needed(answer, name)
     if record.lifecycle.state == RETIRED or not record.lifecycle.relaunchable:
         why = (
@@ -51,4 +51,4 @@ def run(options: Options) -> int:
         lease_seconds=length_seconds(record) if record.liveness else DEFAULT_SECONDS,
     )
     halt(directory, record, "restart")
-    return put_started(options, launch(directory, agents_directory(), plan))
+    return print_started(options, launch(directory, agents_directory(), plan))

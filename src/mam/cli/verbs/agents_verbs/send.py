@@ -15,8 +15,8 @@ import sys
 from mam.agents.control import checked
 from mam.agents.resolve import needed
 from mam.agents.send import LONGEST_TEXT, send
-from mam.cli.render.streams import put, put_json, say
-from mam.cli.verbs.agents_verbs.common import answer_of, directory_of
+from mam.cli.render.streams import print_json, print_row, say
+from mam.cli.verbs.agents_verbs.common import directory_of, look_up
 from mam.errors import BadInput, GenerationLost
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ def run(options: Options) -> int:
     text = _text(options)
     if options.key is not None and (not options.key.strip() or len(options.key) > 200):
         raise BadInput(why="--key is a short name for the text")
-    name, answer = answer_of(directory_of(options), options)
+    name, answer = look_up(directory_of(options), options)
     record = needed(answer, name)
     if options.generation is not None and options.generation != record.generation_id:
         raise GenerationLost(agent=record.agent_id, owner=record.generation_id, generation=options.generation[:80])
@@ -47,9 +47,9 @@ def run(options: Options) -> int:
     if not sent:
         say(f"a text with the key {options.key} has been sent before; nothing was sent now")
     if options.json:
-        put_json({"agent_id": record.agent_id, "generation_id": record.generation_id, "sent": sent})
+        print_json({"agent_id": record.agent_id, "generation_id": record.generation_id, "sent": sent})
     else:
-        put(record.agent_id)
+        print_row(record.agent_id)
     return 0
 
 

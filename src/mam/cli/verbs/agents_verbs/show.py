@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from mam.agents.lookup import LIVE
 from mam.agents.resolve import needed
-from mam.cli.render.streams import put_json, say
-from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of
+from mam.cli.render.streams import print_json, say
+from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_agent_arguments(parser)
 
 
 def run(options: Options) -> int:
-    name, answer = answer_of(directory_of(options), options)
+    name, answer = look_up(directory_of(options), options)
     if answer.record is None:
         needed(answer, name)
     else:
-        put_json(answer.record.to_json())
+        print_json(answer.record.to_json())
     if answer.kind == LIVE:
         return 0
     say(f"{name} is not live: {answer.reason}")

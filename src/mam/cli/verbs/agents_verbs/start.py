@@ -18,7 +18,7 @@ from mam.agents.launch import Plan, launch
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
 from mam.agents.open_directory import written_prefix
-from mam.cli.verbs.agents_verbs.common import directory_of, put_started
+from mam.cli.verbs.agents_verbs.common import directory_of, print_started
 from mam.errors import BadInput
 from mam.util.human_time import parse_lease_seconds
 
@@ -61,7 +61,7 @@ def run(options: Options) -> int:
         lease_seconds=options.lease,
         hooks=not options.no_hooks,
     )
-    return put_started(options, launch(directory_of(options), agents_directory(), plan))
+    return print_started(options, launch(directory_of(options), agents_directory(), plan))
 
 
 def _tool(command: tuple[str, ...]) -> str:

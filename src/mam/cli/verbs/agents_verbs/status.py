@@ -10,8 +10,8 @@ from __future__ import annotations
 from mam.agents.lookup import Look
 from mam.agents.resolve import needed
 from mam.agents.status import status_of, with_jobs
-from mam.cli.render.streams import person_reads, put, put_json_array, say
-from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of
+from mam.cli.render.streams import print_json_array, print_row, say, stdout_is_terminal
+from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_agent_arguments(parser)
 
 
 def run(options: Options) -> int:
     directory = directory_of(options)
     now = directory.clock.now()
     if any(given is not None for given in (options.word, options.id, options.name, options.session)):
-        name, answer = answer_of(directory, options)
+        name, answer = look_up(directory, options)
         record = answer.record if answer.record is not None else needed(answer, name)
         looks = [Look(agent_id=record.agent_id, kind="found", record=record)]
     else:
@@ -37,12 +37,12 @@ def run(options: Options) -> int:
     running = _running(options)
     found = [with_jobs(status_of(look, now), running) for look in looks]
     if options.json:
-        put_json_array(_value(status) for status in found)
-    elif person_reads():
+        print_json_array(_value(status) for status in found)
+    elif stdout_is_terminal():
         _show(found, now.wall_ms)
     else:
         for status in found:
-            put(status.agent_id, *_columns(status, now.wall_ms), "; ".join(status.drift) or "-")
+            print_row(status.agent_id, *_columns(status, now.wall_ms), "; ".join(status.drift) or "-")
     return 1 if any(status.drift for status in found) else 0
 
 
@@ -76,10 +76,10 @@ def _show(found: list[Status], now_ms: int) -> None:
     if not found:
         say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
         return
-    from mam.cli.verbs.agents_verbs.table import put_table
+    from mam.cli.render.table import print_table
 
     headings = ("NAME", "RECORD", "TMUX", "PROCESS", "COMPANION", "STATE", "JOBS", "ID")
-    put_table(headings, [(*_columns(status, now_ms), status.agent_id[:8]) for status in found])
+    print_table(headings, [(*_columns(status, now_ms), status.agent_id[:8]) for status in found])
     for status in found:
         for drift in status.drift:
             say(f"{status.agent_name}: {drift}")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from mam.agents import acts
 from mam.agents.resolve import needed
 from mam.agents.stop import halt
-from mam.cli.render.streams import put, put_json
-from mam.cli.verbs.agents_verbs.common import add_whom, answer_of, directory_of
+from mam.cli.render.streams import print_json, print_row
+from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up
 from mam.errors import BadInput, GenerationLost
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_whom(parser)
+    add_agent_arguments(parser)
     parser.add_argument("--generation", metavar="G", help="only if it is still this generation (exit 4 if not)")
     parser.add_argument("--reason", metavar="TEXT", default="operator_stop", help="kept in the record")
     parser.add_argument("--retire", action="store_true", help="and never start it again")
@@ -29,7 +29,7 @@ def run(options: Options) -> int:
     if not options.reason.strip() or not options.reason.isprintable():
         raise BadInput(why="--reason is one line that says something")
     directory = directory_of(options)
-    name, answer = answer_of(directory, options)
+    name, answer = look_up(directory, options)
     record = answer.record if answer.record is not None else needed(answer, name)
     if options.generation is not None and options.generation != record.generation_id:
         raise GenerationLost(agent=record.agent_id, owner=record.generation_id, generation=options.generation[:80])
@@ -39,7 +39,7 @@ def run(options: Options) -> int:
             directory.change(record.agent_id, acts.retire(record.generation_id, options.reason.strip())) or stopped
         )
     if options.json:
-        put_json(stopped.to_json())
+        print_json(stopped.to_json())
     else:
-        put(stopped.agent_id)
+        print_row(stopped.agent_id)
     return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.cli.verbs.config_verbs.common import add_project, chosen_file, refuse_inside_a_job
 from mam.errors import BadConfig, BadInput, Refused
 
@@ -46,9 +46,9 @@ def run(options: Options) -> int:
             ) from None
     os.unlink(copy)
     if options.json:
-        put_json({"file": file, "changed": changed})
+        print_json({"file": file, "changed": changed})
     else:
-        put(file)
+        print_row(file)
     say("changed" if changed else "nothing was changed")
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.render.streams import person_reads, put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say, stdout_is_terminal
 from mam.cli.verbs.config_verbs.list import as_json, shown
 from mam.config.keys import current, find_key
 from mam.errors import BadInput
@@ -21,10 +21,10 @@ def run(options: Options) -> int:
         raise BadInput(why="which setting? `mam config list` shows them")
     found = current(find_key(options.word))
     if options.json:
-        put_json(as_json(found))
+        print_json(as_json(found))
         return 0
-    put(shown(found.value))
-    if person_reads():
+    print_row(shown(found.value))
+    if stdout_is_terminal():
         variable = f" ({found.key.setting.variable})" if found.source == "environment" else ""
         say(f"{found.source}{variable}{': ' + found.file if found.file else ''}")
     return 0

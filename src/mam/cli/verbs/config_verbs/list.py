@@ -5,7 +5,7 @@ In a pipe: name, value, who says so, default and variable, separated by tabs; va
 
 from __future__ import annotations
 
-from mam.cli.render.streams import encoded, person_reads, put, put_json_array
+from mam.cli.render.streams import json_text, print_json_array, print_row, stdout_is_terminal
 from mam.config.keys import UNTRUSTED, all_current
 
 TYPE_CHECKING = False
@@ -26,12 +26,14 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     found = all_current()
     if options.json:
-        put_json_array(as_json(one) for one in found)
-    elif person_reads():
+        print_json_array(as_json(one) for one in found)
+    elif stdout_is_terminal():
         _table(found)
     else:
         for one in found:
-            put(one.key.name, encoded(one.value), one.source, encoded(one.default), one.key.setting.variable or "")
+            print_row(
+                one.key.name, json_text(one.value), one.source, json_text(one.default), one.key.setting.variable or ""
+            )
     return 0
 
 
@@ -49,7 +51,7 @@ def as_json(one: SettingValue) -> dict[str, Any]:
 
 def shown(value: Any) -> str:
     """For a person: texts without quotes, nothing for nothing."""
-    return "" if value is None else value if isinstance(value, str) else encoded(value)
+    return "" if value is None else value if isinstance(value, str) else json_text(value)
 
 
 def _table(found: list[SettingValue]) -> None:

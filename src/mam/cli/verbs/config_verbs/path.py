@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.cli.verbs.config_verbs.common import add_project, chosen_file
 
 TYPE_CHECKING = False
@@ -20,9 +20,9 @@ def run(options: Options) -> int:
     file = chosen_file(options)
     exists = os.path.exists(file)
     if options.json:
-        put_json({"file": file, "exists": exists})
+        print_json({"file": file, "exists": exists})
         return 0
-    put(file)
+    print_row(file)
     if not exists:
         say("nothing is there yet; `mam config set` and `mam config edit` make it")
     return 0

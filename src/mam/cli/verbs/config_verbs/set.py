@@ -11,7 +11,7 @@ command, and settings are no place for them.
 
 from __future__ import annotations
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.cli.verbs.config_verbs.common import add_project, chosen_file, parsed_value, refuse_inside_a_job
 from mam.config.keys import find_key
 from mam.config.settings import environment_text
@@ -40,9 +40,9 @@ def run(options: Options) -> int:
 
     set_value(file, key.path, value)
     if options.json:
-        put_json({"file": file, "key": key.name, "value": value})
+        print_json({"file": file, "key": key.name, "value": value})
     else:
-        put(file)
+        print_row(file)
     if environment_text(key.setting) is not None:
         say(f"{key.setting.variable} is set, and wins over it here")
     if options.project:

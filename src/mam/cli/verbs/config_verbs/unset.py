@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.render.streams import put, put_json
+from mam.cli.render.streams import print_json, print_row
 from mam.cli.verbs.config_verbs.common import add_project, chosen_file, refuse_inside_a_job
 from mam.config.keys import find_key
 from mam.errors import BadInput, Refused
@@ -27,7 +27,7 @@ def run(options: Options) -> int:
     if not unset_value(file, key.path):
         raise Refused(why=f"{key.name} is not set in {file}")
     if options.json:
-        put_json({"file": file, "key": key.name, "value": None})
+        print_json({"file": file, "key": key.name, "value": None})
     else:
-        put(file)
+        print_row(file)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.cli.args.options import number
-from mam.cli.render.streams import put, put_json_line, say
+from mam.cli.render.streams import print_json_line, print_row, say
 from mam.config.inbox import MODES
 from mam.errors import BadInput, InboxTaken, InboxUnfinished
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mam.inbox.settings import Settings
     from mam.jobs.record import Job
 
-CONCURRENCY_MOST = 1000
+MAX_CONCURRENCY = 1000
 FAILED, CANCELLED, REFUSED_CODE = 7, 8, 1
 
 
@@ -43,7 +43,7 @@ def mode_of(options: Options) -> str | None:
     return mode
 
 
-class Telling:
+class FileReporter:
     """Says what happens to files; knows at the end how it all went."""
 
     def __init__(self, options: Options, settings: Settings, *, once: bool) -> None:
@@ -53,7 +53,7 @@ class Telling:
         self._ended: dict[str, str] = {}
         self.codes: set[int] = set()
 
-    def told(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+    def report(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
         if job is not None and what == "ended":
             self._ended[claim.job_id] = job.status
             self.codes |= {"error": {FAILED}, "cancelled": {CANCELLED}}.get(str(job.status), set())
@@ -76,7 +76,7 @@ class Telling:
             line["outcome"] = f"inbox/{claim.outcome}"
         if what in ("refused", "left"):
             line["why"] = words
-        put_json_line(line)
+        print_json_line(line)
 
     def _say(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
         short = claim.job_id[:8]
@@ -87,12 +87,12 @@ class Telling:
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             say(f"{short} {claim.rel}: {job.status}{why}")
             if not self._once:
-                put(claim.job_id, job.status, f"inbox/{claim.outcome}")
+                print_row(claim.job_id, job.status, f"inbox/{claim.outcome}")
         elif what in ("refused", "left"):
             say(f"{claim.rel}: {words}")
         elif what == "finished" and self._once:
             status = "refused" if claim.refused else self._ended.get(claim.job_id, "ended")
-            put(_job_id(claim) or "-", status, words or "-")
+            print_row(_job_id(claim) or "-", status, words or "-")
 
 
 def _job_id(claim: Claim) -> str | None:
@@ -101,7 +101,7 @@ def _job_id(claim: Claim) -> str | None:
 
 
 def work(options: Options, *, once: bool) -> int:
-    from mam.cli.verbs.worker import obey_signals, process_owner, show_brief
+    from mam.cli.verbs.worker import handle_signals, print_brief, process_owner
     from mam.config.settings import load_config
     from mam.inbox.ledger import DATABASE, Ledger
     from mam.inbox.loop import Inbox
@@ -113,8 +113,8 @@ def work(options: Options, *, once: bool) -> int:
     from mam.work.factory import open_worker
     from mam.work.worker import Orders
 
-    if not 0 <= options.concurrency <= CONCURRENCY_MOST:
-        raise BadInput(why=f"--concurrency takes a number between 0 and {CONCURRENCY_MOST}")
+    if not 0 <= options.concurrency <= MAX_CONCURRENCY:
+        raise BadInput(why=f"--concurrency takes a number between 0 and {MAX_CONCURRENCY}")
     eyesight()
     config = load_config()
     settings = settings_of(config, root=options.root, mode=mode_of(options), agent=options.agent)
@@ -125,18 +125,18 @@ def work(options: Options, *, once: bool) -> int:
         raise InboxTaken(root=settings.root, store=belongs, other=located.shown, page=page)
     if create_store(located, config):
         say(f"made a store at {located.shown}")
-    telling = Telling(options, settings, once=once)
+    reporter = FileReporter(options, settings, once=once)
     orders = Orders(labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency))
     # What the inbox says of a job is enough for a person; the worker's own lines are for when it runs alone.
-    worker, crew = open_worker(located, config, orders, say=_only_troubles, show=show_brief)
+    worker, crew = open_worker(located, config, orders, say=_say_problems_only, show=print_brief)
     try:
         inbox = Inbox(
-            settings.replace(linger_seconds=0.0) if once else settings, crew.registry, telling.told, crew.complain
+            settings.replace(linger_seconds=0.0) if once else settings, crew.registry, reporter.report, crew.complain
         )
         watching = Watching(
             inbox, crew.registry.store, worker if options.concurrency else None, crew.complain, once=once
         )
-        obey_signals(worker if options.concurrency else watching)
+        handle_signals(worker if options.concurrency else watching)
         if not once:
             where = f"{inbox.tree.inbox} ({settings.mode})"
             say(f"watching {where}, jobs in {located.shown}, {options.concurrency} at a time")
@@ -149,9 +149,9 @@ def work(options: Options, *, once: bool) -> int:
         raise (
             BadInput(why=f"not everything could be taken: {inbox.troubles[0]}") if not inbox.open else InboxUnfinished()
         )
-    return telling.code() if once else 0
+    return reporter.code() if once else 0
 
 
-def _only_troubles(words: str) -> None:
+def _say_problems_only(words: str) -> None:
     if " attempt " not in words.partition(":")[0]:
         say(words)

@@ -7,7 +7,7 @@ for longer is in ROOT/finished.
 from __future__ import annotations
 
 from mam.cli.args.options import registry_of
-from mam.cli.render.streams import person_reads, put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say, stdout_is_terminal
 from mam.cli.verbs.inbox_verbs.shared import add_place, mode_of
 
 TYPE_CHECKING = False
@@ -28,13 +28,13 @@ def run(options: Options) -> int:
     root = root_of(load_config(), options.root, mode_of(options))
     files = files_in(root, registry_of(options))
     if options.json:
-        put_json({"root": root, "files": [file.as_dict() for file in files]})
+        print_json({"root": root, "files": [file.as_dict() for file in files]})
         return 0
-    if person_reads() and files:
+    if stdout_is_terminal() and files:
         _table(files)
     else:
         for file in files:
-            put(file.job_id or "-", file.status, file.agent or "-", file.file)
+            print_row(file.job_id or "-", file.status, file.agent or "-", file.file)
     counts: dict[str, int] = {}
     for file in files:
         counts[file.status] = counts.get(file.status, 0) + 1

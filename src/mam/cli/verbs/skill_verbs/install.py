@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.render.streams import put, put_json, say
+from mam.cli.render.streams import print_json, print_row, say
 from mam.errors import BadInput, Refused
 from mam.skill import DIFFERENT, FOREIGN, NEW, SAME, project_root, skill_targets, write_skill
 
@@ -53,10 +53,10 @@ def run(options: Options) -> int:
         _write(place)
     left = [place for place in found if place.found in (DIFFERENT, FOREIGN) and place not in wanted]
     if options.json:
-        put_json({"written": [place.path for place in wanted], "left": [place.path for place in left]})
+        print_json({"written": [place.path for place in wanted], "left": [place.path for place in left]})
     else:
         for place in wanted:
-            put(place.path)
+            print_row(place.path)
     if any(place.found == DIFFERENT for place in left):
         say("--replace writes over a file that says something else")
     return 1 if left else 0

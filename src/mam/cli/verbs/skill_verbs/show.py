@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.render.streams import put_exactly, put_json
+from mam.cli.render.streams import print_json, print_text
 from mam.skill import NAME, skill_text
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ def add_arguments(_parser: Parser) -> None:
 
 def run(options: Options) -> int:
     if options.json:
-        put_json({"name": NAME, "text": skill_text()})
+        print_json({"name": NAME, "text": skill_text()})
     else:
-        put_exactly(skill_text())
+        print_text(skill_text())
     return 0

@@ -6,7 +6,7 @@ from mam.jobs.status import CANCELLED, COMPLETED, ERROR, Status
 from mam.util.frozen import Frozen
 
 LABEL = "demo"
-DOOMED, HELPERS = "carl", ("anna", "ben")
+KILLED_WORKER, OTHER_WORKERS = "carl", ("anna", "ben")
 SHORT_LEASE_SECONDS, CONCURRENCY = 5, 4
 
 CHAPTERS = ("sorting", "searching", "graphs", "strings")
@@ -14,7 +14,7 @@ BOOK, REINDEX, UPLOAD, REPORT, CRAWL = "book", "reindex", "upload", "report", "c
 VALIDATOR = "has-a-conclusion"
 
 
-class Part(Frozen):
+class DemoJob(Frozen):
     name: str
     script: str
     ends: Status = COMPLETED
@@ -81,14 +81,14 @@ grep -q Conclusion report.md || { echo "report.md has no conclusion"; exit 1; }
 """
 
 
-def parts() -> list[Part]:
-    chapters = [Part(name=subject, script=_CHAPTER.format(subject=subject)) for subject in CHAPTERS]
+def demo_jobs() -> list[DemoJob]:
+    chapters = [DemoJob(name=subject, script=_CHAPTER.format(subject=subject)) for subject in CHAPTERS]
     files = " ".join(f"{subject}.md" for subject in CHAPTERS)
     return [
-        Part(name=REINDEX, script=_REINDEX, attempts=2, priority=10),
-        Part(name=CRAWL, script=_CRAWL, ends=CANCELLED, priority=5),
-        Part(name=UPLOAD, script=_UPLOAD, attempts=2, priority=5),
+        DemoJob(name=REINDEX, script=_REINDEX, attempts=2, priority=10),
+        DemoJob(name=CRAWL, script=_CRAWL, ends=CANCELLED, priority=5),
+        DemoJob(name=UPLOAD, script=_UPLOAD, attempts=2, priority=5),
         *chapters,
-        Part(name=BOOK, script=_BOOK.format(files=files), after=CHAPTERS, artifacts=("book.md",)),
-        Part(name=REPORT, script=_REPORT, ends=ERROR, artifacts=("report.md",), validated=True),
+        DemoJob(name=BOOK, script=_BOOK.format(files=files), after=CHAPTERS, artifacts=("book.md",)),
+        DemoJob(name=REPORT, script=_REPORT, ends=ERROR, artifacts=("report.md",), validated=True),
     ]

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from mam.cli.render.text import one_line
-from mam.cli.watch.journal_thread import Away, Broken, Follower, Happened, Loaded
+from mam.cli.watch.journal_follower import FollowerFailed, JournalFollower, Loaded, NewEntries, Unavailable
 from mam.cli.watch.keys import DOWN, ENTER, UP
 from mam.cli.watch.model import Model
-from mam.cli.watch.screen import REST_SECONDS, TICK_SECONDS, Screen, painted
+from mam.cli.watch.screen import DRAW_INTERVAL_SECONDS, TICK_SECONDS, Screen, render_line
 from mam.cli.watch.terminal import Terminal
 from mam.jobs.status import RUNNING
 
@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.cli.all_stores import Place
-    from mam.cli.watch.journal_thread import News
+    from mam.cli.args.known_stores import StoreRef
+    from mam.cli.watch.journal_follower import Notification
     from mam.registry import Registry
     from mam.stores.port import Query
 
@@ -30,37 +30,37 @@ COLUMNS = ("NEED YOU", "RUNNING", "WAITING", "PENDING", "FAILED")
 HINTS = (("↑↓", "select"), ("⏎", "open"), ("q", "quit"))
 
 
-class _Line:
+class _StoreRow:
     """One store, kept up to date by its own follower."""
 
-    def __init__(self, place: Place, query: Callable[[Registry], Query], pipe: tuple[int, int]) -> None:
-        self.place = place
-        self.trouble = place.problem
+    def __init__(self, ref: StoreRef, query: Callable[[Registry], Query], pipe: tuple[int, int]) -> None:
+        self.ref = ref
+        self.problem = ref.problem
         self.model: Model | None = None
-        self.follower: Follower | None = None
-        if place.registry is not None:
-            registry = place.registry
+        self.follower: JournalFollower | None = None
+        if ref.registry is not None:
+            registry = ref.registry
             self.query = query(registry)
-            self.follower = Follower(registry, lambda: _loaded(registry, self.query), pipe)
+            self.follower = JournalFollower(registry, lambda: _loaded(registry, self.query), pipe)
 
-    def hear(self, news: News) -> None:
-        match news:
+    def handle(self, notification: Notification) -> None:
+        match notification:
             case Loaded():
-                assert isinstance(news.what, Model)
-                self.model, self.trouble = news.what, None
-            case Happened() if self.model is not None:
-                for entry in news.entries:
+                assert isinstance(notification.what, Model)
+                self.model, self.problem = notification.what, None
+            case NewEntries() if self.model is not None:
+                for entry in notification.entries:
                     self.model.apply(entry)
-            case Away():
-                self.trouble = news.why
-            case Broken():
-                raise news.error
+            case Unavailable():
+                self.problem = notification.why
+            case FollowerFailed():
+                raise notification.error
 
     def counts(self) -> tuple[int, ...] | None:
-        if self.model is None or self.place.registry is None:
+        if self.model is None or self.ref.registry is None:
             return None
-        model, now = self.model, self.place.registry.store.clock.now()
-        needs = sum(model.need(job, now) is not None for job in (*model.open.values(), *model.failed.values()))
+        model, now = self.model, self.ref.registry.store.clock.now()
+        needs = sum(model.attention(job, now) is not None for job in (*model.open.values(), *model.failed.values()))
         running = sum(job.status is RUNNING for job in model.open.values())
         return needs, running, len(model.open) - running, len(model.queued), len(model.failed)
 
@@ -71,41 +71,41 @@ def _loaded(registry: Registry, query: Query) -> Model:
     return model
 
 
-class Overview:
-    def __init__(self, places: list[Place], query: Callable[[Registry], Query]) -> None:
+class StoresScreen:
+    def __init__(self, refs: list[StoreRef], query: Callable[[Registry], Query]) -> None:
         self._pipe = os.pipe()
-        self._lines = [_Line(place, query, self._pipe) for place in places]
+        self._lines = [_StoreRow(ref, query, self._pipe) for ref in refs]
         self._at = 0
 
     def run(self) -> int:
-        while (chosen := self._watch()) is not None:
-            registry = chosen.place.registry
+        while (selected := self._watch()) is not None:
+            registry = selected.ref.registry
             assert registry is not None
-            Screen(registry, chosen.query, chosen.place.shown).run()
+            Screen(registry, selected.query, selected.ref.display_name).run()
         return 0
 
-    def _watch(self) -> _Line | None:
+    def _watch(self) -> _StoreRow | None:
         """Until a store is chosen, or none any more."""
         with Terminal(*self._pipe) as terminal:
             drawn, dirty = 0.0, True
             while True:
                 now = time.monotonic()
-                if (dirty and now - drawn >= REST_SECONDS) or now - drawn >= TICK_SECONDS:
+                if (dirty and now - drawn >= DRAW_INTERVAL_SECONDS) or now - drawn >= TICK_SECONDS:
                     self._draw(terminal)
                     dirty, drawn = False, time.monotonic()
-                for key in terminal.wait(drawn + (REST_SECONDS if dirty else TICK_SECONDS) - time.monotonic()):
+                for key in terminal.wait(drawn + (DRAW_INTERVAL_SECONDS if dirty else TICK_SECONDS) - time.monotonic()):
                     dirty = True
                     if key == "q":
                         return None
-                    if key in (ENTER, "o") and self._chosen() is not None:
-                        return self._chosen()
+                    if key in (ENTER, "o") and self._selected() is not None:
+                        return self._selected()
                     self._move(key)
                 for line in self._lines:
-                    for news in line.follower.drain() if line.follower is not None else ():
-                        line.hear(news)
+                    for notification in line.follower.drain() if line.follower is not None else ():
+                        line.handle(notification)
                         dirty = True
 
-    def _chosen(self) -> _Line | None:
+    def _selected(self) -> _StoreRow | None:
         line = self._lines[self._at] if self._lines else None
         return line if line is not None and line.model is not None else None
 
@@ -125,7 +125,7 @@ class Overview:
         lines = lines[: max(0, height - 1)]
         lines += [Text()] * (height - 1 - len(lines))
         hints = Text("   ").join(Text.assemble((key, "bold"), " ", (what, "dim")) for key, what in HINTS)
-        terminal.show([painted(console, line, width) for line in [*lines, hints][-height:]])
+        terminal.show([render_line(console, line, width) for line in [*lines, hints][-height:]])
 
     def _header(self) -> Text:
         counts = [found for line in self._lines if (found := line.counts()) is not None]
@@ -138,16 +138,16 @@ class Overview:
         )
 
 
-def _store(line: _Line, wide: int, *, selected: bool) -> Text:
+def _store(line: _StoreRow, wide: int, *, selected: bool) -> Text:
     counts = line.counts()
-    if line.trouble is not None or counts is None:
+    if line.problem is not None or counts is None:
         row = Text.assemble(
-            _name(line.place.shown, wide),
+            _name(line.ref.display_name, wide),
             "  ",
-            (one_line(line.trouble or "reading …"), "yellow" if line.trouble else "dim"),
+            (one_line(line.problem or "reading …"), "yellow" if line.problem else "dim"),
         )
     else:
-        row = _row(line.place.shown, tuple(f"{number:,}" if number else "·" for number in counts), wide)
+        row = _row(line.ref.display_name, tuple(f"{number:,}" if number else "·" for number in counts), wide)
         if counts[0]:
             row.stylize("bold red", wide + 2, wide + 4 + len(COLUMNS[0]))
     if selected:
@@ -162,5 +162,5 @@ def _row(name: str, cells: tuple[str, ...], wide: int, style: str = "") -> Text:
 
 def _name(name: str, wide: int) -> Text:
     """The end of a path says more than its beginning."""
-    shown = one_line(name)
-    return Text((shown if len(shown) <= wide else f"…{shown[-wide + 1 :]}").ljust(wide))
+    display_name = one_line(name)
+    return Text((display_name if len(display_name) <= wide else f"…{display_name[-wide + 1 :]}").ljust(wide))

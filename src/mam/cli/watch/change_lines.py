@@ -5,14 +5,14 @@ from __future__ import annotations
 import select
 import sys
 
-from mam.cli.render.streams import put, put_json_line, say
-from mam.cli.watch.journal_thread import Away, Broken, Follower, Happened, Loaded
+from mam.cli.render.streams import print_json_line, print_row, say
+from mam.cli.watch.journal_follower import FollowerFailed, JournalFollower, Loaded, NewEntries, Unavailable
 from mam.errors import MamError
 from mam.jobs.status import ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.cli.watch.journal_thread import News
+    from mam.cli.watch.journal_follower import Notification
     from mam.jobs.change import AuditRecord
     from mam.registry import Registry
     from mam.stores.port import Entry, Query
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 NEW, GONE = "new", "gone"
 
 
-def follow(all_lines: list[Lines]) -> int:
+def follow(all_lines: list[ChangePrinter]) -> int:
     """Tell what happens in all of these stores, until somebody stops it."""
-    followers = [(lines, Follower(lines.registry, lambda: None)) for lines in all_lines]
+    followers = [(lines, JournalFollower(lines.registry, lambda: None)) for lines in all_lines]
     poll = select.poll()
     for _, follower in followers:
-        poll.register(follower.bell, select.POLLIN)
+        poll.register(follower.wake_fd, select.POLLIN)
     poll.register(sys.stdout.fileno(), 0)  # whoever reads may leave while nothing happens
     while True:
         ready = dict(poll.poll())
         if ready.get(sys.stdout.fileno(), 0) & (select.POLLERR | select.POLLHUP):
             raise BrokenPipeError
         for lines, follower in followers:
-            for news in follower.drain():
-                lines.hear(news)
+            for notification in follower.drain():
+                lines.handle(notification)
         sys.stdout.flush()
 
 
-class Lines:
+class ChangePrinter:
     def __init__(self, registry: Registry, query: Query, *, as_json: bool, named: bool = False) -> None:
         """`named`: each line says which store it is about."""
         self.registry = registry
@@ -47,48 +47,48 @@ class Lines:
         self._as_json = as_json
         self._labels: dict[str, tuple[str, str]] = {}
         """Label and time of registration, of jobs that were heard of and have not ended."""
-        self._told = ""
+        self._last_problem = ""
 
-    def hear(self, news: News) -> None:
-        match news:
+    def handle(self, notification: Notification) -> None:
+        match notification:
             case Loaded():
                 say(f"watching {self._registry.store.address}")
-            case Happened():
-                for entry in news.entries:
-                    self._tell(entry)
-            case Away():
-                self._complain(news.why)
-            case Broken():
-                raise news.error
+            case NewEntries():
+                for entry in notification.entries:
+                    self._print_entry(entry)
+            case Unavailable():
+                self._report_problem(notification.why)
+            case FollowerFailed():
+                raise notification.error
 
-    def _tell(self, entry: Entry) -> None:
+    def _print_entry(self, entry: Entry) -> None:
         changes = [line for line in entry.lines if line.get("event") in ("registered", "status_changed")]
         if not changes and entry.fields is not None:
             return
-        label, created = self._about(entry)
+        label, created = self._label_and_time(entry)
         if self._query.label not in (None, label) or (self._query.since is not None and created < self._query.since):
             return
         for line in changes:
-            self._put(line, line.get("from"), line.get("to") or line.get("status"), label)
+            self._print_change(line, line.get("from"), line.get("to") or line.get("status"), label)
         if entry.fields is None:
             gone = {"timestamp": self._registry.store.clock.now().second, "job_id": entry.job_id}
-            self._put(gone, None, None, label)
+            self._print_change(gone, None, None, label)
         if entry.fields is None or (changes and _ended(changes[-1])):
             self._labels.pop(entry.job_id, None)
 
-    def _put(self, line: AuditRecord, before: str | None, after: str | None, label: str) -> None:
+    def _print_change(self, line: AuditRecord, before: str | None, after: str | None, label: str) -> None:
         if self._query.statuses is not None and after not in self._query.statuses:
             return
         if self._as_json:
             kept = {name: value for name, value in line.items() if name not in ("event", "status")}
             place = {} if self._store is None else {"store": self._store}
-            put_json_line({**place, **kept, "from": before, "to": after, "agent_session": label})
+            print_json_line({**place, **kept, "from": before, "to": after, "agent_session": label})
             return
         move = f"{before or (NEW if after else '?')} -> {after or GONE}"
         named = () if self._store is None else (self._store,)
-        put(*named, line["timestamp"], line["job_id"], move, label, _reason(line))
+        print_row(*named, line["timestamp"], line["job_id"], move, label, _reason(line))
 
-    def _about(self, entry: Entry) -> tuple[str, str]:
+    def _label_and_time(self, entry: Entry) -> tuple[str, str]:
         fields = entry.fields or {}
         if "agent_session" in fields and "created_at" in fields:
             self._labels[entry.job_id] = (fields["agent_session"], fields["created_at"])
@@ -100,10 +100,10 @@ class Lines:
                 return "", ""
         return self._labels[entry.job_id]
 
-    def _complain(self, why: str) -> None:
+    def _report_problem(self, why: str) -> None:
         """Once for each trouble."""
-        if why != self._told:
-            self._told = why
+        if why != self._last_problem:
+            self._last_problem = why
             say(why)
 
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from mam.config.settings import Config
-from mam.demo.parts import LABEL, VALIDATION, VALIDATOR
+from mam.demo.demo_jobs import LABEL, VALIDATION, VALIDATOR
 from mam.location.stores import create_store, locate, open_located
 from mam.machine.processes import ProcessId, is_alive
 
@@ -29,73 +29,73 @@ MARK = "MAM_DEMO"
 """In the environment of everything that the demonstration starts, so that what is left of it can be found."""
 
 
-class Stage:
+class Sandbox:
     def __init__(self, *, keep: bool) -> None:
         self._keep = keep
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
-        self.folder = ""
+        self.directory = ""
         self.registry: Registry
 
     def __enter__(self) -> Self:
-        self.folder = os.path.realpath(tempfile.mkdtemp(prefix="mam-demo-"))
+        self.directory = os.path.realpath(tempfile.mkdtemp(prefix="mam-demo-"))
         try:
-            self._furnish()
+            self._create()
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self.dismiss()
-        self.await_gone([], all_marked=True)  # whoever still writes would put back what is removed
+        self.stop_workers()
+        self.wait_until_gone([], include_marked=True)  # whoever still writes would put back what is removed
         os.chdir("/")
         if not self._keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
     def project(self) -> str:
-        return os.path.join(self.folder, "project")
+        return os.path.join(self.directory, "project")
 
     @property
     def state(self) -> str:
-        return os.path.join(self.folder, "state")
+        return os.path.join(self.directory, "state")
 
     @property
     def validator(self) -> str:
-        return os.path.join(self.folder, VALIDATOR)
+        return os.path.join(self.directory, VALIDATOR)
 
-    def _furnish(self) -> None:
+    def _create(self) -> None:
         for name in ("project/.mam", "bin", "state", "cache", "config"):
-            os.makedirs(os.path.join(self.folder, name), 0o700)
+            os.makedirs(os.path.join(self.directory, name), 0o700)
         # The nearest settings of a project count; these say nothing, and no others are looked for.
         _write(os.path.join(self.project, ".mam", "config.toml"), "")
         _write(self.validator, VALIDATION, 0o700)
         # Jobs say `mam`, whatever is on the user's PATH and however this one was installed.
         _write(
-            os.path.join(self.folder, "bin", "mam"),
+            os.path.join(self.directory, "bin", "mam"),
             f'#!/bin/sh\nexec {_quoted(sys.executable)} -P -m mam "$@"\n',
             0o700,
         )
-        self._move_in()
+        self._isolate_environment()
         located = locate(os.path.join(self.project, ".mam", "jobs"), None, Config())
         create_store(located, Config())
         self.registry = open_located(located, Config())
 
-    def _move_in(self) -> None:
+    def _isolate_environment(self) -> None:
         """This process too leaves the user's settings behind."""
         for name in list(os.environ):
             if name.startswith(("MAM_", "MQTT_", "XDG_", "DELEGATE_")) and name not in ("MAM_DEBUG", "XDG_RUNTIME_DIR"):
                 del os.environ[name]
         for name in ("state", "cache", "config"):
-            os.environ[f"XDG_{name.upper()}_HOME"] = os.path.join(self.folder, name)
-        os.environ["PATH"] = os.pathsep.join((os.path.join(self.folder, "bin"), os.getenv("PATH", os.defpath)))
-        os.environ[MARK] = self.folder
+            os.environ[f"XDG_{name.upper()}_HOME"] = os.path.join(self.directory, name)
+        os.environ["PATH"] = os.pathsep.join((os.path.join(self.directory, "bin"), os.getenv("PATH", os.defpath)))
+        os.environ[MARK] = self.directory
         os.chdir(self.project)
 
     # -- workers ---------------------------------------------------------------------------------------------------
 
-    def hire(self, name: str, *options: str) -> None:
-        with open(os.path.join(self.folder, f"{name}.log"), "ab") as log:
+    def start_worker(self, name: str, *options: str) -> None:
+        with open(os.path.join(self.directory, f"{name}.log"), "ab") as log:
             self._workers[name] = subprocess.Popen(
                 [sys.executable, "-P", "-m", "mam", "worker", "-s", LABEL, "--owner", name, *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.project, start_new_session=True,
@@ -107,30 +107,30 @@ class Stage:
         worker.kill()
         worker.wait()
 
-    def dead(self) -> list[str]:
+    def exited_workers(self) -> list[str]:
         """Workers that ended although nobody told them to."""
         return [name for name, worker in self._workers.items() if worker.poll() is not None]
 
-    def dismiss(self) -> bool:
+    def stop_workers(self) -> bool:
         """Whether all went when they were told to."""
         for worker in self._workers.values():
             if worker.poll() is None:
                 worker.send_signal(signal.SIGTERM)
-        ends, politely = time.monotonic() + STOP_SECONDS, True
+        ends, stopped_cleanly = time.monotonic() + STOP_SECONDS, True
         for worker in self._workers.values():
             try:
                 worker.wait(max(0.1, ends - time.monotonic()))
             except subprocess.TimeoutExpired:
                 worker.kill()
                 worker.wait()
-                politely = False
+                stopped_cleanly = False
         self._workers.clear()
-        return politely
+        return stopped_cleanly
 
-    def await_gone(self, processes: list[ProcessId], *, all_marked: bool = False) -> list[int]:
+    def wait_until_gone(self, processes: list[ProcessId], *, include_marked: bool = False) -> list[int]:
         """Who is still there of these, and of everything that bears the mark, when they had time enough to go."""
         ends = time.monotonic() + STOP_SECONDS
-        while left := {one.pid for one in processes if is_alive(one)} | (self._marked() if all_marked else set()):
+        while left := {one.pid for one in processes if is_alive(one)} | (self._marked() if include_marked else set()):
             if time.monotonic() > ends:
                 break
             time.sleep(0.05)  # the death of a stranger's child sends no word
@@ -138,7 +138,7 @@ class Stage:
 
     def _marked(self) -> set[int]:
         """Only where the system shows the environment of processes; elsewhere their records have to do."""
-        mark = os.fsencode(f"{MARK}={self.folder}")
+        mark = os.fsencode(f"{MARK}={self.directory}")
         found = set()
         for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
             if name.isdigit() and int(name) != os.getpid():

@@ -36,18 +36,18 @@ class Span(Frozen):
     """How it ended: the next state's reason, or `lost` when the lease ran out."""
 
 
-class Life(Frozen):
+class Timeline(Frozen):
     """Everything about one job so far."""
 
     name: str
     job_id: str
     parent: str | None = None
     spans: tuple[Span, ...] = ()
-    signs: tuple[float, ...] = ()
+    progress_at: tuple[float, ...] = ()
     """When it told of its progress."""
-    endings: int = 0
+    ends_reached: int = 0
     """Moves into an end state."""
-    farewells: int = 0
+    terminal_events: int = 0
     """Terminal events."""
     detail: str = ""
 
@@ -60,14 +60,14 @@ class Life(Frozen):
         return [span for span in self.spans if span.state is RUNNING]
 
 
-class Chronicle:
+class JobTimelines:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._names: dict[str, str] = {}
-        self.lives: dict[str, Life] = {}
+        self.by_job: dict[str, Timeline] = {}
         self.processes: dict[str, dict[int, ProcessId]] = {}
         """Of each job, every one that its record ever named."""
-        self.deaths: dict[str, float] = {}
+        self.killed_at: dict[str, float] = {}
         """When a worker was killed."""
         self.begun = time.monotonic()
         self._changed = Condition()
@@ -96,14 +96,14 @@ class Chronicle:
         self._stopped = True
         self._thread.join()
 
-    def of(self, job_ids: Iterable[str]) -> list[ProcessId]:
+    def processes_of(self, job_ids: Iterable[str]) -> list[ProcessId]:
         return [process for job_id in job_ids for process in self.processes.get(job_id, {}).values()]
 
     def name(self, job_id: str, name: str) -> None:
         with self._changed:
             self._names[job_id] = name
-            if job_id in self.lives:
-                self.lives[job_id] = self.lives[job_id].replace(name=name)
+            if job_id in self.by_job:
+                self.by_job[job_id] = self.by_job[job_id].replace(name=name)
 
     def until(self, holds: Callable[[], bool], deadline: float, nap: float = LONGEST_SLEEP_SECONDS) -> bool:
         """Sleep until something holds that the journal decides; False when it takes too long."""
@@ -135,32 +135,34 @@ class Chronicle:
 
     def _take(self, entry: Entry, now: float) -> None:
         fields = entry.fields or {}
-        life = self.lives.get(entry.job_id)
-        if life is None:
+        timeline = self.by_job.get(entry.job_id)
+        if timeline is None:
             parent = fields.get("parent_id")
-            life = Life(name=self._names.get(entry.job_id) or self._child(parent), job_id=entry.job_id, parent=parent)
+            timeline = Timeline(
+                name=self._names.get(entry.job_id) or self._child(parent), job_id=entry.job_id, parent=parent
+            )
         for line in entry.lines:
             if line["event"] == "registered":
-                life = life.replace(spans=(Span(state=Status(line["status"]), since=now),))
+                timeline = timeline.replace(spans=(Span(state=Status(line["status"]), since=now),))
             elif line["event"] == "status_changed":
-                life = _moved(life, line, now)
+                timeline = _with_status(timeline, line, now)
             elif line["event"] == "published":
-                life = _told(life, line["payload"], now)
-        self.lives[entry.job_id] = life
+                timeline = _with_event(timeline, line["payload"], now)
+        self.by_job[entry.job_id] = timeline
         for found in ((fields.get("run") or {}).get("process") or {}).values():
             process = ProcessId.from_json(found)
             if process is not None:
                 self.processes.setdefault(entry.job_id, {})[process.pid] = process
 
     def _child(self, parent: str | None) -> str:
-        siblings = sum(life.parent == parent for life in self.lives.values() if parent is not None)
+        siblings = sum(timeline.parent == parent for timeline in self.by_job.values() if parent is not None)
         return f"{self._names.get(parent or '', '?')}/{siblings + 1}"
 
 
-def _moved(life: Life, line: dict[str, object], now: float) -> Life:
+def _with_status(timeline: Timeline, line: dict[str, object], now: float) -> Timeline:
     to = Status(str(line["to"]))
     because = "lost" if line.get("losses") else str(line.get("reason") or "")
-    last = life.spans[-1].replace(until=now, because=because)
+    last = timeline.spans[-1].replace(until=now, because=because)
     attempt, owner = line.get("attempt"), line.get("owner")
     span = Span(
         state=to,
@@ -169,12 +171,14 @@ def _moved(life: Life, line: dict[str, object], now: float) -> Life:
         owner=str(owner) if owner else None,
         because=because if to in ENDED else "",
     )
-    return life.replace(spans=(*life.spans[:-1], last, span), endings=life.endings + (to in ENDED))
+    return timeline.replace(
+        spans=(*timeline.spans[:-1], last, span), ends_reached=timeline.ends_reached + (to in ENDED)
+    )
 
 
-def _told(life: Life, payload: dict[str, object], now: float) -> Life:
+def _with_event(timeline: Timeline, payload: dict[str, object], now: float) -> Timeline:
     if payload["event"] in ("completed", "error"):
-        return life.replace(farewells=life.farewells + 1)
+        return timeline.replace(terminal_events=timeline.terminal_events + 1)
     if payload["event"] != "progress":
-        return life
-    return life.replace(signs=(*life.signs, now), detail=str(payload["detail"]))
+        return timeline
+    return timeline.replace(progress_at=(*timeline.progress_at, now), detail=str(payload["detail"]))

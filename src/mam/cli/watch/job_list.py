@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mam.cli.watch.drawing import Around, draw
+from mam.cli.watch.drawing import DrawContext, draw
 from mam.cli.watch.keys import DOWN, END, HOME, PAGE_DOWN, PAGE_UP, UP
-from mam.cli.watch.layout import LABEL, MORE, fitted, sections
+from mam.cli.watch.layout import LABEL, MORE, fit_sections, sections
 from mam.errors import MamError
 from mam.jobs.explain import ExplainContext, explain
 
@@ -25,7 +25,7 @@ _STEPS = {UP: -1, "k": -1, DOWN: 1, "j": 1}
 _FAR = 1 << 30
 
 
-class Listing:
+class JobList:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._items: list[Item] = []
@@ -35,7 +35,7 @@ class Listing:
         self._top = 0
         self._room = 1
         self._unfolded: set[str] = set()
-        self._looked: dict[str, Job | None] = {}
+        self._lookups: dict[str, Job | None] = {}
         """Jobs that the model does not keep, for lines that are on the screen."""
 
     @property
@@ -46,19 +46,19 @@ class Listing:
     def forget(self, job_ids: set[str] | None = None) -> None:
         """What was looked up about these has changed; None: about all."""
         if job_ids is None:
-            self._looked.clear()
+            self._lookups.clear()
         for job_id in job_ids or ():
-            self._looked.pop(job_id, None)
+            self._lookups.pop(job_id, None)
 
     def draw(self, model: Model, pauses: Sequence[Pause], now: Moment, width: int, room: int) -> list[Text]:
         self._room = max(1, room)
-        self._items = fitted(sections(model, now, self._unfolded, self._room), room, self._unfolded)
+        self._items = fit_sections(sections(model, now, self._unfolded, self._room), room, self._unfolded)
         self._keep_selection()
-        shown = [self._filled(item) for item in self._items[self._top : self._top + self._room]]
-        around = Around(
-            now=now, pauses=pauses, said=model.said.get, explained=lambda job: self._explained(job, now, model)
+        shown = [self._with_job(item) for item in self._items[self._top : self._top + self._room]]
+        context = DrawContext(
+            now=now, pauses=pauses, last_event=model.last_events.get, explain=lambda job: self._explain(job, now, model)
         )
-        return draw(shown, around, width, self._selected)
+        return draw(shown, context, width, self._selected)
 
     def move(self, key: str) -> bool:
         """Whether the key was one that moves."""
@@ -112,20 +112,20 @@ class Listing:
         self._top = max(min(self._top, highest), lowest, 0)
         self._top = min(self._top, max(0, len(self._items) - self._room))
 
-    def _filled(self, item: Item) -> Item:
+    def _with_job(self, item: Item) -> Item:
         if item.job is not None or item.kind in (LABEL, MORE) or not item.selectable:
             return item
-        return item.replace(job=self._look(item.key))
+        return item.replace(job=self._lookup(item.key))
 
-    def _look(self, job_id: str) -> Job | None:
-        if job_id not in self._looked:
+    def _lookup(self, job_id: str) -> Job | None:
+        if job_id not in self._lookups:
             try:
-                self._looked[job_id] = self._registry.store.newest(job_id)
+                self._lookups[job_id] = self._registry.store.newest(job_id)
             except MamError:
-                self._looked[job_id] = None
-        return self._looked[job_id]
+                self._lookups[job_id] = None
+        return self._lookups[job_id]
 
-    def _explained(self, job: Job, now: Moment, model: Model) -> list[str]:
+    def _explain(self, job: Job, now: Moment, model: Model) -> list[str]:
         """What it waits for is often on the screen or in the model; else it is looked up once."""
-        needed = {job_id: model.open.get(job_id) or self._look(job_id) for job_id in job.after}
+        needed = {job_id: model.open.get(job_id) or self._lookup(job_id) for job_id in job.after}
         return explain(job, now, ExplainContext(needed=needed))

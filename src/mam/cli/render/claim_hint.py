@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 
-def held_back(registry: Registry, *labels: str) -> str:
+def claim_hint(registry: Registry, *labels: str) -> str:
     """The rest of the sentence that says that there is no pending job; nothing where there is none indeed."""
     return next(filter(None, (_of_label(registry, label) for label in labels)), "")
 

@@ -10,7 +10,7 @@ from mam.location.stores import open_registry
 from tests.cli.command import Mam
 
 
-class Ward(Mam):
+class Doctor(Mam):
     def __init__(self, here: Path, home: Path) -> None:
         super().__init__(here, home)
         self.env["XDG_STATE_HOME"] = str(home / "state")
@@ -41,11 +41,11 @@ class Ward(Mam):
         later.store.close()
         return ids
 
-    def examined(self, *words: str, **env: str) -> Examination:
+    def run(self, *words: str, **env: str) -> Findings:
         self.env.update(env)
         ran = self("doctor", "--json", *words)
         assert all(line.startswith("mam: ") for line in ran.stderr.splitlines()), ran.stderr
-        return Examination(ran.code, ran.json)
+        return Findings(ran.code, ran.json)
 
     def content(self) -> dict[str, bytes]:
         """Every file below the project that is not a cache or a lock."""
@@ -53,7 +53,7 @@ class Ward(Mam):
         return {str(file): file.read_bytes() for file in files if not file.name.endswith("-shm")}
 
 
-class Examination:
+class Findings:
     def __init__(self, code: int, answer: dict[str, Any]) -> None:
         self.code = code
         self.findings: list[dict[str, Any]] = answer["findings"]
@@ -63,7 +63,7 @@ class Examination:
     def wrong(self) -> list[str]:
         return [f"{finding['check']}: {finding['what']}" for finding in self.findings if finding["state"] == "wrong"]
 
-    def of(self, check: str, state: str) -> dict[str, Any]:
+    def one(self, check: str, state: str) -> dict[str, Any]:
         """The one finding of that state."""
         found = [one for one in self.findings if (one["check"], one["state"]) == (check, state)]
         assert len(found) == 1, self.findings

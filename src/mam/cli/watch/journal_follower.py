@@ -34,61 +34,61 @@ class Loaded(Frozen):
     pauses: list[Pause]
 
 
-class Happened(Frozen):
+class NewEntries(Frozen):
     entries: list[Entry]
     pauses: list[Pause]
 
 
-class Away(Frozen):
+class Unavailable(Frozen):
     """The store cannot be read now; it is asked again."""
 
     why: str
 
 
-class Broken(Frozen):
+class FollowerFailed(Frozen):
     """The thread is gone; whoever hears this says so and ends."""
 
     error: Exception
 
 
-News = Loaded | Happened | Away | Broken
+Notification = Loaded | NewEntries | Unavailable | FollowerFailed
 
 
-class Follower:
+class JournalFollower:
     """`bell` is a descriptor that becomes readable when there is news."""
 
     def __init__(self, registry: Registry, load: Callable[[], object], pipe: tuple[int, int] | None = None) -> None:
         """Several followers may share one `pipe`."""
         self._registry = registry
         self._load = load
-        self._news: SimpleQueue[News] = SimpleQueue()
-        self.bell, self._rope = pipe if pipe is not None else os.pipe()
+        self._queue: SimpleQueue[Notification] = SimpleQueue()
+        self.wake_fd, self._wake_write_fd = pipe if pipe is not None else os.pipe()
         self._stopped = False
-        for descriptor in (self.bell, self._rope):
+        for descriptor in (self.wake_fd, self._wake_write_fd):
             os.set_blocking(descriptor, False)
         Thread(target=self._run, name="mam-watch", daemon=True).start()
 
     @property
-    def rope(self) -> int:
+    def wake_write_fd(self) -> int:
         """The other end of the bell, for signals to pull."""
-        return self._rope
+        return self._wake_write_fd
 
-    def drain(self) -> list[News]:
+    def drain(self) -> list[Notification]:
         try:
-            while os.read(self.bell, 4096):
+            while os.read(self.wake_fd, 4096):
                 pass
         except BlockingIOError:
             pass
-        return [self._news.get() for _ in range(self._news.qsize())]
+        return [self._queue.get() for _ in range(self._queue.qsize())]
 
     def stop(self) -> None:
         """Nobody listens any more; the thread ends when it next looks up."""
         self._stopped = True
 
-    def _tell(self, news: News) -> None:
-        self._news.put(news)
+    def _notify(self, notification: Notification) -> None:
+        self._queue.put(notification)
         try:
-            os.write(self._rope, b"!")
+            os.write(self._wake_write_fd, b"!")
         except BlockingIOError:
             pass  # it rings already
 
@@ -97,22 +97,22 @@ class Follower:
             try:
                 self._follow()
             except MamError as error:
-                self._tell(Away(why=str(error)))
+                self._notify(Unavailable(why=str(error)))
                 time.sleep(AWAY_SECONDS)
             except Exception as error:
-                self._tell(Broken(error=error))
+                self._notify(FollowerFailed(error=error))
                 return
 
     def _follow(self) -> None:
         store = self._registry.store
         offset = store.end_offset()
-        self._tell(Loaded(what=self._load(), pauses=store.pauses()))
+        self._notify(Loaded(what=self._load(), pauses=store.pauses()))
         while not self._stopped:
             entries = []
             for entry in store.entries(offset):
                 offset = entry.offset
                 entries.append(entry)
-            self._tell(Happened(entries=entries, pauses=store.pauses()))
+            self._notify(NewEntries(entries=entries, pauses=store.pauses()))
             store.wait(offset, self._settled())
 
     def _settled(self) -> float:
