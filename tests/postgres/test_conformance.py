@@ -22,6 +22,6 @@ class TestPostgres(StoreConformance):
         return database
 
     @staticmethod
-    def open_store(place: str, clock: Clock | None = None) -> Store:
-        create_postgres_store(place)
-        return PostgresStore(place, clock)
+    def open_store(location: str, clock: Clock | None = None) -> Store:
+        create_postgres_store(location)
+        return PostgresStore(location, clock)

@@ -97,7 +97,7 @@ def queued_job(job: Job) -> QueuedJob:
     )  # fmt: skip
 
 
-def claimed(job: Job, request: ClaimRequest, moment: Moment) -> Change:
+def apply_claim(job: Job, request: ClaimRequest, moment: Moment) -> Change:
     """What a request does to the job that it gets."""
     claimant = None
     if request.agent_id is not None:

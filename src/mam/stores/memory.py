@@ -17,11 +17,11 @@ from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
 from mam.stores.common import (
+    apply_claim,
     archived_line,
     changed_fields,
     check_dependencies,
     check_exclusive,
-    claimed,
     due_ms,
     event_in_line,
     import_lines,
@@ -69,7 +69,7 @@ class MemoryStore:
                 return Registration(job=known, created=False)
             self._check_free(draft.job_id)
             number = max((job.number for job in self._jobs.values()), default=0) + 1
-            needed = check_dependencies(draft, self._needed(draft), self.address, self.newest)
+            needed = check_dependencies(draft, self._dependencies(draft), self.address, self.newest)
             change = acts.register(draft, number, self.clock.now(), needed)
             return Registration(job=self._commit(change), created=True)
 
@@ -105,7 +105,7 @@ class MemoryStore:
                 return None
             tried = probe_jobs(self.pauses(), request.label, moment)
             first = min(pending, key=lambda job: (job.job_id not in tried, claim_order(job)))
-            return self._commit(claimed(first, request, moment))
+            return self._commit(apply_claim(first, request, moment))
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         with self._changed:
@@ -273,7 +273,7 @@ class MemoryStore:
                 return job
         return None
 
-    def _needed(self, job: Job) -> dict[str, Job | None]:
+    def _dependencies(self, job: Job) -> dict[str, Job | None]:
         return {job_id: self.newest(job_id) for job_id in job.after}
 
     def _may_take(self, request: ClaimRequest, job: Job, moment: Moment) -> bool:
@@ -291,7 +291,7 @@ class MemoryStore:
 
     def _settled_dependents(self, moment: Moment) -> list[Change]:
         waiting = [job for job in self._jobs.values() if job.waiting_for == DEPENDENCY]
-        changes = [settle_dependency(job, self._needed(job), moment) for job in waiting]
+        changes = [settle_dependency(job, self._dependencies(job), moment) for job in waiting]
         return [change for change in changes if change.lines][:SWEEP_LIMIT]
 
     def _commit(self, change: Change) -> Job:

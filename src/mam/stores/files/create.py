@@ -83,13 +83,13 @@ class _Building(FilesStore):
         make_directories(self.home)
         return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
 
-    def _finish_mirror(self) -> None:
+    def _finish_earlier_acts(self) -> None:
         """Not now."""
 
     def _commit(self) -> None:
         self._run("COMMIT")
 
-    def _check_not_older(self, job_id: str) -> None:
+    def _check_not_restored(self, job_id: str) -> None:
         """No file is of this registry yet."""
 
 
@@ -107,7 +107,7 @@ def build_missing_database(directory: str, path: str, clock: Clock, wait_seconds
 def build_database(
     directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
 ) -> BuiltDatabase:
-    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers,
+    """For the holder of the lock. RecordFiles that mam wrote itself (`own`) are taken over as they are, with their numbers,
     and `rest` adds what record files do not hold."""
     home = os.path.dirname(path)
     shared = not _is_on_network(directory)
@@ -130,7 +130,7 @@ def build_database(
             take_over(store, found)
         else:
             _adopt(store, found)
-        store._act(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
+        store._in_transaction(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
     finally:
         store.close()
     _in_one_file(new, wait_seconds, shared=shared)
@@ -163,7 +163,7 @@ def _is_on_network(directory: str) -> bool:
 
 def _records(store: FilesStore) -> tuple[list[ParsedRecord], list[str]]:
     found, unreadable = [], []
-    records = store._files().records
+    records = store._open_mirror().records
     for job_id in records.ids():
         try:
             found.append(records.read(job_id))
@@ -181,11 +181,11 @@ def _adopt(store: FilesStore, found: list[ParsedRecord]) -> None:
     """Numbered by the time that they give for their making, then by id."""
     found.sort(key=lambda one: (parse_time(one.job.created_at), one.job.job_id))
     for chunk in _steps(found):
-        store._act(_adopt_some, store, chunk)
+        store._in_transaction(_adopt_some, store, chunk)
 
 
 def _adopt_some(store: FilesStore, chunk: list[ParsedRecord]) -> None:
-    moment = store._moment()
+    moment = store._now()
     for one in chunk:
         if one.secrets:
             store._secrets.keep(one.job.job_id, one.secrets)
@@ -196,19 +196,19 @@ def _adopt_some(store: FilesStore, chunk: list[ParsedRecord]) -> None:
 
 
 def take_over(store: FilesStore, found: list[ParsedRecord]) -> None:
-    """As they are, with their numbers and events, but for jobs of the archive. Records that another program wrote come
+    """As they are, with their numbers and events, but for jobs of the archive. RecordFiles that another program wrote come
     behind mam's own."""
     found = [one for one in found if not store._rows("archived", job_id=one.job.job_id)]
     jobs = _numbered([one.job for one in found], {one.job.job_id for one in found if one.stamp is not None})
     for one in found:
         if one.secrets:
-            store._act(store._secrets.keep, one.job.job_id, one.secrets)
+            store._in_transaction(store._secrets.keep, one.job.job_id, one.secrets)
     for chunk in _steps(jobs):
-        store._act(_take_over_some, store, chunk)
+        store._in_transaction(_take_over_some, store, chunk)
 
 
 def _take_over_some(store: FilesStore, chunk: list[Job]) -> None:
-    records, moment = store._files().records, store._moment()
+    records, moment = store._open_mirror().records, store._now()
     for job in chunk:
         events = complete_events(records.events(job.job_id), job.last_seq)
         sound = with_lease(without_duplicates(store, job), moment)
@@ -245,8 +245,8 @@ def _take_over_the_rest(store: FilesStore) -> None:
         store.pause(parse_pause(fields))
     generations = read_json_file(os.path.join(store.home, "generations")) or {}
     for agent_id, known in generations.items():
-        store._act(lambda: store._rows(
-            "announce", agent_id=agent_id, generation_id=known["current"],  # noqa: B023
+        store._in_transaction(lambda: store._rows(
+            "save generation", agent_id=agent_id, generation_id=known["current"],  # noqa: B023
             superseded=to_bytes(known["superseded"]).decode(),  # noqa: B023
         ))  # fmt: skip
 

@@ -59,11 +59,11 @@ class _Old:
             store.import_jobs(self._archive[begin : begin + STEP], archived=True)
         for pause in self._pauses:
             store.pause(pause)
-        store._act(self._announce_all, store)
+        store._in_transaction(self._announce_all, store)
 
     def _announce_all(self, store: FilesStore) -> None:
         for agent_id, generation_id, superseded in self._generations:
-            store._rows("announce", agent_id=agent_id, generation_id=generation_id, superseded=superseded)
+            store._rows("save generation", agent_id=agent_id, generation_id=generation_id, superseded=superseded)
 
 
 def _read_old(directory: str, clock: Clock, wait_seconds: float) -> _Old | None:

@@ -13,9 +13,9 @@ import apsw
 
 from mam.errors import BadRecord
 from mam.jobs.input_rules import is_job_id
-from mam.stores.files.connection import check_directory, damaged, opened, unavailable, with_advice
+from mam.stores.files.connection import check_directory, damaged_database, open_connection, unavailable, with_advice
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
-from mam.stores.files.mirror import Mirror, RecordUpdate, events_in
+from mam.stores.files.mirror import Mirror, RecordUpdate, events_in_lines
 from mam.stores.files.records import RecordStamp
 from mam.stores.private_files import make_directories
 from mam.stores.secrets import Secrets
@@ -65,19 +65,19 @@ class FilesStore(SqliteStore):
         directory = os.path.realpath(path)
         self._directory = directory
         self._mirror: Mirror | None = None
-        self._shown: dict[str, RecordUpdate] = {}
+        self._updates: dict[str, RecordUpdate] = {}
         """What the open transaction changes, as its files are to show it."""
-        self._taken: set[str] = set()
+        self._adopting: set[str] = set()
         """Jobs whose record files the open transaction takes over."""
-        self._mirrored = self._saved = NEVER_MIRRORED
+        self._mirrored_upto = self._saved_upto = NEVER_MIRRORED
         """The last entry of the journal that this process knows to be mirrored, and the last that it noted as such."""
-        self._is_acting = False
+        self._holds_lock = False
         self._on_network = network_file_system(directory) is not None
         super().__init__(os.path.join(directory, STORE, DATABASE), clock, lock_wait_seconds)
         self.address = directory
         if self._rows("mirrored upto")[0][0] == NEVER_MIRRORED and self._can_write():
-            self._act(lambda: None)  # which writes the record files
-        self._let_go_of_network()
+            self._in_transaction(lambda: None)  # which writes the record files
+        self._disconnect_network()
 
     @property
     def home(self) -> str:  # type: ignore[override]
@@ -85,18 +85,18 @@ class FilesStore(SqliteStore):
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
-    def _act(self, do: Callable[..., T], *given: Any) -> T:
+    def _in_transaction(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads, self._lock():
-            was_acting, self._is_acting = self._is_acting, True
+            was_acting, self._holds_lock = self._holds_lock, True
             try:
-                if self._is_opened_to_read():
-                    self._let_go()  # the disk may have room again
-                return super()._act(do, *given)
+                if self._is_read_only():
+                    self._disconnect()  # the disk may have room again
+                return super()._in_transaction(do, *given)
             except OSError as error:
                 raise unavailable(self._directory, error) from None
             finally:
-                self._is_acting = was_acting
-                self._let_go_of_network()
+                self._holds_lock = was_acting
+                self._disconnect_network()
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         if not self._on_network or not self._can_write():
@@ -105,15 +105,15 @@ class FilesStore(SqliteStore):
             try:
                 return super()._rows(query, **values)
             finally:
-                self._let_go_of_network()
+                self._disconnect_network()
 
     def _lock(self) -> registry_lock:
         return registry_lock(self._directory, self._wait_seconds, is_real=True)
 
-    def _let_go_of_network(self) -> None:
+    def _disconnect_network(self) -> None:
         """On a network file system a connection lives only as long as the lock is held."""
         if self._on_network and not self._is_within():
-            self._let_go()
+            self._disconnect()
 
     def _is_within(self) -> bool:
         return self._cursor is not None and self._cursor.connection.in_transaction
@@ -122,80 +122,82 @@ class FilesStore(SqliteStore):
         return os.access(self._directory, os.W_OK)
 
     def _begin(self) -> None:
-        self._shown, self._taken = {}, set()
+        self._updates, self._adopting = {}, set()
         super()._begin()
-        self._finish_mirror()
+        self._finish_earlier_acts()
 
     def _commit(self) -> None:
-        mirror = self._files()
+        mirror = self._open_mirror()
         try:
-            mirror.prepare(list(self._shown.values()), self.journal_id)
-            last = int(self.end_offset()) if self._shown else self._mirrored
+            mirror.prepare(list(self._updates.values()), self.journal_id)
+            last = int(self.end_offset()) if self._updates else self._mirrored_upto
             super()._commit()
         except BaseException:
             mirror.discard()
             raise
         try:
-            mirror.put()
-            self._mirrored = last
+            mirror.publish()
+            self._mirrored_upto = last
         except OSError:  # the act has happened; the next one finishes its files, through another descriptor
-            self._mirrored = NEVER_MIRRORED
+            self._mirrored_upto = NEVER_MIRRORED
             self._close_mirror()
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
-        super()._note(job, version, fields, lines)
-        before = self._shown.get(job.job_id)
-        events = events_in(lines)
+    def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
+        super()._append_entry(job, version, fields, lines)
+        before = self._updates.get(job.job_id)
+        events = events_in_lines(lines)
         is_migrated = lines[0]["event"] == "migrated"
         earlier = [] if is_migrated or before is None else before.events
         is_new = version == 1 or (before is not None and before.is_new)
-        is_taken = is_migrated or job.job_id in self._taken
-        self._shown[job.job_id] = RecordUpdate(
-            job=job, version=version, events=earlier + events, is_new=is_new, is_taken=is_taken
+        is_adopted = is_migrated or job.job_id in self._adopting
+        self._updates[job.job_id] = RecordUpdate(
+            job=job, version=version, events=earlier + events, is_new=is_new, is_adopted=is_adopted
         )
 
     # -- the mirror ----------------------------------------------------------------------------------------------------
 
-    def _files(self) -> Mirror:
+    def _open_mirror(self) -> Mirror:
         if self._mirror is None:
             self._mirror = Mirror(self._directory, self.home)
         return self._mirror
 
-    def _finish_mirror(self) -> None:
+    def _finish_earlier_acts(self) -> None:
         """What a killed process has committed and not shown in files yet."""
         last = int(self.end_offset())
-        if last == self._mirrored and last - self._saved < SAVED_EVERY:
+        if last == self._mirrored_upto and last - self._saved_upto < SAVED_EVERY:
             return
-        if last != self._mirrored:
+        if last != self._mirrored_upto:
             ((upto,),) = self._rows("mirrored upto")
-            for (job_id,) in self._rows("jobs since", number=max(upto, self._mirrored)):
-                self._repair(job_id, is_taken=upto == NEVER_MIRRORED)
+            for (job_id,) in self._rows("jobs since", number=max(upto, self._mirrored_upto)):
+                self._repair_files(job_id, is_adopted=upto == NEVER_MIRRORED)
         self._rows("save mirrored", number=last)
-        self._mirrored = self._saved = last
+        self._mirrored_upto = self._saved_upto = last
 
-    def _repair(self, job_id: str, *, is_taken: bool = False, is_sure: bool = True) -> None:
+    def _repair_files(self, job_id: str, *, is_adopted: bool = False, trust_stamp: bool = True) -> None:
         rows = self._rows("job", job_id=job_id)
         if type(job_id) is not str or not is_job_id(job_id):
-            raise damaged(self._directory)
+            raise damaged_database(self._directory)
         if not rows:
-            self._files().remove_own(job_id)
+            self._open_mirror().remove_job(job_id)
             return
         try:
             row = parse_row(rows[0], self.address)
         except BadRecord:
             return  # `problems` reports it; its file shows what mam last knew
         stamp = RecordStamp(epoch=self.journal_id, version=row.version)
-        self._files().repair(row.job, stamp, lambda: self.events(job_id), is_taken=is_taken, is_sure=is_sure)
+        self._open_mirror().repair(
+            row.job, stamp, lambda: self.events(job_id), is_adopted=is_adopted, trust_stamp=trust_stamp
+        )
 
-    def _go_by_this_boot(self, moment: Moment) -> None:
+    def _switch_boot(self, moment: Moment) -> None:
         """After a power cut the files of the last acts may be old, empty, or there again."""
         is_other = self._rows("boot")[0][0] not in ("", moment.boot_id)
-        super()._go_by_this_boot(moment)
+        super()._switch_boot(moment)
         if is_other:
-            for job_id in self._changed_lately():
-                self._repair(job_id, is_sure=False)
+            for job_id in self._recently_changed():
+                self._repair_files(job_id, trust_stamp=False)
 
-    def _changed_lately(self) -> set[str]:
+    def _recently_changed(self) -> set[str]:
         """Jobs of the last entries of the journal; at least some hundred, since the clock may have jumped meanwhile."""
         found: set[str] = set()
         since, below = "", int(self.end_offset()) + 1
@@ -213,15 +215,15 @@ class FilesStore(SqliteStore):
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         found = super().ids_with_prefix(prefix, limit)
         if not found:
-            self._check_not_older(prefix)
+            self._check_not_restored(prefix)
         return found
 
-    def _check_not_older(self, job_id: str) -> None:
+    def _check_not_restored(self, job_id: str) -> None:
         """A record file of this very registry, of a job that it does not have: the database is older than its files."""
-        if not is_job_id(job_id) or not self._files().version_shown(job_id, self.journal_id):
+        if not is_job_id(job_id) or not self._open_mirror().mirrored_version(job_id, self.journal_id):
             return
         if not self._rows("archived", job_id=job_id):
-            raise self._files().is_ahead(job_id)
+            raise self._open_mirror().older_database(job_id)
 
     def problems(self) -> list[Problem]:
         from mam.stores.files.adopt import differences
@@ -240,31 +242,31 @@ class FilesStore(SqliteStore):
     def _open(self) -> apsw.Connection:
         check_directory(self._directory)
         if not self._can_write():
-            return opened(self._directory, self._path, self._wait_seconds, read_only=True)
+            return open_connection(self._directory, self._path, self._wait_seconds, read_only=True)
         if self._on_network:
             with self._lock():
-                return self._open_or_make()
-        return self._open_or_make()
+                return self._open_or_build()
+        return self._open_or_build()
 
-    def _open_or_make(self) -> apsw.Connection:
+    def _open_or_build(self) -> apsw.Connection:
         try:
             make_directories(self.home)
             if not os.path.exists(self._path):
-                self._make()
+                self._build()
         except OSError as error:
             raise unavailable(self._directory, error) from None
-        return opened(self._directory, self._path, self._wait_seconds, shared=not self._on_network)
+        return open_connection(self._directory, self._path, self._wait_seconds, shared=not self._on_network)
 
     def _failed(self, error: apsw.Error) -> StoreUnavailable:
         told = super()._failed(error)
-        if isinstance(error, apsw.ReadOnlyError) and os.access(self._path, os.W_OK) and not self._is_opened_to_read():
-            return damaged(self._directory)  # a bit of its header is wrong
+        if isinstance(error, apsw.ReadOnlyError) and os.access(self._path, os.W_OK) and not self._is_read_only():
+            return damaged_database(self._directory)  # a bit of its header is wrong
         return with_advice(self._directory, told)
 
-    def _is_opened_to_read(self) -> bool:
+    def _is_read_only(self) -> bool:
         return self._cursor is not None and bool(self._cursor.connection.open_flags & apsw.SQLITE_OPEN_READONLY)
 
-    def _make(self) -> None:
+    def _build(self) -> None:
         from mam.stores.files.create import build_missing_database
 
         with self._lock():
@@ -277,9 +279,9 @@ class FilesStore(SqliteStore):
             left = f"; left alone: {made.left_alone}" if made.unreadable else ""
             warn("mam.store", f"adopted {made.jobs} jobs from the record files in {self._directory}{left}")
 
-    def _let_go(self) -> None:
-        super()._let_go()
-        self._mirrored = self._saved = NEVER_MIRRORED  # the next database may be another one
+    def _disconnect(self) -> None:
+        super()._disconnect()
+        self._mirrored_upto = self._saved_upto = NEVER_MIRRORED  # the next database may be another one
         self._close_mirror()
 
     def _close_mirror(self) -> None:
@@ -287,21 +289,21 @@ class FilesStore(SqliteStore):
             self._mirror.close()
             self._mirror = None
 
-    def _distrust(self) -> None:
+    def _close_after_disk_error(self) -> None:
         """Under the lock, what only the log holds goes into the database now; see there."""
-        if self._cursor is not None and self._is_acting:
+        if self._cursor is not None and self._holds_lock:
             self._cursor.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-        super()._distrust()
+        super()._close_after_disk_error()
 
     @property
     def _secrets(self) -> Secrets:
         return Secrets(os.path.join(self.home, "secrets"))
 
-    def _shown_again(self, row: Row) -> None:
+    def _rewrite_record(self, row: Row) -> None:
         """Its file is written anew with this act, though nothing of the job changes."""
         job_id = row.job.job_id
-        self._shown[job_id] = RecordUpdate(
-            job=row.job, version=row.version, events=[], is_new=False, is_taken=job_id in self._taken
+        self._updates[job_id] = RecordUpdate(
+            job=row.job, version=row.version, events=[], is_new=False, is_adopted=job_id in self._adopting
         )
 
     def versions(self, job_ids: Sequence[str]) -> dict[str, int]:

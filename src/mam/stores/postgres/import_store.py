@@ -17,7 +17,7 @@ def begin_import(url: str) -> ImportingStore:
     """The store to fill: a new or empty one, or the one that somebody was filling when they were cut off."""
     create_postgres_store(url, filling=True)
     store = ImportingStore(url)
-    if not store._rows("begin filling"):
+    if not store._rows("begin import"):
         store.close()
         problem = "is not empty; jobs are moved only into a registry that is"
         raise StoreUnavailable(store=store.address, problem=problem)
@@ -26,5 +26,5 @@ def begin_import(url: str) -> ImportingStore:
 
 def finish_import(store: ImportingStore) -> None:
     """From now on it is a registry like any other."""
-    store._rows("end filling")
+    store._rows("finish import")
     store.close()

@@ -32,19 +32,19 @@ class SqlArchive(ABC):
     address: str
 
     @abstractmethod
-    def _act(self, do: Callable[..., T], *given: Any) -> T: ...
+    def _in_transaction(self, do: Callable[..., T], *given: Any) -> T: ...
 
     @abstractmethod
     def _rows(self, query: str, **values: Any) -> list[Any]: ...
 
     @abstractmethod
-    def _moment(self) -> Moment: ...
+    def _now(self) -> Moment: ...
 
     @abstractmethod
     def _insert(self, change: Change, root: str | None, moment: Moment) -> None: ...
 
     @abstractmethod
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None: ...
+    def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None: ...
 
     @abstractmethod
     def get(self, job_id: str) -> Job: ...
@@ -55,17 +55,17 @@ class SqlArchive(ABC):
     # -- ended jobs ------------------------------------------------------------------------------------------------
 
     def archive(self, job_ids: Sequence[str]) -> list[str]:
-        self._act(self._archive, job_ids)
-        archived = {row[0] for row in self._rows("only archived", job_ids=json.dumps(list(job_ids)))}
+        self._in_transaction(self._archive, job_ids)
+        archived = {row[0] for row in self._rows("which archived", job_ids=json.dumps(list(job_ids)))}
         return [job_id for job_id in job_ids if job_id in archived]
 
     def _archive(self, job_ids: Sequence[str]) -> None:
-        moment = self._moment()
-        for (job_id,) in self._rows("to archive", job_ids=json.dumps(list(job_ids))):
+        moment = self._now()
+        for (job_id,) in self._rows("archivable", job_ids=json.dumps(list(job_ids))):
             job = self.get(job_id)
             self._put_into_archive(JobWithEvents(job=job, events=self.events(job_id)))
-            self._rows("forget job", job_id=job_id)
-            self._note(job, 0, None, (archived_line(job_id, moment),))
+            self._rows("delete job", job_id=job_id)
+            self._append_entry(job, 0, None, (archived_line(job_id, moment),))
 
     def archived(self, job_id: str) -> JobWithEvents | None:
         rows = self._rows("archived", job_id=job_id)
@@ -92,15 +92,15 @@ class SqlArchive(ABC):
     # -- jobs of another registry ------------------------------------------------------------------------------------
 
     def import_jobs(self, batch: Sequence[JobWithEvents], *, archived: bool = False) -> None:
-        self._act(self._put_into_archive_all if archived else self._take_in_all, batch)
+        self._in_transaction(self._put_into_archive_all if archived else self._take_in_all, batch)
 
     def _take_in_all(self, batch: Sequence[JobWithEvents]) -> None:
-        moment = self._moment()
+        moment = self._now()
         for kept in batch:
-            self._rows("forget job", job_id=kept.job.job_id)
+            self._rows("delete job", job_id=kept.job.job_id)
             self._insert(Change(job=kept.job, lines=import_lines(kept, moment)), self._root_of(kept.job), moment)
-        self._rows("number behind", number=max((kept.job.number for kept in batch), default=0))
-        self._rows("unsettle all")  # some may wait for jobs that ended where they come from
+        self._rows("advance numbers", number=max((kept.job.number for kept in batch), default=0))
+        self._rows("mark all unsettled")  # some may wait for jobs that ended where they come from
 
     def _put_into_archive_all(self, batch: Sequence[JobWithEvents]) -> None:
         for kept in batch:
@@ -109,7 +109,7 @@ class SqlArchive(ABC):
     def _put_into_archive(self, kept: JobWithEvents) -> None:
         job = kept.job
         self._rows(
-            "put into archive",
+            "insert archived",
             job_id=job.job_id,
             number=job.number,
             key=job.key,

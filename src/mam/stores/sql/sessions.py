@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Sessions:
     def __init__(self, ask: RunQuery, tell: RunQuery | None = None) -> None:
         """Both run a named query of the transaction that is open; `tell` is for what answers nothing."""
-        self._ask = ask
+        self._run_query = ask
         self._tell = tell or ask
 
     def announce(self, agent_id: str, generation_id: str) -> bool:
@@ -37,8 +37,8 @@ class Sessions:
 
     def held_by(self, agent_id: str) -> list[str]:
         """The jobs that run for it, whatever its generation."""
-        return [str(row[0]) for row in self._ask("held by", agent_id=agent_id)]
+        return [str(row[0]) for row in self._run_query("jobs held by session", agent_id=agent_id)]
 
     def _known(self, agent_id: str) -> Generations | None:
-        rows = self._ask("generation", agent_id=agent_id)
+        rows = self._run_query("generation", agent_id=agent_id)
         return Generations(current=rows[0][0], superseded=tuple(json.loads(rows[0][1]))) if rows else None

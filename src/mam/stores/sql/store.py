@@ -14,7 +14,7 @@ from mam.jobs.ending import end
 from mam.jobs.generation import Generations
 from mam.jobs.pause import Pause
 from mam.jobs.sweep import SWEEP_LIMIT, settle
-from mam.stores.common import changed_fields, check_dependencies, check_exclusive, claimed, event_in_line, soonest
+from mam.stores.common import apply_claim, changed_fields, check_dependencies, check_exclusive, event_in_line, soonest
 from mam.stores.port import Problem, QueuedJob, Registration
 from mam.stores.sql.archive import SqlArchive
 from mam.stores.sql.blocking import Blocking
@@ -41,7 +41,7 @@ _PLACE = {"agent_session", "agent", "priority"}
 
 
 class SqlStore(SqlArchive):
-    """Half of a store; `_act`, `_rows`, `_moment`, `_note` and the journal are the other half."""
+    """Half of a store; `_in_transaction`, `_rows`, `_now`, `_append_entry` and the journal are the other half."""
 
     clock: Clock
     home: str | None = None
@@ -49,13 +49,13 @@ class SqlStore(SqlArchive):
     def __init__(self) -> None:
         self._unreadable: dict[str, str] = {}
         """By their ids, the jobs that the last list passed over, and why."""
-        self._is_news = False
+        self._must_wake = False
         """Whether the open transaction does something that others may wait for."""
 
     # -- what a database adds ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _act(self, do: Callable[..., T], *given: Any) -> T:
+    def _in_transaction(self, do: Callable[..., T], *given: Any) -> T:
         """Does it in one transaction that is durable when this returns; what it raises undoes everything."""
 
     @abstractmethod
@@ -63,11 +63,11 @@ class SqlStore(SqlArchive):
         """What a named query answers, in the open transaction if there is one."""
 
     @abstractmethod
-    def _moment(self) -> Moment:
+    def _now(self) -> Moment:
         """The time by which this database judges leases."""
 
     @abstractmethod
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
+    def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         """One entry of the journal, in the open transaction; `version` is that of the row now, 0 when it is gone."""
 
     @property
@@ -87,20 +87,20 @@ class SqlStore(SqlArchive):
     # -- registering -------------------------------------------------------------------------------------------------
 
     def register(self, draft: Job) -> Registration:
-        return self._act(self._register, draft)
+        return self._in_transaction(self._register, draft)
 
     def register_all(self, drafts: Sequence[Job]) -> list[Job]:
-        return self._act(lambda: [self._register(draft).job for draft in drafts])
+        return self._in_transaction(lambda: [self._register(draft).job for draft in drafts])
 
     def _register(self, draft: Job) -> Registration:
         known = self._registered_before(draft)
         if known is not None:
             return Registration(job=known, created=False)
-        if self._rows("taken", job_id=draft.job_id):
+        if self._rows("is taken", job_id=draft.job_id):
             raise AlreadyRegistered(job=draft.job_id)
         root = self._root_of(draft)
-        needed = self._needed(draft) if draft.after else {}
-        moment = self._moment()
+        needed = self._dependencies(draft) if draft.after else {}
+        moment = self._now()
         change = acts.register(draft, int(self._rows("next number")[0][0]), moment, needed)
         self._insert(change, root, moment)
         return Registration(job=change.job, created=True)
@@ -116,7 +116,7 @@ class SqlStore(SqlArchive):
                 return found or self._archived_job(archived[0][0])
         return None
 
-    def _needed(self, draft: Job) -> Dependencies:
+    def _dependencies(self, draft: Job) -> Dependencies:
         """The jobs that a new one comes after, as they are until this transaction ends."""
         needed = {job_id: self.newest(job_id) for job_id in draft.after}
         return check_dependencies(draft, needed, self.address, self.newest)
@@ -124,7 +124,7 @@ class SqlStore(SqlArchive):
     # -- changing ----------------------------------------------------------------------------------------------------
 
     def change(self, job_id: str, act: Act) -> Job:
-        return self._act(self._change, job_id, act)
+        return self._in_transaction(self._change, job_id, act)
 
     def end_job(self, job_id: str, ended: End) -> Job:
         return self.change(job_id, lambda job, moment: end(job, moment, ended))
@@ -133,7 +133,7 @@ class SqlStore(SqlArchive):
         rows = self._rows("job to change", job_id=job_id)
         if not rows:
             raise UnknownJob(job=job_id, store=self.address)
-        row, moment = parse_row(rows[0], self.address), self._moment()
+        row, moment = parse_row(rows[0], self.address), self._now()
         change = act(row.job, moment)
         check_exclusive(row.job, change.job, self.holder)
         return self._write(row, change, moment)
@@ -141,41 +141,41 @@ class SqlStore(SqlArchive):
     def claim(self, request: ClaimRequest) -> Job | None:
         if request.agent_id is not None and request.generation_id is not None:
             self.announce(request.agent_id, request.generation_id)
-        return self._past_unreadable(lambda: self._act(self._claim, request))
+        return self._skip_unreadable(lambda: self._in_transaction(self._claim, request))
 
     def _claim(self, request: ClaimRequest) -> Job | None:
-        moment = self._moment()
-        is_due, is_unsettled, is_paused = self._hindrances(moment)
+        moment = self._now()
+        is_due, is_unsettled, is_paused = self._claim_conditions(moment)
         if is_due or is_unsettled:
-            self._settle(moment)
-        row = self._first(request, self.pauses() if is_paused else [], moment)
+            self._settle_due(moment)
+        row = self._find_job(request, self.pauses() if is_paused else [], moment)
         if row is None:
             return None
         if request.agent_id is not None and request.generation_id is not None:
             self._sessions.check(request.agent_id, request.generation_id)
-        return self._write(row, claimed(row.job, request, moment), moment)
+        return self._write(row, apply_claim(row.job, request, moment), moment)
 
-    def _hindrances(self, moment: Moment) -> tuple[bool, bool, bool]:
+    def _claim_conditions(self, moment: Moment) -> tuple[bool, bool, bool]:
         """Whether a job's time has come, an end concerns others that were not looked at yet, and something is
         paused."""
-        ((is_due, is_unsettled, is_paused),) = self._rows("hindrances", **_clocks(moment))
+        ((is_due, is_unsettled, is_paused),) = self._rows("claim conditions", **_clocks(moment))
         return bool(is_due), bool(is_unsettled), bool(is_paused)
 
-    def _first(self, request: ClaimRequest, pauses: list[Pause], moment: Moment) -> Row | None:
+    def _find_job(self, request: ClaimRequest, pauses: list[Pause], moment: Moment) -> Row | None:
         """The job that a request gets, past those whose agent is paused."""
         from mam.jobs.pause import paused_agents, probe_jobs
 
         wanted = [] if request.job_id is None else [request.job_id]
         wanted = wanted or probe_jobs(pauses, request.label, moment)
         for job_id in wanted:
-            row = self._first_of(request.label, job_id, paused_agents(pauses, request.label, moment, job_id))
+            row = self._find_pending(request.label, job_id, paused_agents(pauses, request.label, moment, job_id))
             if row is not None:
                 return row
         if request.job_id is not None:
             return None
-        return self._first_of(request.label, None, paused_agents(pauses, request.label, moment))
+        return self._find_pending(request.label, None, paused_agents(pauses, request.label, moment))
 
-    def _first_of(self, label: str, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
+    def _find_pending(self, label: str, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
         if skipped is None:
             return None
         query = "first pending" if job_id is None else "this pending"
@@ -183,7 +183,7 @@ class SqlStore(SqlArchive):
         return parse_row(rows[0], self.address) if rows else None
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
-        return self._act(self._announce, agent_id, generation_id)
+        return self._in_transaction(self._announce, agent_id, generation_id)
 
     def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
         """The jobs that an older generation of the session held; they can be claimed again."""
@@ -192,10 +192,11 @@ class SqlStore(SqlArchive):
         sessions = self._sessions
         if not sessions.announce(agent_id, generation_id):
             return []
-        moment = self._moment()
-        rows = self._to_change(sessions.held_by(agent_id))
+        moment = self._now()
+        rows = self._lock_rows(sessions.held_by(agent_id))
         moved = [
-            self._settled(row, release_displaced(row.job, agent_id, generation_id, moment), moment) for row in rows
+            self._write_if_changed(row, release_displaced(row.job, agent_id, generation_id, moment), moment)
+            for row in rows
         ]
         return [job for job in moved if job is not None]
 
@@ -206,12 +207,12 @@ class SqlStore(SqlArchive):
         }
 
     def sweep(self) -> list[Job]:
-        return self._past_unreadable(lambda: self._act(lambda: self._settle(self._moment())))
+        return self._skip_unreadable(lambda: self._in_transaction(lambda: self._settle_due(self._now())))
 
-    def _settle(self, moment: Moment) -> list[Job]:
+    def _settle_due(self, moment: Moment) -> list[Job]:
         """What time has decided, for a bounded number of jobs, longest due first; then what ends mean for others."""
         rows = [parse_row(found, self.address) for found in self._due(moment)]
-        settled = [self._settled(row, settle(row.job, moment), moment) for row in rows]
+        settled = [self._write_if_changed(row, settle(row.job, moment), moment) for row in rows]
         return [job for job in settled if job is not None] + self._settle_dependents(moment)
 
     def _due(self, moment: Moment) -> list[Any]:
@@ -220,19 +221,19 @@ class SqlStore(SqlArchive):
     def _settle_dependents(self, moment: Moment) -> list[Job]:
         from mam.jobs.dependency import settle_dependency
 
-        page = self._blocking.page(SWEEP_LIMIT)
+        page = self._blocking.next_page(SWEEP_LIMIT)
         if page is None:
             return []
-        rows = self._to_change(page.dependents)
+        rows = self._lock_rows(page.dependents)
         newest = {job_id: self.newest(job_id) for row in rows for job_id in row.job.after}
-        settled = [self._settled(row, settle_dependency(row.job, newest, moment), moment) for row in rows]
-        self._blocking.turn(page)
+        settled = [self._write_if_changed(row, settle_dependency(row.job, newest, moment), moment) for row in rows]
+        self._blocking.finish_page(page)
         return [job for job in settled if job is not None]
 
-    def _settled(self, row: Row, change: Change, moment: Moment) -> Job | None:
+    def _write_if_changed(self, row: Row, change: Change, moment: Moment) -> Job | None:
         return self._write(row, change, moment) if change.lines else None
 
-    def _to_change(self, job_ids: list[str]) -> list[Row]:
+    def _lock_rows(self, job_ids: list[str]) -> list[Row]:
         if not job_ids:
             return []
         return [parse_row(found, self.address) for found in self._rows("jobs to change", job_ids=json.dumps(job_ids))]
@@ -243,8 +244,8 @@ class SqlStore(SqlArchive):
         job = change.job
         awaited = bool(self._rows("is awaited", root=root or job.job_id))
         self._insert_row({**column_values(job, moment), "root": root, "awaited": awaited, "prompt": job.prompt})
-        self._note(job, 1, job.to_json(), change.lines)
-        self._blocking.written(None, job, root, awaited=awaited)
+        self._append_entry(job, 1, job.to_json(), change.lines)
+        self._blocking.after_write(None, job, root, awaited=awaited)
 
     def _insert_row(self, values: Json) -> None:
         self._rows("insert job", **values)
@@ -258,12 +259,12 @@ class SqlStore(SqlArchive):
         self._rows("update job", **column_values(job, moment), version=row.version)
         if fields.keys() & _PLACE:
             self._rows(
-                "update place", number=job.number, label=job.agent_session, agent=job.agent, priority=job.priority
+                "update queue order", number=job.number, label=job.agent_session, agent=job.agent, priority=job.priority
             )
         if "prompt" in fields:
             self._rows("update prompt", number=job.number, prompt=job.prompt)
-        self._note(job, row.version + 1, fields, change.lines)
-        self._blocking.written(row.job, job, row.root, awaited=row.awaited)
+        self._append_entry(job, row.version + 1, fields, change.lines)
+        self._blocking.after_write(row.job, job, row.root, awaited=row.awaited)
         return job
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -305,7 +306,7 @@ class SqlStore(SqlArchive):
         return dict(self._rows("ended before", before=before))
 
     def ahead_of(self, job: Job) -> int:
-        return int(self._rows("ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])
+        return int(self._rows("count ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])
 
     def newest(self, job_id: str) -> Job | None:
         """Of the chain of retries that the job belongs to, in the registry or in the archive."""
@@ -332,7 +333,7 @@ class SqlStore(SqlArchive):
     def due_in(self) -> float | None:
         from mam.jobs.pause import seconds_until_lifted
 
-        moment = self._moment()
+        moment = self._now()
         ((by_boot, by_wall, is_unsettled),) = self._rows("next due", **_clocks(moment))
         if is_unsettled:
             return 0.0
@@ -353,13 +354,13 @@ class SqlStore(SqlArchive):
 
     def pause(self, pause: Pause) -> None:
         values = {**pause.as_dict(), "agent": pause.agent or "", "label": pause.label or ""}
-        self._act(self._set_pause, "pause", values)
+        self._in_transaction(self._set_pause, "pause", values)
 
     def resume(self, agent: str | None, label: str | None) -> bool:
-        return bool(self._act(self._set_pause, "resume", {"agent": agent or "", "label": label or ""}))
+        return bool(self._in_transaction(self._set_pause, "resume", {"agent": agent or "", "label": label or ""}))
 
     def _set_pause(self, query: str, values: Json) -> list[Any]:
-        self._is_news = True
+        self._must_wake = True
         return self._rows(query, **values)
 
     def position(self, consumer: str) -> str | None:
@@ -367,11 +368,11 @@ class SqlStore(SqlArchive):
         return str(rows[0][0]) if rows else None
 
     def save_position(self, consumer: str, position: str) -> None:
-        self._act(lambda: self._rows("save position", name=consumer, position=position))
+        self._in_transaction(lambda: self._rows("save position", name=consumer, position=position))
 
     # -- rows that mam cannot read -----------------------------------------------------------------------------------
 
-    def _past_unreadable(self, do: Callable[[], T]) -> T:
+    def _skip_unreadable(self, do: Callable[[], T]) -> T:
         """Does it again without the row that it stumbled over; a row that is met twice ends this."""
         met: set[object] = set()
         while True:
@@ -382,22 +383,22 @@ class SqlStore(SqlArchive):
                 if number is None or number in met:
                     raise
                 met.add(number)
-                self._act(lambda: self._rows("set aside", number=number))  # noqa: B023
+                self._in_transaction(lambda: self._rows("mark unreadable", number=number))  # noqa: B023
 
     def problems(self) -> list[Problem]:
         found = dict(self._unreadable)
-        for row in self._rows("those set aside"):
+        for row in self._rows("unreadable jobs"):
             try:
                 job = parse_row(row, self.address).job
             except BadRecord as bad:
                 found[row[0]] = f"{bad.facts['problem']}; mam does not hand it out until it is mended"
             else:
-                self._act(self._take_back, job)
+                self._in_transaction(self._mark_readable, job)
         return [Problem(file=f"{self.address} job {job_id}", problem=why) for job_id, why in found.items()]
 
-    def _take_back(self, job: Job) -> None:
+    def _mark_readable(self, job: Job) -> None:
         """The row can be read again."""
-        self._rows("take back", number=job.number)
+        self._rows("mark readable", number=job.number)
         if job.exclusive is not None:
             self._blocking.rebalance(job.exclusive)
 

@@ -40,14 +40,14 @@ def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_
     (a files store on a network file system) a rollback journal does, and the file may lie anywhere. `under_lock`: all
     who write hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
     if shared:
-        _check_place(path)
+        _check_file_system(path)
     _check_file(path, owner=not under_lock)  # the directory of a files store has been checked
     try:
-        database = _connected(path, wait_seconds)
+        database = _connect(path, wait_seconds)
         if under_lock:
             database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         _check_contents(database, path)
-        _settle_in(database, wait_seconds, shared=shared)
+        _configure(database, wait_seconds, shared=shared)
     except apsw.Error as error:
         raise unavailable(path, error, wait_seconds) from None
     return database
@@ -65,7 +65,7 @@ def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
     try:
         database = apsw.Connection(f"file:{quote(path)}{immutable}", flags=flags)
         database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        database.set_busy_handler(_patience(wait_seconds))
+        database.set_busy_handler(_busy_handler(wait_seconds))
         _check_contents(database, path)
     except apsw.CantOpenError:
         why = "cannot be read: its log has no index, and mam cannot write one beside it; copy the store, read the copy"
@@ -79,7 +79,7 @@ def create_database(path: str, journal_id: str, wait_seconds: float, *, shared: 
     """Makes the database, or brings an older one up to date; whether it did anything."""
     made = not os.path.exists(path)
     if shared:
-        _check_place(path)
+        _check_file_system(path)
     try:
         make_directories(os.path.dirname(path))
         if made:
@@ -88,12 +88,12 @@ def create_database(path: str, journal_id: str, wait_seconds: float, *, shared: 
         raise StoreUnavailable(store=sqlite_address(path), problem=f"cannot be made: {error.strerror}") from None
     _check_file(path)
     try:
-        database = _connected(path, wait_seconds)
+        database = _connect(path, wait_seconds)
         try:
             if not _is_empty(database):
                 _check_ours(database, path)
-            _settle_in(database, wait_seconds, shared=shared)
-            return _brought_up_to_date(database, path, journal_id)
+            _configure(database, wait_seconds, shared=shared)
+            return _create_or_upgrade(database, path, journal_id)
         finally:
             database.close()
     except apsw.Error as error:
@@ -141,16 +141,16 @@ def sqlite_address(path: str) -> str:
     return f"sqlite://{path}"
 
 
-def _connected(path: str, wait_seconds: float) -> apsw.Connection:
+def _connect(path: str, wait_seconds: float) -> apsw.Connection:
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-    database.set_busy_handler(_patience(wait_seconds))
+    database.set_busy_handler(_busy_handler(wait_seconds))
     # One plan for each query: otherwise a database with statistics plans anew at every value, which takes longer than
     # the query itself, and may go astray.
     database.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return database
 
 
-def _settle_in(database: apsw.Connection, wait_seconds: float, *, shared: bool = True) -> None:
+def _configure(database: apsw.Connection, wait_seconds: float, *, shared: bool = True) -> None:
     """Only in a database that is mam's own: another program's is not even turned to WAL."""
     # FULL: with NORMAL a power cut takes acknowledged jobs with it. Each is read to its end, since a statement that
     # answers stops there, and those behind it are never run.
@@ -167,7 +167,7 @@ def _settle_in(database: apsw.Connection, wait_seconds: float, *, shared: bool =
 def _set_journal_mode(database: apsw.Connection, mode: str, wait_seconds: float) -> None:
     """SQLite calls no busy handler while it changes the journal mode: of several processes that open a new database at
     once, all but the first would fail."""
-    pause, tries = _patience(wait_seconds), 0
+    pause, tries = _busy_handler(wait_seconds), 0
     while True:
         try:
             database.execute(f"PRAGMA journal_mode = {mode}").fetchall()
@@ -183,7 +183,7 @@ def _is_empty(database: apsw.Connection) -> bool:
     return _identity(database)[0] == 0 and not database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
 
 
-def _patience(wait_seconds: float) -> Any:
+def _busy_handler(wait_seconds: float) -> Any:
     """Short pauses that grow a little: SQLite's own become a tenth of a second, which many writers feel."""
     ends = [0.0]
 
@@ -197,7 +197,7 @@ def _patience(wait_seconds: float) -> Any:
     return pause
 
 
-def _check_place(path: str) -> None:
+def _check_file_system(path: str) -> None:
     kind = network_file_system(path)
     if kind is not None:
         why = f"is on a network file system ({kind}), where SQLite's locks do not hold; use a local disk, or PostgreSQL"
@@ -245,7 +245,7 @@ def _identity(database: apsw.Connection) -> tuple[int, int]:
     return int(application), int(version)
 
 
-def _brought_up_to_date(database: apsw.Connection, path: str, epoch: str) -> bool:
+def _create_or_upgrade(database: apsw.Connection, path: str, epoch: str) -> bool:
     database.execute("BEGIN IMMEDIATE")
     try:
         version = 0 if _is_empty(database) else _check_ours(database, path)

@@ -20,13 +20,13 @@ SELECT {columns} FROM job JOIN prompt USING (number) WHERE key = :value
 -- name: job by retry_of
 SELECT {columns} FROM job JOIN prompt USING (number) WHERE retry_of = :value
 
--- name: taken
+-- name: is taken
 SELECT 1 FROM job WHERE job_id = :job_id UNION ALL SELECT 1 FROM archive WHERE job_id = :job_id
 
 -- name: next number
 SELECT coalesce(max(number), 0) + 1 FROM job
 
--- name: hindrances
+-- name: claim conditions
 SELECT EXISTS (SELECT 1 FROM job INDEXED BY job_due
                WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND blocked < 2 AND :boot_id <> '')
        OR EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms <= :wall_ms AND blocked < 2),
@@ -63,14 +63,14 @@ SELECT (SELECT min(due_ms) FROM job INDEXED BY job_due
        (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms IS NOT NULL AND blocked < 2) - :wall_ms,
        EXISTS (SELECT 1 FROM unsettled)
 
--- name: this boot
+-- name: set boot
 -- Leases of an earlier boot go by the wall clock.
 UPDATE store SET boot_id = :boot_id WHERE boot_id <> :boot_id RETURNING 1
 
--- name: other boots
+-- name: jobs of other boots
 SELECT {columns} FROM job JOIN prompt USING (number) WHERE due_ms IS NOT NULL AND due_boot NOT IN ('', :boot_id)
 
--- name: by the wall clock
+-- name: use wall clock
 UPDATE job SET due_boot = '', due_ms = :due_ms WHERE number = :number
 
 -- name: boot
@@ -114,7 +114,7 @@ SET version = version + 1, status = :status, blocked = :blocked,
     origin_host = :origin_host, extra = :extra
 WHERE number = :number AND version = :version
 
--- name: update place
+-- name: update queue order
 -- Seldom, and so by itself: SQLite writes every index anew whose columns a statement names.
 UPDATE job SET label = :label, agent = :agent, priority = :priority WHERE number = :number
 
@@ -187,7 +187,7 @@ SELECT status, count(*) FROM job INDEXED BY job_ended
 WHERE (status = 'completed' OR status = 'error' OR status = 'cancelled') AND coalesce(ended_at, updated_at) < :before
 GROUP BY status
 
--- name: ahead
+-- name: count ahead
 SELECT count(*) FROM (
     SELECT priority, number FROM job INDEXED BY job_pending WHERE label = :label AND status = 'pending' AND blocked = 0
     UNION ALL
@@ -213,7 +213,7 @@ SELECT job_id FROM job WHERE exclusive = :key AND status = 'running'
 -- name: block key
 UPDATE job SET blocked = 1 WHERE exclusive = :key AND status = 'pending' AND blocked = 0
 
--- name: free heads
+-- name: unblock heads
 -- The first of each agent of a label; one step for each, however many wait.
 WITH RECURSIVE head (number, label, agent) AS (
     SELECT * FROM (SELECT number, label, agent FROM job
@@ -228,12 +228,12 @@ WITH RECURSIVE head (number, label, agent) AS (
 )
 UPDATE job SET blocked = 0 WHERE number IN (SELECT number FROM head)
 
--- name: needs
+-- name: insert dependency
 INSERT OR IGNORE INTO dependency (needs, number, job_id)
 VALUES (coalesce((SELECT root FROM job WHERE job_id = :needs), (SELECT root FROM archive WHERE job_id = :needs), :needs),
         :number, :job_id)
 
--- name: await
+-- name: mark awaited
 -- All open jobs of the chain of retries that a job belongs to.
 UPDATE job SET awaited = 1
 WHERE awaited = 0 AND (job_id = :job_id OR job_id = (SELECT root FROM job WHERE job_id = :job_id)
@@ -242,27 +242,27 @@ WHERE awaited = 0 AND (job_id = :job_id OR job_id = (SELECT root FROM job WHERE 
 -- name: is awaited
 SELECT 1 FROM dependency WHERE needs = :root LIMIT 1
 
--- name: needs no more
+-- name: delete dependencies
 DELETE FROM dependency WHERE job_id = :job_id
 
--- name: ended
+-- name: mark unsettled
 INSERT INTO unsettled (root, ended, upto)
 SELECT needs, :job_id, 0 FROM dependency WHERE needs = coalesce(:root, :job_id) LIMIT 1
 ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
 
--- name: unsettle all
+-- name: mark all unsettled
 INSERT OR IGNORE INTO unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM dependency
 
--- name: unsettled
+-- name: next unsettled
 SELECT root, ended, upto FROM unsettled ORDER BY root LIMIT 1
 
 -- name: dependents
 SELECT number, job_id FROM dependency WHERE needs = :root AND number > :upto ORDER BY number LIMIT :limit
 
--- name: settled upto
+-- name: save settled upto
 UPDATE unsettled SET upto = :upto WHERE root = :root AND ended = :ended
 
--- name: settled
+-- name: delete unsettled
 DELETE FROM unsettled WHERE root = :root AND ended = :ended
 
 -- name: pauses
@@ -281,29 +281,29 @@ SELECT agent_id, generation_id, superseded FROM session_generation
 -- name: generation
 SELECT generation_id, superseded FROM session_generation WHERE agent_id = :agent_id
 
--- name: announce
+-- name: save generation
 INSERT OR REPLACE INTO session_generation (agent_id, generation_id, superseded)
 VALUES (:agent_id, :generation_id, :superseded)
 
--- name: held by
+-- name: jobs held by session
 SELECT job_id FROM job INDEXED BY job_claimant
 WHERE claimant_agent = :agent_id AND status = 'running' AND blocked < 2 ORDER BY number
 
--- name: to archive
+-- name: archivable
 -- The newest job stays: its number is the one to count on from.
 SELECT job_id FROM job
 WHERE job_id IN (SELECT value FROM json_each(:job_ids))
   AND (status = 'completed' OR status = 'error' OR status = 'cancelled')
   AND number < (SELECT max(number) FROM job)
 
--- name: forget job
+-- name: delete job
 DELETE FROM job WHERE job_id = :job_id
 
--- name: put into archive
+-- name: insert archived
 INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, root, record, events)
 VALUES (:job_id, :number, :key, :retry_of, :root, :record, :events)
 
--- name: only archived
+-- name: which archived
 SELECT job_id FROM archive WHERE job_id IN (SELECT value FROM json_each(:job_ids))
 
 -- name: archived
@@ -324,15 +324,15 @@ SELECT number, record, events FROM archive WHERE number > :place ORDER BY number
 -- name: archive newest first
 SELECT number, record, events FROM archive WHERE number < :place ORDER BY number DESC LIMIT :limit
 
--- name: number behind
+-- name: advance numbers
 -- Numbers go on behind the highest that is there.
 SELECT :number
 
--- name: set aside
+-- name: mark unreadable
 UPDATE job SET blocked = 2 WHERE number = :number AND blocked < 2
 
--- name: those set aside
+-- name: unreadable jobs
 SELECT {columns} FROM job INDEXED BY job_set_aside JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
 
--- name: take back
+-- name: mark readable
 UPDATE job SET blocked = 0 WHERE number = :number AND blocked = 2

@@ -39,17 +39,17 @@ QUERIES = load_queries(
     __file__, columns=", ".join(COLUMNS), names=", ".join(_NAMES), values=", ".join(f":{name}" for name in _NAMES)
 )
 
-_opened: WeakSet[SqliteStore] = WeakSet()
+_open_stores: WeakSet[SqliteStore] = WeakSet()
 
 
 def _before_fork() -> None:
-    for store in list(_opened):
-        store._let_go()
+    for store in list(_open_stores):
+        store._disconnect()
 
 
 def _in_child() -> None:
-    for store in list(_opened):
-        store._begin_anew()
+    for store in list(_open_stores):
+        store._reset_after_fork()
 
 
 os.register_at_fork(before=_before_fork, after_in_child=_in_child)
@@ -78,30 +78,30 @@ class SqliteStore(SqlStore):
         self._file: tuple[int, int] | None = None
         """Device and inode of the database that is open."""
         self._cursor: apsw.Cursor | None = None
-        self._reopened()
-        _opened.add(self)
+        self._connect()
+        _open_stores.add(self)
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
-    def _act(self, do: Callable[..., T], *given: Any) -> T:
+    def _in_transaction(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads:
-            self._leave_moved()
-            database = (self._cursor or self._reopened()).connection
+            self._disconnect_if_replaced()
+            database = (self._cursor or self._connect()).connection
             if database.in_transaction:  # an act within an act is a part of it
                 return do(*given)
-            self._is_news = False
+            self._must_wake = False
             try:
                 self._begin()
                 done = do(*given)
                 self._commit()
             except apsw.Error as error:
                 failure = self._failed(error)
-                self._undo(database)
+                self._rollback(database)
                 raise failure from None
             except BaseException:
-                self._undo(database)
+                self._rollback(database)
                 raise
-            if self._is_news:
+            if self._must_wake:
                 self._wake_file.wake()
             return done
 
@@ -109,33 +109,33 @@ class SqliteStore(SqlStore):
         self._run("BEGIN IMMEDIATE")
         moment = self.clock.now()
         if moment.boot_id != self._boot_id:
-            self._go_by_this_boot(moment)
+            self._switch_boot(moment)
 
     def _commit(self) -> None:
         self._run("COMMIT")
 
-    def _undo(self, database: apsw.Connection) -> None:
+    def _rollback(self, database: apsw.Connection) -> None:
         self._boot_id = None  # what was not committed has to be done again
         if self._cursor is not None and database.in_transaction:
             self._run("ROLLBACK")
 
-    def _go_by_this_boot(self, moment: Moment) -> None:
+    def _switch_boot(self, moment: Moment) -> None:
         """A lease of an earlier boot is on a clock that is gone."""
-        if self._rows("this boot", boot_id=moment.boot_id):
-            for found in self._rows("other boots", boot_id=moment.boot_id):
+        if self._rows("set boot", boot_id=moment.boot_id):
+            for found in self._rows("jobs of other boots", boot_id=moment.boot_id):
                 lease = parse_row(found, self.address).job.lease
                 if lease is not None:
-                    self._rows("by the wall clock", number=found[COLUMNS.index("number")], due_ms=lease.wall_ms)
+                    self._rows("use wall clock", number=found[COLUMNS.index("number")], due_ms=lease.wall_ms)
         self._boot_id = moment.boot_id
 
     def _run(self, statement: str) -> None:
-        (self._cursor or self._reopened()).execute(statement)
+        (self._cursor or self._connect()).execute(statement)
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         with self._threads:
-            self._leave_moved()
+            self._disconnect_if_replaced()
             try:
-                return (self._cursor or self._reopened()).execute(QUERIES[query], values).fetchall()
+                return (self._cursor or self._connect()).execute(QUERIES[query], values).fetchall()
             except apsw.Error as error:
                 raise self._failed(error) from None
 
@@ -143,13 +143,13 @@ class SqliteStore(SqlStore):
         super()._insert_row(values)
         self._rows("insert prompt", number=values["number"], prompt=values["prompt"])
 
-    def _moment(self) -> Moment:
+    def _now(self) -> Moment:
         return self.clock.now()
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
-        self._is_news = True
+    def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
+        self._must_wake = True
         text = None if fields is None else to_json_text(fields)
         self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=to_json_text(lines))
 
@@ -180,14 +180,14 @@ class SqliteStore(SqlStore):
 
     def due_in(self) -> float | None:
         if self.clock.now().boot_id != self._boot_id:
-            self._act(lambda: None)  # which compares the leases with this boot
+            self._in_transaction(lambda: None)  # which compares the leases with this boot
         return super().due_in()
 
     # -- secrets -----------------------------------------------------------------------------------------------------
 
     def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
         try:
-            self._act(self._secrets.keep, job_id, secrets)
+            self._in_transaction(self._secrets.keep, job_id, secrets)
         except OSError as error:
             why = f"its secrets cannot be kept: {error.strerror}"
             raise StoreUnavailable(store=self.address, problem=why) from None
@@ -208,18 +208,18 @@ class SqliteStore(SqlStore):
     def _open(self) -> apsw.Connection:
         return open_database(self._path, self._wait_seconds)
 
-    def _reopened(self) -> apsw.Cursor:
+    def _connect(self) -> apsw.Cursor:
         self._cursor = self._open().cursor()
         self._file = _identity(self._path)
         return self._cursor
 
-    def _leave_moved(self) -> None:
+    def _disconnect_if_replaced(self) -> None:
         """A restored backup, a rebuilt database or another store in its place has another inode: what this process
         wrote into the old one would be lost."""
         if self._cursor is None or self._cursor.connection.in_transaction:
             return
         if _identity(self._path) != self._file:
-            self._let_go()
+            self._disconnect()
             self._close_watches()  # they may be of a directory that was moved
             self._boot_id = None
 
@@ -227,14 +227,14 @@ class SqliteStore(SqlStore):
         with self._threads:
             self._close_watches()
             self._wake_file.close()
-            self._let_go()
+            self._disconnect()
 
     def _close_watches(self) -> None:
         for watch in self._watches.values():
             watch.close()
         self._watches = {}
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         """Before a fork too: SQLite would take the parent's connection in the child for its own, and its locks for
         held."""
         with self._threads:
@@ -242,17 +242,17 @@ class SqliteStore(SqlStore):
                 self._cursor.connection.close()
                 self._cursor = None
 
-    def _begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In a forked child: no thread of the parent's is here, and the watches are the parent's."""
         self._threads = RLock()
         self._watches = {}
 
     def _failed(self, error: apsw.Error) -> StoreUnavailable:
         if isinstance(error, apsw.IOError):
-            self._distrust()
+            self._close_after_disk_error()
         return unavailable(self._path, error, self._wait_seconds)
 
-    def _distrust(self) -> None:
+    def _close_after_disk_error(self) -> None:
         """After an error of the disk the log may hold a commit whose sync failed: in memory it looks whole, and the
         next process that opens the log would build on it. Closing carries over what is durable and drops the rest."""
         if self._cursor is not None:

@@ -85,5 +85,5 @@ def _rebalance(database: apsw.Connection) -> None:
     from mam.stores.sqlite.store import QUERIES
 
     for (key,) in database.execute("SELECT DISTINCT exclusive FROM job WHERE exclusive IS NOT NULL").fetchall():
-        for query in ("block key", "free heads"):
+        for query in ("block key", "unblock heads"):
             database.execute(QUERIES[query], {"key": key})

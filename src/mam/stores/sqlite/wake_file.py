@@ -52,12 +52,12 @@ class WakeFile:
         self._due = time.monotonic() + CHECK_SECONDS
         if self._descriptor < 0 or os.fstat(self._descriptor).st_nlink == 0:
             self.close()
-            self._descriptor = _opened(self._path)
+            self._descriptor = _open(self._path)
             if os.fstat(self._descriptor).st_size == 0:
                 os.pwrite(self._descriptor, b"\n", 0)
 
 
-def _opened(path: str) -> int:
+def _open(path: str) -> int:
     """Where the system can, not even the time of the last reading is kept; only the owner of a file may ask that."""
     try:
         return os.open(path, _FLAGS | getattr(os, "O_NOATIME", 0), 0o600)
