@@ -101,18 +101,18 @@ MUTANTS = [
         old="                self._repair_files(job_id, trust_stamp=False)\n", new="                self._repair_files(job_id)\n", caught_by=f"{CUTS}[files-2]",
     ),
     Mutant(
-        name="the file of an archived job brings it back", file=f"{FILES}/adopting.py",
+        name="the file of an archived job brings it back", file=f"{FILES}/adopt.py",
         old='    if store._rows("archived", job_id=job_id):\n', new="    if False:\n",
         caught_by=f"{RESTORED}::test_the_file_of_an_archived_job_brings_it_not_back",
     ),
     Mutant(
-        name="an old file of mam's own moves a job back", file=f"{FILES}/adopting.py",
+        name="an old file of mam's own moves a job back", file=f"{FILES}/adopt.py",
         old="    if rows and _is_own(store, found):\n        store", new="    if False:\n        store",
         caught_by=f"{RESTORED}::test_an_old_file_of_mams_own_moves_no_job_back",
     ),
     Mutant(
         name="an act does not take the lock", file=f"{FILES}/store.py",
-        old="        with self._threads, self._lock():\n            was_acting", new="        with self._threads:\n            was_acting",
+        old="        with self._threads, self._lock():\n            held_before", new="        with self._threads:\n            held_before",
         caught_by=f"{RESTORED}::test_a_copy_made_under_the_lock_is_complete",
     ),
     Mutant(
@@ -135,28 +135,28 @@ MUTANTS = [
         caught_by=f"{RESTORED}::test_a_process_that_has_the_store_open_writes_into_the_database_that_has_the_name",
     ),
     Mutant(
-        name="the log of a lost database is read into the new one", file=f"{FILES}/making.py",
-        old="    for suffix in _BESIDE:  #", new='    for suffix in ("",):  #',
+        name="the log of a lost database is read into the new one", file=f"{FILES}/create.py",
+        old="    for suffix in _SUFFIXES:  #", new='    for suffix in ("",):  #',
         caught_by=f"{RESTORED}::test_a_lost_database_is_refused_and_rebuilt",
     ),
     Mutant(
-        name="a rebuild forgets the archive when it is killed", file=f"{FILES}/making.py",
-        old="        if rest is not None:\n            rest(store)\n", new="",
+        name="a rebuild forgets the archive when it is killed", file=f"{FILES}/create.py",
+        old="        if add_rest is not None:\n            add_rest(store)\n", new="",
         caught_by=f"{FAULTS}/test_kills.py::test_killed_while_the_database_is_rebuilt",
     ),
     Mutant(
-        name="mam 0.1.0 is kept out after the database has its name", file=f"{FILES}/making.py",
-        old="    _keep_older_mam_out(home)\n    for suffix", new="    for suffix",
+        name="mam 0.1.0 is kept out after the database has its name", file=f"{FILES}/create.py",
+        old="    upgrade.lock_out_old_mam(home)\n    for suffix", new="    for suffix",
         caught_by=f"{FAULTS}/test_mixed_versions.py::test_nothing_is_changed_before_mam_0_1_0_is_kept_out",
     ),
     Mutant(
-        name="a take-over writes record files before mam 0.1.0 is kept out", file=f"{FILES}/making.py",
+        name="a take-over writes record files before mam 0.1.0 is kept out", file=f"{FILES}/create.py",
         old='        self._run("COMMIT")\n', new="        super()._commit()\n",
         caught_by=f"{FAULTS}/test_mixed_versions.py::test_nothing_is_changed_before_mam_0_1_0_is_kept_out",
     ),
     Mutant(
-        name="a finished database is used though mam 0.1.0 wrote since", file=f"{FILES}/making.py",
-        old="    if is_kept_out and os.path", new="    if os.path",
+        name="a finished database is used though mam 0.1.0 wrote since", file=f"{FILES}/create.py",
+        old="    if is_locked_out and os.path", new="    if os.path",
         caught_by=f"{FAULTS}/test_mixed_versions.py::test_a_database_that_was_finished_before_mam_0_1_0_was_kept_out_is_made_anew",
     ),
     Mutant(
@@ -241,7 +241,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a process is known by its pid alone", file="src/mam/machine/processes.py",
-        old="and named(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
+        old="and identity_of(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
     ),
     Mutant(
         name="a short write is not finished", file="src/mam/util/encoding.py",

@@ -87,7 +87,7 @@ def test_files_that_a_killed_writer_left_behind_are_written_by_the_next_act(stor
 def test_a_process_that_works_long_leaves_little_to_look_through(
     store_dir: StoreDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mam.stores.files.store.SAVED_EVERY", 10)
+    monkeypatch.setattr("mam.stores.files.store.SAVE_EVERY", 10)
     store = store_dir.open().store
     assert isinstance(store, FilesStore)
     for _ in range(25):

@@ -18,7 +18,7 @@ class TestPostgres(StoreConformance):
     has_boot_clock = False
 
     @pytest.fixture
-    def place(self, database: str) -> str:
+    def location(self, database: str) -> str:
         return database
 
     @staticmethod

@@ -49,7 +49,7 @@ class TestByTheServersClock(
     has_boot_clock = False
 
     @pytest.fixture
-    def place(self, database: str) -> str:
+    def location(self, database: str) -> str:
         return database
 
     @staticmethod

@@ -64,14 +64,14 @@ def exit_code(child: int) -> int:
 
 
 def test_the_log_is_written_ahead_and_synced_at_every_commit(store_file: StoreFile) -> None:
-    database = store_file.open().store._offset.connection  # type: ignore[attr-defined]
+    database = store_file.open().store._cursor.connection  # type: ignore[attr-defined]
     assert database.pragma("journal_mode") == "wal"
     assert database.pragma("synchronous") == 2
 
 
 def test_every_setting_is_made(store_file: StoreFile) -> None:
     """apsw stops at the first row of several statements, and `journal_mode` gives one."""
-    database = store_file.open().store._offset.connection  # type: ignore[attr-defined]
+    database = store_file.open().store._cursor.connection  # type: ignore[attr-defined]
     assert database.pragma("foreign_keys") == 1
 
 

@@ -1,4 +1,4 @@
-"""The reference: the whole port in one dictionary. A double for tests, and the model that other stores are held to."""
+"""The reference implementation: the whole port in dictionaries. A fake for tests, and the model for other stores."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class MemoryStore:
 
     def get(self, job_id: str) -> Job:
         try:
-            with self._changed:  # or a reader would see a job whose last event is not told yet
+            with self._changed:  # otherwise a reader could see a job before its last entry
                 return self._jobs[job_id]
         except KeyError:
             raise UnknownJob(job=job_id, store=self.address) from None
@@ -204,7 +204,7 @@ class MemoryStore:
         for entry in self._entries:
             if entry.job_id == job_id:
                 lines = [*entry.lines] if entry.lines[0]["event"] == "migrated" else [*lines, *entry.lines]
-        return [told for told in map(event_in_line, lines) if told is not None]
+        return [event for event in map(event_in_line, lines) if event is not None]
 
     def archive(self, job_ids: Sequence[str]) -> list[str]:
         with self._changed:
@@ -263,7 +263,7 @@ class MemoryStore:
             return soonest(seconds_until_due(self._jobs.values(), moment), seconds_until_lifted(self.pauses(), moment))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to close."""
 
     def _registered_before(self, draft: Job) -> Job | None:
         for job in self._all().values():

@@ -6,9 +6,9 @@ from __future__ import annotations
 from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.adopt import adopt_known, adopt_new
 from mam.jobs.status import PENDING, RUNNING
-from mam.stores.common import new_claim_id
+from mam.stores.common import chunks, new_claim_id
 from mam.stores.files.lock import registry_lock
-from mam.stores.files.mirror import older
+from mam.stores.files.mirror import older_text
 from mam.stores.files.records import read_stamp, record_name
 from mam.stores.port import Problem
 from mam.stores.sql.rows import parse_row
@@ -31,9 +31,6 @@ LOOKED_AT = 1000
 
 PATIENCE_SECONDS = 0.5
 """How long a list waits for writers before it calls a file odd."""
-
-STEP = 256
-"""RecordFiles adopted under one hold of the lock."""
 
 
 class Adopted(Frozen):
@@ -93,7 +90,7 @@ def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str |
     if known is None and store.archived(job_id) is not None:
         return "is of a job that is in the archive; move the file away"
     if stamp is not None and stamp.epoch == epoch and stamp.version > (known or 0):
-        return f"is newer than the registry, which {older(job_id)}; `mam rebuild` makes it anew from them"
+        return f"is newer than the registry, which {older_text(job_id)}; `mam rebuild` makes it anew from them"
     if known is not None and stamp is not None and stamp.epoch == epoch:
         return None
     try:
@@ -126,8 +123,7 @@ def adopt(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool = False) -
     found, others = _read(store, job_ids, dry_run=dry_run)
     yield from others
     found.sort(key=lambda one: (parse_time(one.job.created_at), one.job.job_id))
-    for begin in range(0, len(found), STEP):
-        chunk = found[begin : begin + STEP]
+    for chunk in chunks(found):
         if dry_run:
             known = store.versions([one.job.job_id for one in chunk])
             yield from (_foreseen(store, one, known) for one in chunk)
@@ -212,7 +208,7 @@ def insert_new(store: FilesStore, job: Job, moment: Moment) -> None:
     """A record that mam has not seen: numbered behind the others."""
     number = int(store._rows("next number")[0][0])
     change = adopt_new(without_duplicates(store, job), number, moment, new_claim_id())
-    store._insert(change, store._root_of(change.job), moment)
+    store._insert(change, moment)
 
 
 def without_duplicates(store: FilesStore, job: Job) -> Job:

@@ -1,12 +1,14 @@
-"""Keeps the record files in step with the database, under the store's lock.
+"""Writes the record files of a files store: `<job_id>.json` and `<job_id>.events.log`, under the store's lock.
 
-| step | killed before the next one, there is |
-|---|---|
-| 1. the next act finishes what an earlier one left undone | the same |
-| 2. record under a temporary name | a leftover, which the next act on that job replaces |
-| 3. the database commits | an act that has happened; the next act by anyone writes its files |
-| 4. events appended, then the record renamed | the same |
-| 5. `mirrored_upto` advances, in the transaction of the next act of another process | the same |
+`FilesStore` calls this module in every transaction. The database decides; the files follow it:
+
+| step | function | a process killed after it leaves |
+|---|---|---|
+| 1. finish the files of acts whose writer was killed | `Mirror.repair` | nothing to do |
+| 2. write each changed record under a temporary name | `Mirror.prepare` | a temporary file, later replaced |
+| 3. commit the database | `SqliteStore._commit` | an act whose files the next act writes (step 1) |
+| 4. append the events, then rename the record | `Mirror.publish` | the same |
+| 5. save `mirrored_upto`, in a later transaction | `FilesStore._finish_earlier_acts` | the same |
 """
 
 from __future__ import annotations
@@ -30,20 +32,20 @@ ASIDE = "aside"
 
 
 class RecordUpdate(Frozen):
-    """One job as its files are to show it."""
+    """One job whose files a transaction has to write."""
 
     job: Job
     version: int
-    """0: the job is gone from the registry."""
+    """0: the job left the registry."""
     events: list[AuditRecord]
-    """Those to append; all of them for a new job."""
+    """The events to append; all of them for a new job."""
     is_new: bool
     is_adopted: bool = False
-    """Whether the file in its place was just taken over, and need not be kept."""
+    """Whether this transaction adopts the file that is there, so that no copy of it has to be kept."""
 
 
 class Mirror:
-    """The files of one registry; `home` is its directory of mam's own."""
+    """The record files of one registry; `home` is its `.store` directory."""
 
     def __init__(self, path: str, home: str) -> None:
         self._path = path
@@ -61,12 +63,13 @@ class Mirror:
         if hasattr(self, "_descriptor"):
             self.close()
 
-    # -- one act -------------------------------------------------------------------------------------------------------
+    # -- one transaction: prepare, commit, publish ---------------------------------------------------------------------
 
-    def prepare(self, shown: list[RecordUpdate], epoch: str) -> None:
-        """Before the commit. A file that another program changed is kept aside."""
+    def prepare(self, updates: list[RecordUpdate], epoch: str) -> None:
+        """Before the commit: writes the records under temporary names, and keeps a copy of each file that another
+        program changed."""
         self._prepared = []
-        for one in shown:
+        for one in updates:
             if one.version == 0:
                 self._prepared.append((None, one))
                 continue
@@ -76,7 +79,7 @@ class Mirror:
             self._prepared.append((self.records.prepare(one.job.job_id, text, durable=one.is_new), one))
 
     def publish(self) -> None:
-        """After the commit. Events come first: a record of the current version tells that they are there."""
+        """After the commit. Events come first: a record with the current version means that the log has its events."""
         prepared, self._prepared = self._prepared, []
         for temporary, one in prepared:
             if temporary is None:
@@ -91,7 +94,7 @@ class Mirror:
             self.records.sync()
 
     def discard(self) -> None:
-        """The act did not happen."""
+        """After a rollback: removes the temporary files."""
         prepared, self._prepared = self._prepared, []
         for temporary, _one in prepared:
             if temporary is not None:
@@ -118,9 +121,11 @@ class Mirror:
             return b"?"
 
     def older_database(self, job_id: str) -> StoreUnavailable:
-        return StoreUnavailable(store=self._path, problem=f"{older(job_id)}; `mam rebuild` makes it anew from them")
+        return StoreUnavailable(
+            store=self._path, problem=f"{older_text(job_id)}; `mam rebuild` makes it anew from them"
+        )
 
-    # -- what an earlier act left undone -------------------------------------------------------------------------------
+    # -- files that a killed writer or a power cut left behind ---------------------------------------------------------
 
     def repair(
         self,
@@ -131,8 +136,8 @@ class Mirror:
         is_adopted: bool,
         trust_stamp: bool,
     ) -> None:
-        """Writes the files of a job if they do not show this version, or if that alone is not `trust_stamp` to mean that
-        they are whole. `is_adopted`: the file in its place was just taken over, and need not be kept."""
+        """Writes the files of a job unless the record has this version already. After a power cut that is not enough
+        (`trust_stamp` is false): the event log may still lack lines."""
         job_id = job.job_id
         text = self._text(job_id)
         found = read_stamp(text or b"")
@@ -145,17 +150,17 @@ class Mirror:
             self.records.replace_events(job_id, events(), self._aside)
         if text and (found is None or found.epoch != stamp.epoch) and not is_adopted:
             if _is_json_object(text):
-                return  # another program changed it; it is kept when mam next writes the job
+                return  # another program changed it: `prepare` keeps a copy when mam next writes the job
             self.records.save_aside(job_id, self._aside)
         self.records.publish(self.records.prepare(job_id, record_text(job, stamp), durable=True), job_id)
 
     def mirrored_version(self, job_id: str, epoch: str) -> int:
-        """That of a file which mam wrote from this database; 0 for any other."""
+        """The version in a record file that mam wrote from this database; 0 for any other file."""
         stamp = read_stamp(self._text(job_id) or b"")
         return stamp.version if stamp is not None and stamp.epoch == epoch else 0
 
     def remove_job(self, job_id: str) -> None:
-        """The files of a job that is gone, unless another program wrote the record."""
+        """Removes the files of a job that left the registry, unless another program wrote the record."""
         text = self._text(job_id)
         if text is None or read_stamp(text) is not None or not _is_json_object(text):
             self._remove(job_id)
@@ -168,7 +173,7 @@ class Mirror:
         try:
             self.records.remove(events_name(job_id))
         except OSError:
-            pass  # a directory, which is not mam's
+            pass  # a directory, which mam did not make
 
 
 def _is_json_object(text: bytes) -> bool:
@@ -178,7 +183,7 @@ def _is_json_object(text: bytes) -> bool:
         return False
 
 
-def older(job_id: str) -> str:
+def older_text(job_id: str) -> str:
     return f"is older than its record files (job {job_id}): a backup was restored"
 
 

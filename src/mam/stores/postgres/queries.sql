@@ -74,7 +74,7 @@ WITH ended AS (
       AND (%(claim_id)s::text IS NULL OR claim_id IS NULL OR claim_id = %(claim_id)s)
       AND supervised = %(supervised)s AND NOT (%(supervised)s AND said IS NOT NULL)
       AND NOT awaited AND exclusive IS NULL AND blocked < 2
-      AND NOT (%(look_first)s AND expected_artifacts::text <> '[]')
+      AND NOT (%(artifacts_unchecked)s AND expected_artifacts::text <> '[]')
     RETURNING {columns}
 ), noted AS (
     INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
@@ -164,24 +164,12 @@ FROM (SELECT DISTINCT exclusive FROM (
            ORDER BY dependency.number LIMIT %(limit)s)
       ) AS moving WHERE exclusive IS NOT NULL ORDER BY exclusive) AS keys
 
--- name: job
-SELECT {columns} FROM mam.job WHERE job_id = %(job_id)s
-
 -- name: job to change
 SELECT {columns} FROM mam.job WHERE job_id = %(job_id)s FOR NO KEY UPDATE
 
 -- name: jobs to change
 SELECT {columns} FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 ORDER BY number FOR NO KEY UPDATE
-
--- name: job by key
-SELECT {columns} FROM mam.job WHERE key = %(value)s
-
--- name: job by retry_of
-SELECT {columns} FROM mam.job WHERE retry_of = %(value)s
-
--- name: is taken
-SELECT 1 FROM mam.job WHERE job_id = %(job_id)s UNION ALL SELECT 1 FROM mam.archive WHERE job_id = %(job_id)s
 
 -- name: next number
 SELECT nextval('mam.job_number')
@@ -216,15 +204,6 @@ ORDER BY due_ms, number LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 SELECT NULL, (SELECT min(due_ms) FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2) - %(wall_ms)s,
        EXISTS (SELECT FROM mam.unsettled)
 
--- name: insert job
-INSERT INTO mam.job ({names}) VALUES ({values})
-
--- name: update job
-UPDATE mam.job SET version = version + 1, {set} WHERE number = %(number)s AND version = %(version)s
-
--- name: update queue order
-UPDATE mam.job SET label = %(label)s, agent = %(agent)s, priority = %(priority)s WHERE number = %(number)s
-
 -- name: update prompt
 UPDATE mam.job SET prompt = %(prompt)s WHERE number = %(number)s
 
@@ -233,26 +212,6 @@ INSERT INTO mam.journal (job, job_id, act_id, fields, lines) VALUES (%(job)s, %(
 
 -- name: notify
 SELECT pg_notify('mam_news', '')
-
--- name: lines of job
-SELECT lines FROM mam.journal
-WHERE job = (SELECT number FROM mam.job WHERE job_id = %(job_id)s) AND job_id = %(job_id)s ORDER BY number
-
--- name: last entry
-SELECT coalesce(max(number), 0) FROM mam.journal
-
--- name: entries
-SELECT number, job_id, fields, lines FROM mam.journal WHERE number > %(after)s AND number <= %(upto)s ORDER BY number LIMIT %(limit)s
-
--- name: position
-SELECT position FROM mam.consumer WHERE name = %(name)s
-
--- name: save position
-INSERT INTO mam.consumer (name, position) VALUES (%(name)s, %(position)s)
-ON CONFLICT (name) DO UPDATE SET position = excluded.position
-
--- name: ids with prefix
-SELECT job_id FROM mam.job WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
 
 -- name: children
 SELECT job_id FROM mam.job WHERE parent_id = %(parent)s ORDER BY number
@@ -304,25 +263,6 @@ SELECT count(*) FROM (
     SELECT priority, number FROM mam.job WHERE exclusive IS NOT NULL AND status = 'pending' AND blocked = 1 AND label = %(label)s
 ) AS pending WHERE priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)
 
--- name: root
--- Of the chain of retries that a job belongs to; the job itself if it retries none.
-SELECT coalesce((SELECT root FROM mam.job WHERE job_id = %(job_id)s),
-                (SELECT root FROM mam.archive WHERE job_id = %(job_id)s), %(job_id)s)
-
--- name: newest
-SELECT job_id FROM (
-    SELECT job_id, number FROM mam.job WHERE root = %(root)s
-    UNION ALL SELECT job_id, number FROM mam.job WHERE job_id = %(root)s
-    UNION ALL SELECT job_id, number FROM mam.archive WHERE root = %(root)s
-    UNION ALL SELECT job_id, number FROM mam.archive WHERE job_id = %(root)s
-) AS chain ORDER BY number DESC LIMIT 1
-
--- name: holder
-SELECT job_id FROM mam.job WHERE exclusive = %(key)s AND status = 'running'
-
--- name: block key
-UPDATE mam.job SET blocked = 1 WHERE exclusive = %(key)s AND status = 'pending' AND blocked = 0
-
 -- name: unblock heads
 -- The first of each agent of a label; one step for each, however many wait.
 WITH RECURSIVE head (number, label, agent) AS (
@@ -337,12 +277,6 @@ WITH RECURSIVE head (number, label, agent) AS (
 )
 UPDATE mam.job SET blocked = 0 WHERE number IN (SELECT number FROM head)
 
--- name: insert dependency
-INSERT INTO mam.dependency (needs, number, job_id)
-VALUES (coalesce((SELECT root FROM mam.job WHERE job_id = %(needs)s),
-                 (SELECT root FROM mam.archive WHERE job_id = %(needs)s), %(needs)s), %(number)s, %(job_id)s)
-ON CONFLICT DO NOTHING
-
 -- name: mark awaited
 -- All jobs of the chain of retries that a job belongs to. The new version stops an act that was decided on the old one.
 WITH chain AS (
@@ -353,54 +287,8 @@ UPDATE mam.job SET awaited = true, version = version + 1
 WHERE NOT awaited AND number IN (SELECT number FROM mam.job, chain WHERE job_id = first
                                  UNION ALL SELECT number FROM mam.job, chain WHERE root = first)
 
--- name: is awaited
-SELECT 1 FROM mam.dependency WHERE needs = %(root)s LIMIT 1
-
--- name: delete dependencies
-DELETE FROM mam.dependency WHERE job_id = %(job_id)s
-
--- name: mark unsettled
-INSERT INTO mam.unsettled (root, ended, upto)
-SELECT needs, %(job_id)s, 0 FROM mam.dependency WHERE needs = coalesce(%(root)s, %(job_id)s) LIMIT 1
-ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
-
 -- name: mark all unsettled
 INSERT INTO mam.unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM mam.dependency ON CONFLICT DO NOTHING
-
--- name: next unsettled
-SELECT root, ended, upto FROM mam.unsettled ORDER BY root LIMIT 1
-
--- name: dependents
-SELECT number, job_id FROM mam.dependency WHERE needs = %(root)s AND number > %(upto)s ORDER BY number LIMIT %(limit)s
-
--- name: save settled upto
-UPDATE mam.unsettled SET upto = %(upto)s WHERE root = %(root)s AND ended = %(ended)s
-
--- name: delete unsettled
-DELETE FROM mam.unsettled WHERE root = %(root)s AND ended = %(ended)s
-
--- name: pauses
-SELECT agent, label, until, reason, made_at, probe FROM mam.pause ORDER BY agent, label
-
--- name: pause
-INSERT INTO mam.pause (agent, label, until, reason, made_at, probe)
-VALUES (%(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s, %(probe)s)
-ON CONFLICT (agent, label) DO UPDATE
-SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at, probe = excluded.probe
-
--- name: resume
-DELETE FROM mam.pause WHERE agent = %(agent)s AND label = %(label)s RETURNING 1
-
--- name: generations
-SELECT agent_id, generation_id, superseded FROM mam.session_generation
-
--- name: generation
-SELECT generation_id, superseded FROM mam.session_generation WHERE agent_id = %(agent_id)s
-
--- name: save generation
-INSERT INTO mam.session_generation (agent_id, generation_id, superseded)
-VALUES (%(agent_id)s, %(generation_id)s, %(superseded)s)
-ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, superseded = excluded.superseded
 
 -- name: lock generation
 SELECT 1 FROM mam.session_generation WHERE agent_id = %(agent_id)s FOR SHARE
@@ -415,9 +303,6 @@ WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)) AND ended_a
   AND number < (SELECT max(number) FROM mam.job)
 ORDER BY number FOR UPDATE
 
--- name: delete job
-DELETE FROM mam.job WHERE job_id = %(job_id)s
-
 -- name: insert archived
 INSERT INTO mam.archive (job_id, number, key, retry_of, root, record, events)
 VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(root)s, %(record)s, %(events)s)
@@ -426,36 +311,12 @@ ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.e
 -- name: which archived
 SELECT job_id FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 
--- name: archived
-SELECT record, events FROM mam.archive WHERE job_id = %(job_id)s
-
--- name: archived by key
-SELECT record FROM mam.archive WHERE key = %(value)s
-
--- name: archived by retry_of
-SELECT record FROM mam.archive WHERE retry_of = %(value)s
-
--- name: archived with prefix
-SELECT job_id FROM mam.archive WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
-
--- name: archive contents
-SELECT number, record, events FROM mam.archive WHERE number > %(place)s ORDER BY number LIMIT %(limit)s
-
--- name: archive newest first
-SELECT number, record, events FROM mam.archive WHERE number < %(place)s ORDER BY number DESC LIMIT %(limit)s
-
 -- name: advance numbers
 -- Numbers go on behind the highest that is there.
 SELECT setval('mam.job_number', greatest(%(number)s, last_value), is_called OR %(number)s >= last_value) FROM mam.job_number
 
--- name: mark unreadable
-UPDATE mam.job SET blocked = 2 WHERE number = %(number)s AND blocked < 2
-
 -- name: unreadable jobs
 SELECT {columns} FROM mam.job WHERE blocked = 2 ORDER BY number
-
--- name: mark readable
-UPDATE mam.job SET blocked = 0 WHERE number = %(number)s AND blocked = 2
 
 -- name: keep secret
 INSERT INTO mam.secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(secret)s)

@@ -17,21 +17,20 @@ from mam.jobs import acts
 from mam.jobs.ending import end
 from mam.jobs.sweep import SWEEP_LIMIT
 from mam.stores.common import changed_fields, new_claim_id
-from mam.stores.port import Entry, Registration
+from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
 from mam.stores.postgres.listener import Listener
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
 from mam.stores.sql.rows import column_values, parse_row
-from mam.stores.sql.sessions import Sessions
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
 from mam.util.encoding import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-PAGE = 500
 MISSES = 3
 """So often an act is decided anew because another writer was quicker; then it locks the row."""
 
@@ -70,14 +68,6 @@ class ServerClock:
 
     def chance(self) -> float:
         return self._local.chance()
-
-
-class LockedSessions(Sessions):
-    """A claim keeps other generations of its session from being announced until it has committed."""
-
-    def check(self, agent_id: str, generation_id: str) -> None:
-        self._run_query("lock generation", agent_id=agent_id)
-        super().check(agent_id, generation_id)
 
 
 class PostgresStore(SqlStore):
@@ -233,7 +223,7 @@ class PostgresStore(SqlStore):
         if draft.exclusive is not None:
             self._rows("lock", name=f"key {draft.exclusive}")
         chains = [*draft.after, *([] if draft.retry_of is None else [draft.retry_of])]
-        for root in sorted({str(self._rows("root", job_id=job_id)[0][0]) for job_id in chains}):
+        for root in sorted({self._root(job_id) for job_id in chains}):
             self._rows("lock", name=f"chain {root}")
         return super()._register(draft)
 
@@ -245,14 +235,15 @@ class PostgresStore(SqlStore):
 
     # -- several jobs ------------------------------------------------------------------------------------------------
 
-    @property
-    def _sessions(self) -> Sessions:
-        return LockedSessions(self._rows)
-
     def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
         """One announcement of a session after the other, also while it has no row yet."""
         self._rows("lock", name=f"session {agent_id}")
         return super()._announce(agent_id, generation_id)
+
+    def _check_generation(self, agent_id: str, generation_id: str) -> None:
+        """The lock keeps a newer generation from being announced until the claim is committed."""
+        self._rows("lock generation", agent_id=agent_id)
+        super()._check_generation(agent_id, generation_id)
 
     def _due(self, moment: Moment) -> list[Any]:
         asked = {"wall_ms": moment.wall_ms, "limit": SWEEP_LIMIT}
@@ -301,22 +292,6 @@ class PostgresStore(SqlStore):
 
     def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         self._entries.append(_entry(job, None, fields, lines))
-
-    def end_offset(self) -> str:
-        return str(self._rows("last entry")[0][0])
-
-    def entries(self, offset: str | None) -> Iterator[Entry]:
-        after, upto = int(offset or 0), int(self.end_offset())
-        while rows := self._rows("entries", after=after, upto=upto, limit=PAGE):
-            for number, job_id, fields, lines in rows:
-                after = number
-                yield Entry(
-                    offset=str(number),
-                    number=number,
-                    job_id=job_id,
-                    fields=None if fields is None else json.loads(fields),
-                    lines=tuple(json.loads(lines)),
-                )
 
     def wait(self, offset: str, timeout: float) -> bool:
         me = (os.getpid(), get_ident())

@@ -1,8 +1,8 @@
-"""What keeps a pending job from being claimed: an exclusive key in use, and jobs that have to end first.
+"""What keeps a pending job from being claimed: an exclusive key in use, and unfinished dependencies.
 
-A claim sees only jobs that are pending and not blocked. Of the pending jobs that share an exclusive key, the first of
-each agent of a label is not blocked (another agent may be paused), so a thousand jobs behind one key cost other claims
-nothing. The end of a job only notes that those that come after it are to be looked at; sweeps do that later.
+A claim considers only pending jobs that are not blocked. Of the pending jobs that share an exclusive key, only the
+first of each label and agent is not blocked (another agent may be paused), so a thousand jobs with one key cost other
+claims nothing. The end of a job only marks its dependents as unsettled; sweeps settle them later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DependentsPage(Frozen):
-    """Some of the jobs that come after one that has ended."""
+    """Some of the jobs that depend on one that has ended."""
 
     root: str
     ended: str
@@ -37,8 +37,8 @@ class Blocking:
         self._run_query = ask
 
     def after_write(self, before: Job | None, job: Job, root: str | None, *, awaited: bool) -> None:
-        """After every write of a row, in the same transaction. A claim leaves the others of its key as they are: the
-        index of running keys decides, and the end of the claim rebalances."""
+        """Called after every write of a row, in the same transaction. A claim does not touch the others of its key: the
+        unique index of running keys decides, and the end of the claim rebalances."""
         claimed = before is not None and before.status is PENDING and job.status is RUNNING
         if job.exclusive is not None and not claimed:
             self.rebalance(job.exclusive)
@@ -48,7 +48,7 @@ class Blocking:
             self._run_query("mark unsettled", job_id=job.job_id, root=root)
 
     def rebalance(self, key: str) -> None:
-        """Blocks all pending jobs of the key but the first of each agent of a label."""
+        """Blocks all pending jobs of the key but the first of each label and agent."""
         self._run_query("block key", key=key)
         self._run_query("unblock heads", key=key)
 
@@ -57,7 +57,7 @@ class Blocking:
         return str(rows[0][0]) if rows else None
 
     def next_page(self, limit: int) -> DependentsPage | None:
-        """The next ones to look at; None when there are none."""
+        """The next dependents to settle; None when there are none."""
         rows = self._run_query("next unsettled")
         if not rows:
             return None
@@ -69,7 +69,7 @@ class Blocking:
         )
 
     def finish_page(self, page: DependentsPage) -> None:
-        """They have been looked at. Another end meanwhile has another stamp, and begins anew."""
+        """Marks the page as settled, unless another job of the chain ended meanwhile (`ended` differs)."""
         if page.last:
             self._run_query("delete unsettled", root=page.root, ended=page.ended)
         else:

@@ -40,7 +40,7 @@ class StoreCase:
         raise NotImplementedError
 
     @pytest.fixture
-    def place(self, tmp_path: Path) -> str:
+    def location(self, tmp_path: Path) -> str:
         """A place of its own for each test; override it where a store is not a path."""
         return str(tmp_path / "store")
 
