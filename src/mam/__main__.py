@@ -29,9 +29,9 @@ UNREACHABLE = 9
 
 def main() -> None:
     """The console script. Nothing in mam relies on the interpreter's own farewell, which costs milliseconds."""
-    _speak_utf8()
+    _use_utf8()
     code = run(sys.argv[1:])
-    os._exit(_flushed(code))
+    os._exit(_flush(code))
 
 
 def run(argv: list[str]) -> int:
@@ -39,7 +39,7 @@ def run(argv: list[str]) -> int:
     try:
         return _dispatch(argv)
     except MamError as error:
-        _say(str(error))
+        _print_error(str(error))
         return error.exit_code
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
@@ -48,10 +48,10 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         return BROKEN_PIPE
     except OSError as error:
-        _say(_system_error(error))
+        _print_error(_system_error(error))
         return UNREACHABLE
     except Exception as error:
-        return _bug(error)
+        return _report_bug(error)
 
 
 def load(verb: str) -> ModuleType:
@@ -69,7 +69,7 @@ def _dispatch(argv: list[str]) -> int:
         return _version()
     verb, *arguments = rest
     if verb not in VERBS:
-        raise BadInput(why=_unknown(verb))
+        raise BadInput(why=_unknown_verb(verb))
     if verb == "hook" and "--help" not in arguments and "-h" not in arguments:
         # Whatever the words are: an agent must not stumble over them.
         return int(load(verb).run_words(leading + arguments))
@@ -110,7 +110,7 @@ def _version() -> int:
     return 0
 
 
-def _unknown(verb: str) -> str:
+def _unknown_verb(verb: str) -> str:
     from mam.cli.render.text import nearest, one_line
 
     if verb.startswith("-"):
@@ -123,30 +123,30 @@ def _system_error(error: OSError) -> str:
     return f"{error.filename}: {what}" if error.filename else what
 
 
-def _bug(error: Exception) -> int:
+def _report_bug(error: Exception) -> int:
     if os.environ.get("MAM_DEBUG") == "1":
         import traceback
 
         traceback.print_exc()
     name = type(error).__name__
-    _say(f"this is a bug in mam: {name}: {error}. MAM_DEBUG=1 shows where; please report it.")
+    _print_error(f"this is a bug in mam: {name}: {error}. MAM_DEBUG=1 shows where; please report it.")
     return 1
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     from mam.cli.render.streams import say
 
     say(message)
 
 
-def _speak_utf8() -> None:
+def _use_utf8() -> None:
     """Records are UTF-8 whatever the locale says."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and stream.encoding.lower() not in ("utf-8", "utf8"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
 
 
-def _flushed(code: int) -> int:
+def _flush(code: int) -> int:
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -154,7 +154,7 @@ def _flushed(code: int) -> int:
     except BrokenPipeError:
         return BROKEN_PIPE
     except OSError as error:
-        _say(f"the output could not be written: {_system_error(error)}")
+        _print_error(f"the output could not be written: {_system_error(error)}")
         return UNREACHABLE
     return code
 

@@ -8,7 +8,7 @@ import os
 import signal
 
 from mam.errors import BadInput, BrokerUnavailable
-from mam.machine.signals import not_ignored
+from mam.machine.processes import not_ignored
 from mam.util.extras import command_for
 
 TYPE_CHECKING = False

@@ -8,7 +8,6 @@ from threading import Condition
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import Change
-from mam.jobs.claiming import claim_order, is_claimable
 from mam.jobs.dependency import settle_dependency
 from mam.jobs.ending import end
 from mam.jobs.generation import Generations, release_displaced, supersede
@@ -305,3 +304,13 @@ class MemoryStore:
         number = len(self._entries) + 1
         self._entries.append(Entry(offset=str(number), number=number, job_id=job_id, fields=fields, lines=lines))
         self._changed.notify_all()
+
+
+def is_claimable(job: Job, label: str) -> bool:
+    """Whether a claim for this label can take this job now."""
+    return job.status is PENDING and job.agent_session == label
+
+
+def claim_order(job: Job) -> tuple[int, int]:
+    """Highest priority first, then the oldest by the store's own number."""
+    return (-job.priority, job.number)

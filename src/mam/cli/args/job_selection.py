@@ -52,9 +52,9 @@ def check_label(options: Options) -> None:
 def check_selection(options: Options, *, own: bool = False) -> None:
     """Jobs or filters, one of them: said before any store is looked for."""
     check_label(options)
-    if _named(options) and _filtered(options):
+    if named_jobs(options) and _filtered(options):
         raise BadInput(why="name jobs or give filters, not both")
-    if not _named(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
+    if not named_jobs(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
         raise BadInput(why="which jobs? Give ids, or filters such as --status and --agent-session")
 
 
@@ -63,8 +63,8 @@ def selected_jobs(options: Options, registry: Registry, default_statuses: Iterab
 
     Without --status the filters find only jobs that the verb can do something with, which are `meant`.
     """
-    if _named(options):
-        return list(dict.fromkeys(_named(options)))
+    if named_jobs(options):
+        return list(dict.fromkeys(named_jobs(options)))
     if not _filtered(options):
         return [os.environ["MAM_JOB_ID"]]
     query = query_of(options, registry)
@@ -73,7 +73,7 @@ def selected_jobs(options: Options, registry: Registry, default_statuses: Iterab
     return [job.job_id for job in registry.select(query)]
 
 
-def _named(options: Options) -> list[str]:
+def named_jobs(options: Options) -> list[str]:
     named: list[str] = options.words + (options.job or [])
     return named
 

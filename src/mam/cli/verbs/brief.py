@@ -5,7 +5,7 @@ For a job that does not run now it is what the next attempt would be told.
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_job, own_job, registry_of
+from mam.cli.args.options import add_job, job_registry, own_job
 from mam.cli.render.streams import print_json, print_text
 from mam.jobs.status import RUNNING
 from mam.work.brief import brief
@@ -21,7 +21,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    job = registry_of(options).get(own_job(options))
+    job = job_registry(options).get(own_job(options))
     if job.status is not RUNNING and not job.status.ended:
         job = job.replace(attempt=job.attempt + 1)
     text = brief(job, _workdir(job))

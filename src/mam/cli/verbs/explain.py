@@ -37,20 +37,21 @@ def _session(options: Options, job: Job) -> list[str]:
     if not job.agent_session.startswith(TMUX) or job.status not in ("pending", "waiting"):
         return []
     from mam.agents.activity import session_state
+    from mam.agents.lookup import by_name, require_live
     from mam.agents.open_directory import open_directory
-    from mam.agents.resolve import by_name, needed
     from mam.errors import MamError
 
     name = job.agent_session.removeprefix(TMUX)
     try:
         directory = open_directory(options.store, options.registry_dir)
-        record = needed(by_name(directory, name), name)
+        record = require_live(by_name(directory, name), name)
     except MamError as error:
         return [f"It is for the live session {name}. {error}"]
     now_ms = directory.clock.now().wall_ms
-    state = session_state(record, now_ms, look=True)
+    state = session_state(record, now_ms, lookup=True)
     rest = "" if state.state in ("done", "unknown") else " Nothing is typed into it meanwhile."
-    return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {_is(state.told(now_ms))}.{rest}"]
+    doing = _is(state.format_at(now_ms))
+    return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {doing}.{rest}"]
 
 
 def _is(told: str) -> str:

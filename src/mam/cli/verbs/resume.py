@@ -27,11 +27,11 @@ def run(options: Options) -> int:
     wanted = registry.store.pauses() if options.all else [Pause(agent=agent, label=label)]
     lifted = [one for one in wanted if registry.resume(one.agent, one.label)]
     if not lifted and not options.all:
-        others = "; ".join(one_line(one.whom) for one in registry.store.pauses())
-        raise Refused(why=f"{wanted[0].whom} is not paused; {f'there is: {others}' if others else 'nothing is'}.")
+        others = "; ".join(one_line(one.scope) for one in registry.store.pauses())
+        raise Refused(why=f"{wanted[0].scope} is not paused; {f'there is: {others}' if others else 'nothing is'}.")
     if options.json:
         print_json({"resumed": [{"agent": one.agent, "label": one.label} for one in lifted]})
     else:
         for one in lifted:
-            say(f"resumed: {one_line(one.whom)}")
+            say(f"resumed: {one_line(one.scope)}")
     return 0

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.args.job_selection import add_jobs, check_selection, selected_jobs
-from mam.cli.args.options import registry_of
+from mam.cli.args.job_selection import add_jobs, check_selection, named_jobs, selected_jobs
+from mam.cli.args.options import job_registry, registry_of
 from mam.cli.render.progress import EndedBar, EndedLines
 from mam.cli.render.streams import print_json_array, say
 from mam.errors import MamError
@@ -24,9 +24,9 @@ from mam.util.human_time import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.cli.args.options import AnyRegistry
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
-    from mam.registry import Registry
 
 ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
 
@@ -38,8 +38,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     check_selection(options)
-    registry = registry_of(options)
-    jobs = selected_jobs(options, registry, Status)
+    jobs, registry = _jobs(options)
     if not jobs:
         say("no job matches")
     ids, first_error = _resolved(registry, jobs)
@@ -56,7 +55,15 @@ def run(options: Options) -> int:
     return WAS_CANCELLED if CANCELLED in statuses else first_error
 
 
-def _follow(registry: Registry, ids: list[str], options: Options, latest: dict[str, Job]) -> None:
+def _jobs(options: Options) -> tuple[list[str], AnyRegistry]:
+    """A worker's door knows jobs by name; filters need the store."""
+    if named := named_jobs(options):
+        return named, job_registry(options)
+    registry = registry_of(options)
+    return selected_jobs(options, registry, Status), registry
+
+
+def _follow(registry: AnyRegistry, ids: list[str], options: Options, latest: dict[str, Job]) -> None:
     with _progress(len(ids)) as progress:
         for job in registry.follow(ids, options.timeout):
             latest[job.job_id] = job
@@ -65,7 +72,7 @@ def _follow(registry: Registry, ids: list[str], options: Options, latest: dict[s
             progress.show(latest.values())
 
 
-def _resolved(registry: Registry, jobs: list[str]) -> tuple[list[str], int]:
+def _resolved(registry: AnyRegistry, jobs: list[str]) -> tuple[list[str], int]:
     """Whole ids, and the exit code of the first name that stood for none; the others are waited for all the same."""
     ids: dict[str, None] = {}
     first_error = 0
@@ -78,7 +85,7 @@ def _resolved(registry: Registry, jobs: list[str]) -> tuple[list[str], int]:
     return list(ids), first_error
 
 
-def _warn_of_deadlock(registry: Registry, ids: list[str]) -> None:
+def _warn_of_deadlock(registry: AnyRegistry, ids: list[str]) -> None:
     """A job that waits for a job of its own label holds the worker that would have to do that one."""
     own = os.environ.get("MAM_JOB_ID")
     if not own:

@@ -21,7 +21,7 @@ from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import say
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.input_rules import check_name
-from mam.machine.signals import not_ignored
+from mam.machine.processes import not_ignored
 from mam.util.human_time import parse_duration, parse_lease_seconds
 
 TYPE_CHECKING = False
@@ -109,11 +109,11 @@ def _session(options: Options) -> LiveSession | None:
     if options.agent_session or options.job is not None or options.concurrency != 1:
         raise BadInput(why="--in serves the label tmux:NAME, one job at a time; leave -s, --job and --concurrency out")
     from mam.agents.open_directory import open_directory
-    from mam.agents.send import harmless
+    from mam.agents.send import strip_controls
     from mam.work.live.session import LiveSession
 
     if options.between is not None:
-        harmless(options.between)
+        strip_controls(options.between)
     session = LiveSession(open_directory(options.store, options.registry_dir), name, options.between)
     session.target()
     session.open()

@@ -88,7 +88,7 @@ def _job_of(values: Json) -> Job:
     if values["claimant_agent"] is not None:
         fields["claimant"] = {"agent_id": values["claimant_agent"], "generation_id": values["claimant_generation"]}
     if values["extra"] == "{}":
-        return Job.of({**_NEW, **fields})
+        return Job.from_fields({**_NEW, **fields})
     # Another program may have written `extra`, so every field is checked.
     lease = fields.pop("lease", None)
     whole = parse_job({**fields, **json.loads(values["extra"])}, "")

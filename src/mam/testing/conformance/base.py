@@ -40,7 +40,7 @@ class StoreCase:
         raise NotImplementedError
 
     @pytest.fixture
-    def location(self, tmp_path: Path) -> str:
+    def place(self, tmp_path: Path) -> str:
         """A place of its own for each test; override it where a store is not a path."""
         return str(tmp_path / "store")
 
@@ -111,6 +111,12 @@ def job_in_status(registry: Registry, status: str) -> Job:
         "cancelled": lambda: registry.cancel(job.job_id),
     }
     return enders[status]()
+
+
+def cancel_unless_ended(registry: Registry, job_id: str) -> None:
+    """So that the job is not the next one to be claimed."""
+    if not registry.get(job_id).status.ended:
+        registry.cancel(job_id)
 
 
 def snapshot(store: Store) -> tuple[dict[str, Any], list[Entry]]:

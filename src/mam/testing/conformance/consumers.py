@@ -6,8 +6,6 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pytest
-
 from mam.stores.consumer import SAVE_ENTRIES, Consumer
 from mam.testing import tasks
 from mam.testing.conformance.base import StoreCase, register_and_claim, register_jobs
@@ -19,6 +17,18 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
     from mam.testing.races import RacePool
+
+
+OTHER_POSITIONS: dict[str, Callable[[dict[str, int]], object]] = {
+    "another epoch": lambda at: {**at, "epoch": "another"},
+    "behind the end": lambda at: {**at, "number": at["number"] + 1000},
+    "another entry": lambda at: {**at, "mark": at["mark"] + 1},
+    "text": lambda at: {**at, "number": "1"},
+    "huge": lambda at: {**at, "number": 1 << 70},
+    "no count": lambda at: {**at, "count": None},
+    "incomplete": lambda at: {"epoch": at["epoch"]},
+    "no object": lambda _: [],
+}
 
 
 class Consumers(StoreCase):
@@ -88,36 +98,21 @@ class Consumers(StoreCase):
 
         assert [entry.job_id for entry in loaded(store).entries()] == [late]
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            lambda at: {**at, "epoch": "another"},
-            lambda at: {**at, "number": at["number"] + 1000},
-            lambda at: {**at, "mark": at["mark"] + 1},
-            lambda at: {**at, "number": "1"},
-            lambda at: {**at, "number": 1 << 70},
-            lambda at: {**at, "count": None},
-            lambda at: {"epoch": at["epoch"]},
-            lambda _: [],
-        ],
-        ids=["epoch", "behind the end", "another entry", "text", "huge", "no count", "incomplete", "no object"],
-    )
-    def test_a_position_of_another_journal_starts_over(
-        self, registry: Registry, store: Store, change: Callable[[dict[str, int]], object]
-    ) -> None:
+    def test_a_position_of_another_journal_starts_over(self, registry: Registry, store: Store) -> None:
         """Also one that was restored from a backup, or that is damaged: nothing is left out."""
-        register_and_claim(registry)
-        read_all(loaded(store)).save()
-        saved = store.position("test")
-        assert saved is not None
-        store.save_position("test", json.dumps(change(json.loads(saved))))
+        for name, change in OTHER_POSITIONS.items():
+            register_and_claim(registry)
+            read_all(loaded(store)).save()
+            saved = store.position("test")
+            assert saved is not None
+            store.save_position("test", json.dumps(change(json.loads(saved))))
 
-        again = loaded(store)
+            again = loaded(store)
 
-        assert again.starts_over
-        assert list(again.entries()) == list(store.entries(None))
-        again.save()
-        assert not loaded(store).starts_over, "it is reported once"
+            assert again.starts_over, name
+            assert list(again.entries()) == list(store.entries(None)), name
+            again.save()
+            assert not loaded(store).starts_over, f"{name} is reported twice"
 
 
 class DurableConsumers(StoreCase):

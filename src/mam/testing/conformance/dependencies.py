@@ -58,8 +58,7 @@ class Dependencies(StoreCase):
         assert registry.get(last).status is Status.PENDING
         assert pick_id(registry) == last
 
-    @pytest.mark.parametrize("how", ["error", "cancelled"])
-    @pytest.mark.parametrize("when", ["before", "later"])
+    @pytest.mark.parametrize(("how", "when"), [("error", "before"), ("error", "later"), ("cancelled", "later")])
     @pytest.mark.parametrize(
         ("policy", "status"), [("hold", Status.WAITING), ("run", Status.PENDING), ("cancel", Status.CANCELLED)]
     )

@@ -113,16 +113,16 @@ class Generations(StoreCase):
         assert snapshot(registry.store) == before
         assert registry.complete(job.job_id, attempt=1).status == "completed"
 
-    @pytest.mark.parametrize("verb", LATE_WRITES)
-    def test_what_a_replaced_generation_still_writes_is_refused(self, registry: Registry, verb: str) -> None:
+    def test_what_a_replaced_generation_still_writes_is_refused(self, registry: Registry) -> None:
         job = held(registry, "first")
         registry.announce(SESSION, "second")
         before = snapshot(registry.store)
 
-        with pytest.raises(ClaimLost):
-            LATE_WRITES[verb](registry, job.job_id)
+        for verb, write in LATE_WRITES.items():
+            with pytest.raises(ClaimLost):
+                write(registry, job.job_id)
 
-        assert snapshot(registry.store) == before
+            assert snapshot(registry.store) == before, verb
 
     def test_a_replaced_generation_never_comes_back(self, registry: Registry, clock: FakeClock) -> None:
         for generation in ("first", "second", "third"):
@@ -168,18 +168,15 @@ class Generations(StoreCase):
 
         assert registry.get(job.job_id).status == "pending"
 
-    @pytest.mark.parametrize(
-        "session", [("", "g"), ("a", ""), ("a/b", "g"), ("a", "g\n"), ("a", "x" * 129), ("é", "g"), ("a", "..")]
-    )
-    def test_what_cannot_be_an_id_is_refused_before_anything_happens(
-        self, registry: Registry, session: tuple[str, str]
-    ) -> None:
+    def test_what_cannot_be_an_id_is_refused_before_anything_happens(self, registry: Registry) -> None:
         register_jobs(registry)
         before = snapshot(registry.store)
 
-        for act in (lambda: registry.announce(*session), lambda: registry.pick(LABEL, owner="w", session=session)):
+        for session in (("", "g"), ("a", ""), ("a/b", "g"), ("a", "g\n"), ("a", "x" * 129), ("é", "g"), ("a", "..")):
             with pytest.raises(BadInput):
-                act()
+                registry.announce(*session)
+            with pytest.raises(BadInput):
+                registry.pick(LABEL, owner="w", session=session)
 
         assert snapshot(registry.store) == before
 
@@ -227,7 +224,7 @@ class DurableGenerations(StoreCase):
         assert [moved.job_id for moved in again.announce(SESSION, "third")] == [job.job_id]
         again.close()
 
-    @pytest.mark.parametrize("acts", [1, 2, 3, 5, 8])
+    @pytest.mark.parametrize("acts", [1, 2, 8])
     def test_killed_at_any_moment_the_next_one_has_everything(self, live: Store, pool: RacePool, acts: int) -> None:
         jobs = register_jobs(Registry(live), 3)
         spoken: list[str] = []

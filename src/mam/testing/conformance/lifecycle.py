@@ -12,6 +12,7 @@ from mam.jobs.change import audit_record, unchanged
 from mam.jobs.status import Status
 from mam.testing.conformance.base import (
     StoreCase,
+    cancel_unless_ended,
     check_journal,
     history_lines,
     job_in_status,
@@ -58,25 +59,26 @@ EVENT_OF_END = {"completed": "completed", "error": "error", "cancelled": "error"
 
 
 class Lifecycle(StoreCase):
-    @pytest.mark.parametrize("to", list(Status))
     @pytest.mark.parametrize("status", list(Status))
-    def test_each_pair_of_statuses(self, registry: Registry, store: Store, status: Status, to: Status) -> None:
-        job = job_in_status(registry, status)
-        before = snapshot(store)
+    def test_each_pair_of_statuses(self, registry: Registry, store: Store, status: Status) -> None:
+        for to in Status:
+            job = job_in_status(registry, status)
+            before = snapshot(store)
 
-        if to == status:
-            assert registry.set_status(job.job_id, to) == job
-            assert snapshot(store) == before
-        elif to in BY_HAND[status]:
-            assert registry.set_status(job.job_id, to).status == to
-            assert registry.get(job.job_id).status == to
-        else:
-            with pytest.raises((IllegalMove, Refused), match=job.job_id) as refused:
-                registry.set_status(job.job_id, to)
-            assert refused.value.exit_code == 1
-            assert to in str(refused.value)
-            assert to == "waiting" or status in str(refused.value), "it names both states"
-            assert snapshot(store) == before
+            if to == status:
+                assert registry.set_status(job.job_id, to) == job
+                assert snapshot(store) == before
+            elif to in BY_HAND[status]:
+                assert registry.set_status(job.job_id, to).status == to
+                assert registry.get(job.job_id).status == to
+            else:
+                with pytest.raises((IllegalMove, Refused), match=job.job_id) as refused:
+                    registry.set_status(job.job_id, to)
+                assert refused.value.exit_code == 1
+                assert to in str(refused.value)
+                assert to == "waiting" or status in str(refused.value), "it names both states"
+                assert snapshot(store) == before
+            cancel_unless_ended(registry, job.job_id)
         check_journal(store)
 
     @pytest.mark.parametrize("how", ["set", "publish"])
@@ -117,43 +119,41 @@ class Lifecycle(StoreCase):
         with pytest.raises(Refused, match="waiting"):
             registry.set_status(job.job_id, Status.WAITING)
 
-    @pytest.mark.parametrize("status", ["pending", "waiting", "running"])
     @pytest.mark.parametrize("how", ENDERS)
-    def test_every_end_tells_exactly_one_terminal_event(
-        self, registry: Registry, store: Store, status: str, how: str
-    ) -> None:
-        job_id = job_in_status(registry, status).job_id
-        offset = store.end_offset()
+    def test_every_end_tells_exactly_one_terminal_event(self, registry: Registry, store: Store, how: str) -> None:
+        for status in ("pending", "waiting", "running"):
+            job_id = job_in_status(registry, status).job_id
+            offset = store.end_offset()
 
-        try:
+            if status == "waiting" and "complete" in how:
+                with pytest.raises(IllegalMove):
+                    ENDERS[how](registry, job_id)
+                assert terminal_events(store, job_id) == []
+                continue
             job = ENDERS[how](registry, job_id)
-        except IllegalMove:
-            assert (status, how.split()[-1]) in [("waiting", "complete"), ("waiting", "completed")]
-            assert terminal_events(store, job_id) == []
-            return
 
-        assert job.status.ended
-        assert job.lease is None
-        assert job.ended_at is not None
-        assert terminal_events(store, job_id) == [(EVENT_OF_END[job.status], job.status)]
-        assert len(list(store.entries(offset))) == 1, "the move and its event are one act"
-        assert store.events(job_id)[-1]["seq"] == job.last_seq
+            assert job.status.ended
+            assert job.lease is None
+            assert job.ended_at is not None
+            assert terminal_events(store, job_id) == [(EVENT_OF_END[job.status], job.status)]
+            assert len(list(store.entries(offset))) == 1, "the move and its event are one act"
+            assert store.events(job_id)[-1]["seq"] == job.last_seq
         check_journal(store)
 
-    @pytest.mark.parametrize("event", EVENTS)
     @pytest.mark.parametrize("status", ENDS)
-    def test_a_finished_job_takes_no_event(self, registry: Registry, store: Store, status: str, event: str) -> None:
+    def test_a_finished_job_takes_no_event(self, registry: Registry, store: Store, status: str) -> None:
         job = job_in_status(registry, status)
         before = snapshot(store)
 
-        if event == status:
-            assert registry.publish(job.job_id, event=event) == job
-        else:
-            with pytest.raises((Refused, IllegalMove)) as refused:
-                registry.publish(job.job_id, event=event)
-            assert refused.value.exit_code == 1
+        for event in EVENTS:
+            if event == status:
+                assert registry.publish(job.job_id, event=event) == job
+            else:
+                with pytest.raises((Refused, IllegalMove)) as refused:
+                    registry.publish(job.job_id, event=event)
+                assert refused.value.exit_code == 1
 
-        assert snapshot(store) == before
+            assert snapshot(store) == before, event
 
     def test_the_words_of_the_writer_are_in_the_terminal_event(self, registry: Registry, store: Store) -> None:
         job = register_and_claim(registry)

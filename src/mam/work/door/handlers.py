@@ -11,14 +11,14 @@ import os
 
 from mam.door_client import NotHere
 from mam.errors import AmbiguousId, BadInput, ClaimLost, MamError, Refused, UnknownJob
-from mam.events.data import check_levels
+from mam.events.data import check_nested_data
 from mam.jobs import acts
 from mam.jobs.input_rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
-from mam.jobs.record import MOST, Job
-from mam.jobs.rights import Grants, child_choices
+from mam.jobs.record import MAX_COUNT, Job
+from mam.jobs.rights import Grants, child_choices, parent_fields
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
-from mam.work.children import is_below, kinship
+from mam.work.children import is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def is_sign(verb: str) -> bool:
 
 
 def _publish(bound: Bound, asked: Asked) -> Json:
-    data = check_levels(asked.fields.get("data", {}))
+    data = check_nested_data(asked.fields.get("data", {}))
     check_text("data", json.dumps(data), REASON_LIMIT)
     detail = check_text("detail", asked.text("detail", ""), REASON_LIMIT)
     job = bound.registry.publish(
@@ -158,7 +158,7 @@ def _register(bound: Bound, asked: Asked) -> Json:
     wanted = asked.fields.get("choices", {})
     choices = child_choices(parent, agent, wanted, bound.grants, bound.place, os.path.realpath)
     choices["after"] = [resolve(bound, needed) for needed in choices.get("after", ())]
-    choices |= {**kinship(parent, bound.max_depth), "origin_host": os.uname().nodename}
+    choices |= {**parent_fields(parent, bound.max_depth), "origin_host": os.uname().nodename}
     registration = bound.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)
     whole = bool(asked.fields.get("whole")) or not registration.created
     return {"job": registration.job.to_json() if whole else _short(registration.job), "created": registration.created}
@@ -241,7 +241,7 @@ def _own(bound: Bound, asked: Asked) -> str:
 def _fence(bound: Bound, asked: Asked) -> Fence:
     """The door's own claim, whatever the agent gives of it; what it gives must be the same."""
     given, claim_id = asked.fields.get("attempt", bound.attempt), asked.fields.get("claim_id")
-    if type(given) is not int or not 0 <= given <= MOST:
+    if type(given) is not int or not 0 <= given <= MAX_COUNT:
         raise BadInput(why="attempt must be a whole number")
     if claim_id is not None and not is_claim_id(claim_id):
         raise BadInput(why="claim_id must be the id of a claim")
