@@ -33,15 +33,15 @@ class StoreCase:
 
     @staticmethod
     def open_store(location: str, clock: Clock | None = None) -> Store:
-        """The store at `place`, made if it is not there; without a clock it takes the system's.
+        """The store at `location`, made if it is not there; without a clock it takes the system's.
 
         Static, since other processes call it by its name.
         """
         raise NotImplementedError
 
     @pytest.fixture
-    def place(self, tmp_path: Path) -> str:
-        """A place of its own for each test; override it where a store is not a path."""
+    def location(self, tmp_path: Path) -> str:
+        """A path for each test; override it where a store is not a path."""
         return str(tmp_path / "store")
 
     @pytest.fixture
