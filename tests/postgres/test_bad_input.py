@@ -204,7 +204,7 @@ def test_a_statement_that_takes_too_long_is_given_up(database: str, monkeypatch:
     registry.register(prompt="p", agent="codex", job_id="one")
     with psycopg.connect(database) as holder:
         holder.execute("SELECT FROM mam.job FOR UPDATE")
-        with pytest.raises(StoreUnavailable, match=r"longer than the 0\.1 s .* hold a lock there, so try again"):
+        with pytest.raises(StoreUnavailable, match=r"longer than 0\.1 s; .* hold a lock there, so try again"):
             registry.complete("one")
         assert registry.get("one").status == "pending"
         assert registry.pick("codex", owner="me") is None, "what another holds is as good as gone"
