@@ -103,7 +103,7 @@ def test_the_store_refuses_it_even_where_the_directory_has_forgotten(mam: Mam, s
     refused = mam("pick", "-s", LABEL, **first)
 
     assert refused.code == 4
-    assert "has to stand down" in refused.stderr
+    assert "has been replaced" in refused.stderr
     assert mam("status", job).line == "pending"
 
 
