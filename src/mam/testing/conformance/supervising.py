@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.stores.port import Act, Store
-    from mam.work.claim import Held
+    from mam.work.claim import FenceFields
 
 OTHER = "another-claim_0"
 
@@ -86,7 +86,7 @@ class Supervising(StoreCase):
         assert everything(store) == before
 
 
-def _held(job: Job) -> Held:
+def _held(job: Job) -> FenceFields:
     return {"attempt": job.attempt, "claim_id": job.claim_id}
 
 
