@@ -65,7 +65,7 @@ class ClaimLost(MamError):
 
 
 class GenerationLost(MamError):
-    """Agent {agent} belongs to generation {owner} now; generation {generation} has been replaced."""
+    """Agent {agent} belongs to generation {owner} now; generation {generation} has been replaced and must stop."""
 
     exit_code = 4
 
