@@ -58,7 +58,7 @@ def test_a_path_says_owner_repository_and_branch() -> None:
     [("o/r/x.prompt.md", "multi-owner"), ("r/x.prompt.md", "single-owner"), ("x.prompt.md", "multi-owner")],
 )
 def test_a_path_that_is_too_short_says_what_it_should_be(rel: str, mode: str) -> None:
-    with pytest.raises(BadInput, match="too short: it belongs into inbox/<"):
+    with pytest.raises(BadInput, match="too short: it belongs in inbox/<"):
         parse_target(rel, mode, "me", None)
 
 
