@@ -164,7 +164,7 @@ def test_a_broker_that_restarts_is_survived(news: Mam, broker: Mosquitto) -> Non
     news("publish", job, "progress", "--detail", "meanwhile")
     until_prints(subscriber, "meanwhile")
     broker.start()
-    until_says(subscriber, "is there again")
+    until_says(subscriber, "is available again")
     news("publish", job, "completed")
 
     assert ended(subscriber)[0] == 0

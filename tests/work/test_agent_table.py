@@ -20,9 +20,7 @@ HALF_ADDED = AgentKind(
 
 def missing_parts(kind: AgentKind) -> list[str]:
     """What has to be written before mam can run this agent, one line each."""
-    missing = [
-        f"the row has no {field}" for field in ("package", "reader", "login", "hooks") if not getattr(kind, field)
-    ]
+    missing = [f"the row has no {field}" for field in ("package", "reader", "login") if not getattr(kind, field)]
     missing += _missing_in_adapter(kind)
     for field, target in (("reader", kind.reader), ("hooks", kind.hooks)):
         if target and not _exists(target):
