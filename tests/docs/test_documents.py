@@ -224,6 +224,20 @@ def _anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("document", [page for page in DOCUMENTS if page.name != "CHANGELOG.md"], ids=_named)
+def test_the_source_files_that_a_document_names_exist(document: Path) -> None:
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sql))`", document.read_text(encoding="utf-8")))
+
+    assert not [name for name in named if not (ROOT / name).exists() and not (ROOT / "src/mam" / name).exists()]
+
+
+def test_the_modules_that_the_table_of_packages_names_exist() -> None:
+    modules = {file.stem for file in (ROOT / "src/mam").rglob("*.py")}
+    contents = [row[1] for row in _rows(_read("docs/architecture.md"), "## Packages")]
+
+    assert set(re.findall(r"`([a-z_]+)`", " ".join(contents))) <= modules
+
+
 def test_the_index_lists_every_page() -> None:
     index = ROOT / "docs/README.md"
     listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}
