@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import os
 
+from mam.agent_table import CODING_AGENTS
 from mam.errors import Refused
 from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agent_table import AgentKind
 
 NAME, FILE = "mam", "SKILL.md"
 NEW, SAME, DIFFERENT, FOREIGN = "new", "same", "different", "foreign"
@@ -33,12 +38,14 @@ def skill_text() -> str:
 
 
 def skill_targets(*, user: bool, directory: str) -> list[SkillTarget]:
-    home = os.path.expanduser("~")
-    claude = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
-    bases = [claude, os.path.join(home, ".agents")] if user else [
-        os.path.join(directory, ".claude"), os.path.join(directory, ".agents"),
-    ]  # fmt: skip
+    readers = [kind for kind in CODING_AGENTS.values() if kind.skills]
+    bases = [_user_base(kind) if user else os.path.join(directory, kind.skills) for kind in readers]
     return [_inspect(os.path.join(base, "skills", NAME, FILE)) for base in bases]
+
+
+def _user_base(kind: AgentKind) -> str:
+    is_own = kind.skills == kind.config_directory
+    return kind.home() if is_own else os.path.join(os.path.expanduser("~"), kind.skills)
 
 
 def project_root(directory: str) -> str:
