@@ -106,7 +106,7 @@ def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
         (("run", "-d", "--", "-x"), 1, "The program '-x' was not found"),
         (("run", "--", "./no-such-program", "-v"), 1, "/no-such-program' was not found; nothing was registered"),
         (("run", "-d", "--", "bin/no-such-program"), 1, "/bin/no-such-program' was not found"),
-        (("run", "--workdir", "/usr", "--", "bin/no-such-program"), 1, "no program '/usr/bin/no-such-program' was not found"),
+        (("run", "--workdir", "/usr", "--", "bin/no-such-program"), 1, "'/usr/bin/no-such-program' was not found"),
         (("run", "--fresh", "--", "/no/such/program"), 1, "The program '/no/such/program' was not found"),
         (("run", "--", "/etc/passwd"), 1, "'/etc/passwd' cannot be run: it is not executable; nothing was registered"),
         (("run", "--", "/etc/"), 1, "'/etc/' cannot be run: it is a directory"),
