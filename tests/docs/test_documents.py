@@ -23,7 +23,6 @@ from mam.__main__ import VERBS
 from mam.cli.verbs.wait import ENDED_IN_ERROR, WAS_CANCELLED
 from mam.config.settings import SETTINGS, Config
 from mam.doctor.checks import CHECKS
-from mam.errors import MamError
 from mam.events.event import EVENTS
 from mam.jobs.status import MOVES, Status
 
@@ -75,14 +74,14 @@ def test_the_check_names_a_document_that_is_out_of_date(
 # -- everything is documented ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_documented(verb: str) -> None:
+def test_every_verb_is_documented() -> None:
     reference = _read("docs/reference.md")
-    assert f"### mam {verb}\n\n```text\nusage: mam {verb} " in reference, f"{verb}: `make docs`"
-    for word in second_words(verb) if verb != "admin" else ():
-        assert f"#### mam {verb} {word}\n\n```text\nusage: mam {verb} {word} " in reference, (
-            f"{verb} {word}: `make docs`"
-        )
+    for verb in VERBS:
+        assert f"### mam {verb}\n\n```text\nusage: mam {verb} " in reference, f"{verb}: `make docs`"
+        for word in second_words(verb) if verb != "admin" else ():
+            assert f"#### mam {verb} {word}\n\n```text\nusage: mam {verb} {word} " in reference, (
+                f"{verb} {word}: `make docs`"
+            )
 
 
 def test_the_readme_shows_the_verbs_of_every_day() -> None:
@@ -92,11 +91,11 @@ def test_the_readme_shows_the_verbs_of_every_day() -> None:
     assert {"wait", "logs", "where"} <= shown
 
 
-@pytest.mark.parametrize("kind", error_classes())
-def test_every_error_is_documented(kind: type[MamError]) -> None:
+def test_every_error_is_documented() -> None:
     codes = {name: (code, sentence) for code, name, sentence in _rows(_read("docs/reference.md"), "## Exit codes")}
+    kinds = {f"`{kind.__name__}`": (str(kind.exit_code), sentence_of(kind)) for kind in error_classes()}
 
-    assert codes[f"`{kind.__name__}`"] == (str(kind.exit_code), sentence_of(kind))
+    assert {name: codes.get(name) for name in kinds} == kinds
 
 
 @pytest.mark.parametrize(
@@ -222,6 +221,20 @@ def test_links_have_a_target(document: Path) -> None:
 def _anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", document.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", [page for page in DOCUMENTS if page.name != "CHANGELOG.md"], ids=_named)
+def test_the_source_files_that_a_document_names_exist(document: Path) -> None:
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sql))`", document.read_text(encoding="utf-8")))
+
+    assert not [name for name in named if not (ROOT / name).exists() and not (ROOT / "src/mam" / name).exists()]
+
+
+def test_the_modules_that_the_table_of_packages_names_exist() -> None:
+    modules = {file.stem for file in (ROOT / "src/mam").rglob("*.py")}
+    contents = [row[1] for row in _rows(_read("docs/architecture.md"), "## Packages")]
+
+    assert set(re.findall(r"`([a-z_]+)`", " ".join(contents))) <= modules
 
 
 def test_the_index_lists_every_page() -> None:

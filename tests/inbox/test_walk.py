@@ -233,7 +233,9 @@ def test_a_job_that_was_removed_from_the_registry_is_not_waited_for(world: World
     inbox.run_cycle()
     store = world.registry().store
     assert isinstance(store, SqliteStore)
-    store._act(lambda: store._rows("forget job", job_id=world.only_job().job_id))  # as an older backup has it
+    store._in_transaction(
+        lambda: store._rows("delete job", job_id=world.only_job().job_id)
+    )  # as an older backup has it
     inbox.run_cycle()
     outcome = (world.root / "finished" / WHERE / "x.error.md").read_text()
     assert outcome.startswith("do it\n")

@@ -15,7 +15,7 @@ from mam.registry import Registry
 from mam.stores.postgres.client import PATIENCE_SECONDS
 from mam.stores.postgres.connection import STATEMENT_MS, Server
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from mam.testing.conformance.base import check_journal, registered
+from mam.testing.conformance.base import check_journal, register_jobs
 from tests.cli.command import Mam
 from tests.postgres.test_bad_input import VERBS, refused
 from tests.stories import READERS, WRITERS, Cast
@@ -23,8 +23,8 @@ from tests.stories import READERS, WRITERS, Cast
 STORES = (Path(__file__).resolve().parents[2] / "docs" / "stores.md").read_text(encoding="utf-8")
 GRANTS = STORES.partition("```sql\n")[2].partition("```")[0]
 """What the documentation tells an administrator to type for a role that only works: no right to make or change the
-schema, nor to delete jobs or what is told of them."""
-JANITORS = STORES.partition("takes jobs out")[2].partition("```sql\n")[2].partition("```")[0]
+schema, nor to delete jobs or their journal."""
+JANITORS = STORES.partition("`mam prune` moves jobs")[2].partition("```sql\n")[2].partition("```")[0]
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_a_role_that_only_works_needs_no_right_to_make_anything(
         registry = Registry(store)
         verb(registry, Cast(registry, name))
     registry = Registry(store)
-    (first,) = registered(registry, exclusive="gpu")
-    registered(registry, after=[first])
+    (first,) = register_jobs(registry, exclusive="gpu")
+    register_jobs(registry, after=[first])
     registry.pause(Pause(agent="codex"))
     assert registry.resume("codex", None)
     registry.complete(first)
@@ -145,13 +145,13 @@ def test_who_prunes_needs_what_a_worker_has_and_the_janitors_rights(
     admin.execute(GRANTS.encode())
     store = PostgresStore(address_for("worker", database))
     registry = Registry(store)
-    jobs = registered(registry, 3)
+    jobs = register_jobs(registry, 3)
     for job in jobs:
         registry.complete(job)
     assert registry.archive(jobs) == jobs[:2], "the newest stays"
     admin.execute(janitors.replace(b"GRANT", b"REVOKE").replace(b" TO ", b" FROM "))
     with pytest.raises(StoreUnavailable, match="permission denied for table"):
-        registry.archive([*registered(registry), jobs[2]])
+        registry.archive([*register_jobs(registry), jobs[2]])
     store.close()
 
 
@@ -162,4 +162,4 @@ def test_the_time_that_a_statement_has_is_mams_and_not_the_roles(
     with Server(address_for("worker", database)).connect() as connection:
         assert connection.execute("SHOW statement_timeout").fetchall() == [("1min",)]
     assert f"No statement takes longer than {STATEMENT_MS // 1000} s" in STORES
-    assert f"outlasts a lost server by {PATIENCE_SECONDS:g} s" in STORES
+    assert f"survives an unreachable server for {PATIENCE_SECONDS:g} s" in STORES

@@ -157,15 +157,16 @@ def test_a_pick_by_an_old_script_is_a_claim_by_hand() -> None:
     assert job.lease is not None
 
 
-@pytest.mark.parametrize(("status", "to"), ILLEGAL)
-def test_an_illegal_status_is_reported_and_the_rest_still_counts(status: Status, to: Status) -> None:
-    before = in_status(status)
+def test_an_illegal_status_is_reported_and_the_rest_still_counts() -> None:
+    assert len(ILLEGAL) > 10
+    for status, to in ILLEGAL:
+        before = in_status(status)
 
-    adoption = _written(before, status=str(to), timeout_sec=7)
+        adoption = _written(before, status=str(to), timeout_sec=7)
 
-    assert adoption.change.job.status is status
-    assert adoption.change.job.timeout_sec == 7
-    assert adoption.complaint is not None
-    assert before.job_id in adoption.complaint
-    last = adoption.change.lines[-1]
-    assert (last["event"], last["from"], last["to"], last["by"]) == ("refused", status, to, "foreign")
+        assert adoption.change.job.status is status
+        assert adoption.change.job.timeout_sec == 7
+        assert adoption.complaint is not None
+        assert before.job_id in adoption.complaint
+        last = adoption.change.lines[-1]
+        assert (last["event"], last["from"], last["to"], last["by"]) == ("refused", status, to, "foreign")

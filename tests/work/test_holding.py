@@ -10,7 +10,7 @@ from mam.errors import ClaimLost
 from mam.jobs.worker_acts import Ending
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
-from mam.testing.conformance.base import everything
+from mam.testing.conformance.base import snapshot
 from mam.work.claim import Claim
 from tests.work.doors import held_job, unchanged_but
 
@@ -43,10 +43,10 @@ def test_a_write_counts_only_under_the_claim_that_the_worker_got(write: str) -> 
     claim, job = Claim(registry, held_job(registry)), held_job(registry)
     stranger = Claim(registry, job)
     registry.act(job.job_id, "test", lambda found, now: unchanged_but(found, now, claim_id="another"))
-    before = everything(registry.store)
+    before = snapshot(registry.store)
 
     with pytest.raises(ClaimLost, match="another claim holds attempt 1"):
         WRITES[write](stranger)
-    assert everything(registry.store) == before
+    assert snapshot(registry.store) == before
     WRITES[write](claim)
-    assert everything(registry.store) != before
+    assert snapshot(registry.store) != before

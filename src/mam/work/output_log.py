@@ -194,7 +194,7 @@ def _watch(place: str) -> DirectoryWatch | None:
     from mam.stores.file_watch import DirectoryWatch, WatchFilter
 
     try:
-        return DirectoryWatch(place, WatchFilter(events=_MODIFY | _TOUCHED | _CREATE_IN, concerns=lambda _name: True))
+        return DirectoryWatch(place, WatchFilter(events=_MODIFY | _TOUCHED | _CREATE_IN, matches=lambda _name: True))
     except OSError:
         return None  # not there yet
 

@@ -1,5 +1,5 @@
-"""What the two statements `claim` and `end` (queries.sql) are given. They do what the pure rules do, and
-tests/postgres/test_statements.py holds them to that."""
+"""Parameters of the statements `claim` and `end` (queries.sql). tests/postgres/test_statements.py compares both
+statements with the pure functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def claim_values(request: ClaimRequest) -> Json:
-    """As mam.stores.common.claimed gives them to mam.jobs.acts.claim."""
+    """As mam.stores.common.apply_claim gives them to mam.jobs.acts.claim."""
     return {
         "label": request.label,
         "owner": request.owner,

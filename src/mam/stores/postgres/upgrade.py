@@ -1,7 +1,7 @@
-"""Bringing a schema of mam 0.1.0 up to date, in the transaction that makes the schema.
+"""Upgrades a schema of mam 0.1.0, in the transaction that creates the new schema.
 
-Jobs, events, archive, secrets, pauses, sessions and the directory stay as they are. The journal is numbered anew and
-gets another id, so followers begin again; positions of relays are dropped.
+Jobs, events, archive, secrets, pauses, sessions and the directory are kept. The journal gets new numbers and a new id,
+so followers start over; positions of relays are dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ANY_BOOT = Moment(wall_ms=0)
 
 def upgrade(server: Server, connection: Connection, schema: str) -> None:
     connection.execute("SET LOCAL statement_timeout = 0")
-    connection.execute(text(_OLD["step aside"]))
+    connection.execute(text(_OLD["rename old tables"]))
     connection.execute(text(schema))
     with connection.cursor() as cursor:
         for page in _pages(connection, "old jobs"):
@@ -51,12 +51,12 @@ def upgrade(server: Server, connection: Connection, schema: str) -> None:
                 names = {"job_id": job.job_id, "number": job.number, "key": job.key, "retry_of": job.retry_of}
                 whole = to_bytes(job.to_json()).decode()
                 rows.append({**names, "root": root, "record": whole, "events": events})
-            cursor.executemany(text(QUERIES["put into archive"]), rows)
-    connection.execute(text(_OLD["journal"]))
-    connection.execute(text(_OLD["the rest"]))
-    for (key,) in connection.execute(text(_OLD["keys"])).fetchall():
+            cursor.executemany(text(QUERIES["insert archived"]), rows)
+    connection.execute(text(_OLD["copy journal"]))
+    connection.execute(text(_OLD["copy other tables"]))
+    for (key,) in connection.execute(text(_OLD["pending keys"])).fetchall():
         connection.execute(text(QUERIES["block key"]), {"key": key})
-        connection.execute(text(QUERIES["free heads"]), {"key": key})
+        connection.execute(text(QUERIES["unblock heads"]), {"key": key})
 
 
 def _pages(connection: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
@@ -67,7 +67,7 @@ def _pages(connection: Connection, query: str) -> Iterator[list[tuple[Any, ...]]
 
 
 def _job(server: Server, record: str, prompt: str) -> Job:
-    """A row that cannot be read has to be mended first: nothing of it would fit into columns."""
+    """A row that mam cannot read has to be repaired first: its fields would not fit into the columns."""
     try:
         return parse_job({**json.loads(record), "prompt": prompt}, "")
     except (BadRecord, TypeError, ValueError, RecursionError) as bad:

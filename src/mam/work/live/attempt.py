@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 
+from mam.agent_table import agent_kind
 from mam.agents.hook_events import event_from_hook
-from mam.agents.hook_setup import CLAUDE, HOOKED, OPENCODE
+from mam.agents.hook_setup import HOOKED
 from mam.agents.send import press_key
 from mam.errors import MamError
 from mam.jobs.activity import NEEDS_PERMISSION, SCREEN
@@ -280,13 +281,13 @@ class LiveAttempt(Attempt):
 
     def _cancel_own_wait(self) -> None:
         """Some wait for the reset themselves and then go on. mam does the waiting: the job is not to be done twice."""
-        if self._session.tool in (CLAUDE, OPENCODE):
+        if agent_kind(self._session.tool).waits_for_limit:
             self._press_escape()
 
     def _press_escape(self) -> None:
         try:
             press_key(self._session.target(), "Escape")
-            if self._session.tool == OPENCODE:  # which wants to be told twice, and not in one breath
+            for _ in range(1, agent_kind(self._session.tool).escape_presses):
                 time.sleep(LOOK_SECONDS)
                 press_key(self._session.target(), "Escape")
         except MamError as error:
