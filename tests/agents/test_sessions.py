@@ -191,7 +191,7 @@ def test_restart_is_a_new_generation(sessions: Sessions) -> None:
     assert new != old
     assert sessions.names() == {"gpu"}
     assert sessions.status("gpu")["drift"] == []
-    sessions.mam("agents", "refresh", "gpu", "--generation", old).failed(4, "stand down")
+    sessions.mam("agents", "refresh", "gpu", "--generation", old).failed(4, "has been replaced")
     sessions.mam("agents", "send", "gpu", "text", "--generation", old).failed(4)
     assert sessions.record("gpu")["mam"]["superseded"] == [old]
     sessions.mam("agents", "stop", "gpu", "--retire")

@@ -82,14 +82,14 @@ def test_what_is_due_says_who_will_move_it() -> None:
     assert "the next `pick` or `wait` of anyone makes it pending" in " ".join(
         explain(in_status(Status.WAITING), later(61), ExplainContext())
     )
-    assert "Nobody else can claim it until then." in " ".join(explain(running(60), later(59), ExplainContext()))
+    assert "No other worker can claim it until then." in " ".join(explain(running(60), later(59), ExplainContext()))
 
 
 def test_a_running_job_says_who_holds_it_and_whether_it_is_silent() -> None:
     said = explain(running(600), later(300), ExplainContext())
 
     assert said[0] == "It is running: attempt 1, held by worker."
-    assert said[-1] == f"It is stalled: no sign of life since {NOW.second}."
+    assert said[-1] == f"It is quiet: no sign of life since {NOW.second}."
 
 
 @pytest.mark.parametrize(("checked", "unchecked"), [(True, False), (False, True), (None, True)])
