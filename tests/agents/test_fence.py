@@ -12,8 +12,9 @@ import pytest
 
 from mam.machine.processes import identify, is_alive, send_signal
 from mam.stores.postgres.store import create_postgres_store
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
+from tests.waiting import await_that
 
 KINDS = ["files", "sqlite", "postgres"]
 LABEL = "work"

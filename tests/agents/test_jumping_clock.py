@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from mam.machine.processes import is_alive, send_signal
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
 from tests.needs import need
+from tests.waiting import await_that
 
 JUMPS = ["+10d", "-10d", "+1h", "-1h"]
 SLEEPS = Path(__file__).parent / "faketime"

@@ -1,4 +1,4 @@
-"""Every error is a sentence and an exit code."""
+"""Every error has a message and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one rule about transitions, against the table of the contract."""
+"""The rule for transitions against the table of the contract."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_there_are_six_statuses_and_three_ends() -> None:
 
 
 @pytest.mark.parametrize("word", ["banana", "", "Pending", "PENDING", "done", "pending ", "stalled"])
-def test_any_other_word_is_not_a_status(word: str) -> None:
+def test_any_other_name_is_not_a_status(word: str) -> None:
     with pytest.raises(UnknownStatus, match="choose from pending, waiting") as refused:
         parse_status(word)
 

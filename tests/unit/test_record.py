@@ -1,4 +1,4 @@
-"""The record: old ones load, unknown fields survive, and what is wrong is named."""
+"""The record: old records load, unknown fields are preserved, and an error names the wrong field."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from mam.door_client import DoorError
 from mam.errors import TimedOut
 from mam.registry import Registry
 from mam.work.door.server import DoorServer
+from tests.waiting import await_that
 from tests.work.door_fixtures import door_fixture, door_server_fixture, job_fixture, registry_fixture
 from tests.work.doors import PATIENCE, ask, claimed, held_job, refused, through
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
