@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 
 def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) -> Iterator[Job]:
-    """Who waits also settles what is due, so that a lost job is seen to be lost even if nobody else claims."""
+    """Each job now and after every change, until all have ended.
+
+    The waiter also sweeps what is due, so that it sees a lost job even if no other process claims or sweeps."""
     ends = None if timeout is None else time.monotonic() + timeout
     offset = registry.store.end_offset()
     lost: list[MamError] = []
     open_ids = set(job_ids)
     yield from _read_jobs(registry, list(job_ids), open_ids, lost)
     while open_ids:
-        registry.sweep()
+        registry.sweep_if_due()
         changed: dict[str, None] = {}
         for entry in registry.store.entries(offset):
             offset = entry.offset
