@@ -1,6 +1,6 @@
-"""The command `mam`: finds the verb's module, runs it, and turns what goes wrong into one line and an exit code.
+"""The command `mam`: runs the module of a verb, and turns errors into one line and an exit code.
 
-Everything heavy is imported by the verb that needs it: an agent's hook runs this file at every event.
+An agent's hook runs this file at every event, so each verb imports what only it needs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ UNREACHABLE = 9
 
 
 def main() -> None:
-    """The console script. Nothing in mam relies on the interpreter's own farewell, which costs milliseconds."""
+    """The console script. It skips the interpreter's shutdown, which takes milliseconds and which mam does not need."""
     _use_utf8()
     code = run(sys.argv[1:])
     os._exit(_flush(code))
 
 
 def run(argv: list[str]) -> int:
-    """One command, from its words to its exit code; never raises."""
+    """Runs one command and returns its exit code; never raises."""
     try:
         return _dispatch(argv)
     except MamError as error:
@@ -71,7 +71,7 @@ def _dispatch(argv: list[str]) -> int:
     if verb not in VERBS:
         raise BadInput(why=_unknown_verb(verb))
     if verb == "hook" and "--help" not in arguments and "-h" not in arguments:
-        # Whatever the words are: an agent must not stumble over them.
+        # A hook accepts any words: an error in them must not disturb the agent.
         return int(load(verb).run_words(leading + arguments))
     from mam.cli.args.options import parse_options
 
@@ -81,7 +81,7 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _leading_options(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Options that every verb has may also stand before it; they are moved behind."""
+    """Splits off the options of every verb that come before the verb."""
     at = 0
     while at < len(argv):
         name, equals, _ = argv[at].partition("=")
@@ -140,7 +140,7 @@ def _print_error(message: str) -> None:
 
 
 def _use_utf8() -> None:
-    """Records are UTF-8 whatever the locale says."""
+    """Records are UTF-8 in every locale."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and stream.encoding.lower() not in ("utf-8", "utf8"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Waiting for jobs: what `mam wait`, `mam run` and a parent's worker do between two changes."""
+"""Waiting for the end of jobs, for `mam wait`, `mam run` and the worker of a parent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) -> Iterator[Job]:
-    """Each job now and after every change, until all have ended.
-
-    The waiter also sweeps what is due, so that it sees a lost job even if no other process claims or sweeps."""
+    """As `Registry.follow`. It also sweeps, so that an expired lease is noticed even if no worker claims."""
     ends = None if timeout is None else time.monotonic() + timeout
     offset = registry.store.end_offset()
     lost: list[MamError] = []
@@ -44,7 +42,7 @@ def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) ->
 
 
 def _read_jobs(registry: Registry, job_ids: list[str], open_ids: set[str], lost: list[MamError]) -> Iterator[Job]:
-    """Each of them as it is now. One that is gone or broken is not waited for, and does not stop the others."""
+    """The current state of each job. A job that is gone or unreadable is no longer waited for; its error is kept."""
     for job_id in job_ids:
         try:
             job = registry.get_exact(job_id)

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from mam.agents.names import default_agent_id
 from mam.machine.processes import ProcessId, is_alive
 from tests.cli.command import Mam, Ran
 from tests.needs import need
+from tests.waiting import await_that
 
 LONGEST = 60.0
 
@@ -161,14 +161,6 @@ class Sessions:
 
     def _companion(self, file: Path) -> ProcessId | None:
         return ProcessId.from_json(json.loads(file.read_bytes()).get("mam", {}).get("companion"))
-
-
-def await_that(condition: Callable[[], bool], longest: float = LONGEST) -> None:
-    """What another process does at a time of its own; the limit only guards against hanging."""
-    ends = time.monotonic() + longest
-    while not condition():
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.01)
 
 
 def _write(master: int, data: bytes) -> None:

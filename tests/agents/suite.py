@@ -193,7 +193,7 @@ class DirectorySuite:
         self.published(directory, a_record(generation="generation-2"))
 
         for act in (refresh("generation-1"), remove("generation-1"), stop("generation-1", "x")):
-            with pytest.raises(GenerationLost, match="stand down"):
+            with pytest.raises(GenerationLost, match="has been replaced"):
                 directory.change(GPU, act)
         directory.change(GPU, stop("generation-2", "done"))
         with pytest.raises(GenerationConflict, match="which replaced it"):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mam.agents.names import default_agent_id
 from mam.machine.processes import is_alive, send_signal
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
+from tests.waiting import await_that
 
 GPU = default_agent_id("gpu")
 

@@ -11,8 +11,9 @@ import pytest
 
 from mam.machine.processes import identify, is_alive, send_signal
 from mam.stores.postgres.store import create_postgres_store
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
+from tests.waiting import await_that
 
 KINDS = ["files", "sqlite", "postgres"]
 LABEL = "work"
@@ -71,7 +72,7 @@ def test_a_restarted_session_has_the_jobs_of_its_predecessor(sessions: Sessions,
     assert told.read_text(encoding="utf-8") == f"MAM_JOB_ID={job} MAM_ATTEMPT=2 MAM_CLAIM={held['claim_id']}\n"
     assert (held["claimant"]["generation_id"], held["losses"], held["retries"]) == (second, 0, 0)
     old: dict[str, Any] = {"MAM_AGENT_ID": agent, "MAM_GENERATION": first}
-    mam("pick", "-s", LABEL, **old).failed(4, first, second, "stand down")
+    mam("pick", "-s", LABEL, **old).failed(4, first, second, "has been replaced")
     mam("complete", job, "--attempt", "1", **old).failed(4)
     assert mam("complete", job, "--attempt", "2").line == "completed"
 
@@ -103,7 +104,7 @@ def test_the_store_refuses_it_even_where_the_directory_has_forgotten(mam: Mam, s
     refused = mam("pick", "-s", LABEL, **first)
 
     assert refused.code == 4
-    assert "has to stand down" in refused.stderr
+    assert "has been replaced" in refused.stderr
     assert mam("status", job).line == "pending"
 
 

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from mam.machine.processes import is_alive, send_signal
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
 from tests.needs import need
+from tests.waiting import await_that
 
 JUMPS = ["+10d", "-10d", "+1h", "-1h"]
 SLEEPS = Path(__file__).parent / "faketime"
@@ -87,7 +88,7 @@ def test_an_expired_lease_does_not_come_back(mam: Mam, session: dict[str, Any], 
     planned = mam("agents", "cleanup", "--dry-run", "--grace", "0", **at(jump))
     assert planned.line.startswith(f"planned\t{session['MAM_AGENT_ID']}")
     assert mam(*PUBLISH, **at(jump)).code == 0, "its place is free"
-    mam("agents", "refresh", **session, **at(jump)).failed(4, "stand down")
+    mam("agents", "refresh", **session, **at(jump)).failed(4, "has been replaced")
 
 
 @pytest.mark.parametrize("jump", JUMPS)

@@ -21,9 +21,10 @@ from mam.stores.postgres.store import create_postgres_store
 from mam.testing.clock import FakeClock
 from tests.agents.races import race
 from tests.agents.records import a_record
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.agents.suite import DirectorySuite, Plant
 from tests.cli.command import Mam
+from tests.waiting import await_that
 
 
 @pytest.fixture

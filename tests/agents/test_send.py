@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from mam.agents.screen_prompts import find_question
 from mam.agents.send import strip_controls
 from mam.errors import BadInput
-from tests.agents.sessions import Sessions, Sink, await_that
+from tests.agents.sessions import Sessions, Sink
 from tests.cli.command import finish
+from tests.waiting import await_that
 
 pytestmark = pytest.mark.external
 

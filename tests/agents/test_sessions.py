@@ -18,8 +18,9 @@ from mam.agents.names import default_agent_id
 from mam.agents.record import AgentRecord
 from mam.agents.status import session_status
 from mam.machine.processes import is_alive, send_signal
-from tests.agents.sessions import SINK, Sessions, Sink, await_that
+from tests.agents.sessions import SINK, Sessions, Sink
 from tests.cli.command import finish
+from tests.waiting import Gate, await_that
 
 
 def test_a_session_has_record_manifest_and_companion(sessions: Sessions) -> None:
@@ -95,18 +96,17 @@ def test_of_many_starts_at_once_one_runs(sessions: Sessions) -> None:
 
 
 def test_a_program_that_ends_at_once_is_told_and_leaves_nothing(
-    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:
     monkeypatch.setenv("TMUX_TMPDIR", sessions.mam.env["TMUX_TMPDIR"])
-    gate = sessions.folder / "gate"
 
     def once_it_has_ended(opener: str, record: AgentRecord) -> bool:
-        gate.touch()
+        gate.open()
         await_that(lambda: sessions.names() == set())
         return start_companion(opener, record)
 
     monkeypatch.setattr(launching, "start_companion", once_it_has_ended)
-    command = ("sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done")
+    command = ("sh", "-c", gate.wait)
     plan = launching.Plan(agent_name="MAM-gpu", agent_id="gpu", tool="sh", session="gpu", command=command)
     with pytest.raises(EndedAtOnce, match="'sh' ended right after it was started for gpu"):
         launching.launch(FilesDirectory(str(sessions.agents)), str(sessions.agents), plan)
@@ -191,7 +191,7 @@ def test_restart_is_a_new_generation(sessions: Sessions) -> None:
     assert new != old
     assert sessions.names() == {"gpu"}
     assert sessions.status("gpu")["drift"] == []
-    sessions.mam("agents", "refresh", "gpu", "--generation", old).failed(4, "stand down")
+    sessions.mam("agents", "refresh", "gpu", "--generation", old).failed(4, "has been replaced")
     sessions.mam("agents", "send", "gpu", "text", "--generation", old).failed(4)
     assert sessions.record("gpu")["mam"]["superseded"] == [old]
     sessions.mam("agents", "stop", "gpu", "--retire")

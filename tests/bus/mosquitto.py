@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 from tests.needs import program
+from tests.waiting import await_that
 
 LONGEST = 60.0
 
@@ -56,14 +56,12 @@ class Mosquitto:
         return {"MQTT_BROKER": "127.0.0.1", "MQTT_PORT": str(self.port)}
 
     def _until_listening(self) -> None:
-        ends = time.monotonic() + LONGEST
-        while time.monotonic() < ends:
+        def is_listening() -> bool:
             assert self.process.poll() is None, (self.folder / "log").read_text()
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.01)
-        raise AssertionError("the broker does not listen")
+                return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+        await_that(is_listening, "the broker does not listen")
 
 
 class Reader:

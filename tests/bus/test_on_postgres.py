@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore
 from tests.bus.following import ended, numbers, relay_name, until_says
 from tests.bus.mosquitto import Reader
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,10 +55,8 @@ def stored(store: PostgresStore) -> set[tuple[str, int]]:
 
 
 def until_sent(store: PostgresStore, broker: Mosquitto) -> None:
-    ends = time.monotonic() + 120
-    while relay_lag(store, Broker(host="127.0.0.1", port=broker.port)).waiting:
-        assert time.monotonic() < ends, "the events do not arrive"
-        time.sleep(0.05)
+    address = Broker(host="127.0.0.1", port=broker.port)
+    await_that(lambda: not relay_lag(store, address).waiting, "the events do not arrive", longest=120)
 
 
 def test_from_a_publisher_through_the_relay_to_a_subscriber(shared: Mam) -> None:

@@ -129,7 +129,7 @@ def test_a_broker_elsewhere_without_tls_is_refused(mam: Mam) -> None:
     ran = mam("publish", job, "progress", MQTT_BROKER="192.0.2.1")
 
     assert ran.line == "1"
-    assert "192.0.2.1:1883 is not on this host and has no TLS" in ran.stderr
+    assert "192.0.2.1:1883 is on another host and has no TLS" in ran.stderr
     assert "--insecure-broker" in ran.stderr
     mam("relay", MQTT_BROKER="192.0.2.1").failed(2, "has no TLS")
     mam("subscribe", job, MQTT_BROKER="192.0.2.1").failed(2, "has no TLS")

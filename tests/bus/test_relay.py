@@ -28,6 +28,7 @@ from tests.bus.following import (
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
 from tests.faults.killing import count_kill
+from tests.waiting import await_that
 
 PUBLISHERS = 4
 EVENTS = int(os.environ.get("MAM_BUS_EVENTS", "200"))
@@ -102,7 +103,7 @@ def test_a_relay_killed_again_and_again_loses_nothing(news: Mam, broker: Mosquit
         for _ in range(RELAY_KILLS):
             relay = news.start("relay")
             until_says(relay, "sending the events")
-            time.sleep(chance.random() * 0.1)
+            time.sleep(chance.random() * 0.1)  # the random moment is the point
             relay.kill()
             relay.communicate()
             count_kill()
@@ -316,10 +317,7 @@ def _sent(mam: Mam, broker: Mosquitto) -> int:
 
 
 def _until_sent(mam: Mam, broker: Mosquitto, count: int) -> None:
-    ends = time.monotonic() + 240
-    while _sent(mam, broker) < count:
-        assert time.monotonic() < ends
-        time.sleep(0.01)
+    await_that(lambda: _sent(mam, broker) >= count, longest=240)
 
 
 def _heard(file: Path) -> list[tuple[str, int]]:
@@ -328,10 +326,7 @@ def _heard(file: Path) -> list[tuple[str, int]]:
 
 
 def _until_holds(file: Path, wanted: set[tuple[str, int]]) -> None:
-    ends = time.monotonic() + 120
-    while not wanted <= set(_heard(file)):
-        assert time.monotonic() < ends, wanted - set(_heard(file))
-        time.sleep(0.05)
+    await_that(lambda: wanted <= set(_heard(file)), "events are missing", longest=120)
 
 
 def _first_times(heard: list[tuple[str, int]], job: str) -> list[int]:

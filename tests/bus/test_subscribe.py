@@ -12,6 +12,7 @@ from mam.events.wire import to_wire
 from tests.bus.following import ended, opened, until_prints, until_says
 from tests.bus.mosquitto import Mosquitto, send
 from tests.cli.command import Mam
+from tests.waiting import await_that
 
 
 @pytest.fixture(params=["store", "broker"])
@@ -118,8 +119,7 @@ def test_a_lost_job_is_settled_by_those_who_wait(either: Mam) -> None:
     from mam.registry import Registry
 
     for _ in range(3):
-        Registry(store).pick("shell", owner="me", lease_seconds=0.01)
-        time.sleep(0.02)
+        await_that(lambda: Registry(store).pick("shell", owner="me", lease_seconds=0.01))
     store.close()
 
     assert either("subscribe", job).code == 7

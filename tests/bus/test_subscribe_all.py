@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import select
 import signal
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bus.following import LONGEST, ended, numbers, until_prints
+from tests.bus.following import ended, numbers, until_prints
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     import subprocess
@@ -52,10 +52,7 @@ def end(process: subprocess.Popen[bytes], how: signal.Signals) -> list[tuple[str
 def until_noted(mam: Mam, job: str) -> None:
     """A line is printed before it is noted, so that one who is killed between the two tells it once more."""
     file = mam.here / ".mam" / "delegate_job_logs" / job / "events.ndjson"
-    ends = time.monotonic() + LONGEST
-    while b'"received"' not in file.read_bytes():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
+    await_that(lambda: b'"received"' in file.read_bytes())
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

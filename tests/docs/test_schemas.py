@@ -189,11 +189,12 @@ def test_a_record_that_is_wrong_does_not_fit(world: World, change: dict[str, Any
     assert not validator("job.schema.json").is_valid({**record, **change})
 
 
-@pytest.mark.parametrize("name", schema("job.schema.json")["required"])
-def test_a_record_without_a_field_of_the_seed_does_not_fit(world: World, name: str) -> None:
+def test_a_record_without_a_field_of_the_seed_does_not_fit(world: World) -> None:
     record = world.records()[0]
-    del record[name]
-    assert not validator("job.schema.json").is_valid(record)
+    assert validator("job.schema.json").is_valid(record)
+    for name in schema("job.schema.json")["required"]:
+        without = {field: value for field, value in record.items() if field != name}
+        assert not validator("job.schema.json").is_valid(without), name
 
 
 BROKEN_EVENTS: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ import pytest
 
 from tests.inbox.commands import WHERE, Desk
 from tests.needs import need
-from tests.work.support import await_that
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from pathlib import Path

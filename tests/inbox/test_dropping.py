@@ -18,7 +18,7 @@ from mam.inbox.tree import Tree
 from tests.faults.mounted import Disk, disk_of, why_not
 from tests.inbox.world import WHERE, World, fork
 from tests.needs import need
-from tests.work.support import await_that
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,9 +166,8 @@ def test_without_power_a_file_is_still_one_job(disk: Disk, kind: str) -> None:
         child = fork()
         if child == 0:
             world.open().run_cycle()
-            time.sleep(60)
-            os._exit(0)
-        time.sleep(chance.random() * 0.12)
+            signal.pause()
+        time.sleep(chance.random() * 0.12)  # the random moment is the point
         os.kill(child, signal.SIGSTOP)  # a machine without power does nothing more
         os.waitpid(child, os.WUNTRACED)
         disk.cut_power()

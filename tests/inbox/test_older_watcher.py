@@ -11,8 +11,8 @@ import pytest
 from mam.stores.files.store import FilesStore
 from tests.inbox.commands import WHERE, Desk
 from tests.needs import need
+from tests.waiting import await_that
 from tests.work.repositories import make_repository
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.inbox.commands import Desk
+from tests.waiting import await_that
 from tests.work.repositories import Repository, make_repository
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from collections.abc import Callable

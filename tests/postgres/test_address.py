@@ -172,7 +172,7 @@ def refused_by(url: str) -> str:
     return str(caught.value)
 
 
-WHY = "a host that is not local is only talked to over TLS with its certificate checked"
+WHY = "mam connects to a host that is not local only over TLS with a verified certificate"
 
 
 def test_without_tls_it_is_said_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,9 +22,10 @@ from mam.work.adapters import installed_agents, load_adapter
 from mam.work.reports.report import RESULT_LIMIT
 from mam.work.workdir import WorkDir
 from tests.unit.jobs import running
+from tests.waiting import await_that
 from tests.work.replay import PROGRAMS, Replay, recorded
 from tests.work.shop import Shop
-from tests.work.support import await_gone, await_that
+from tests.work.support import await_gone
 
 if TYPE_CHECKING:
     from pathlib import Path

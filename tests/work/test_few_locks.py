@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from mam.stores.files import lock
 from mam.stores.files.store import FilesStore, create_files_store
+from tests.waiting import PATIENCE
 from tests.work.shop import Shop
-from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path

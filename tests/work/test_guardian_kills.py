@@ -16,8 +16,9 @@ from mam.machine.processes import ProcessId, identify, is_alive, send_signal
 from mam.work.process.messages import Failed, Lost
 from mam.work.process.runner import GuardianClient
 from mam.work.process.tree import child_finder
+from tests.waiting import await_that
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable, started
-from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell
+from tests.work.support import PATIENCE, await_gone, finish, python, shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

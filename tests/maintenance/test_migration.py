@@ -15,7 +15,7 @@ from mam.maintenance.source import StoreSource
 from mam.registry import Registry
 from mam.stores.port import Query
 from tests.disks import fill
-from tests.moving.registries import contents, furnish, located, made, migrate, multiply, opened
+from tests.maintenance.registries import contents, furnish, located, made, migrate, multiply, opened
 
 JOBS = int(os.environ.get("MAM_MIGRATE_JOBS", "150"))
 
