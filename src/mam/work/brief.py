@@ -1,7 +1,7 @@
-"""What an agent is told about its job. A pure function, so that `mam brief` prints exactly that.
+"""The brief: the text that an agent gets about its job. A pure function, so that `mam brief` prints exactly this text.
 
-The prompt stands between two lines with a mark that is made from the job's id and the prompt itself: no text can
-contain its own mark, so nothing in a prompt can pass for what mam says around it.
+The prompt is enclosed in two lines with a mark, a hash of the job's id and the prompt. No text can contain its own
+hash, so nothing in a prompt can pass for mam's text around it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
 
 CANNOT = "CANNOT BE DONE:"
-"""How an agent that can run no command says so, at the beginning of its last message."""
+"""An agent that can run no command begins its last message with this if it cannot do the job."""
 
 
 def brief(job: Job, place: str | None = None) -> str:
-    """`place` is where a live session, which has a directory of its own, is to do it."""
+    """`place` is the job's directory, for a live session, which has another one."""
     mark = hashlib.sha256(f"{job.job_id}\0{job.prompt}".encode(errors="surrogatepass")).hexdigest()[:16]
     parts = [
         _opening(job, mark, place),
@@ -51,7 +51,7 @@ def _reporting(job: Job, *, in_session: bool) -> str:
             f"- When it cannot be done:    begin your last message with {CANNOT} and say why.\n"
             "Nobody can answer a question: decide yourself, or say that it cannot be done."
         )
-    # A person has a shell of their own, and a session has many jobs: neither has the variables that name this one.
+    # A person's shell and a live session, which serves many jobs, lack the variables that name this job.
     name = f" {job.job_id}" if in_session or job.agent == "human" else ""
     known = "\nThe job is known from the environment (MAM_JOB_ID, MAM_ATTEMPT, MAM_SOCKET)."
     return (
@@ -66,7 +66,7 @@ def _reporting(job: Job, *, in_session: bool) -> str:
 
 
 def _last_word(job: Job, *, in_session: bool) -> str:
-    """Of agents whose last message is seen."""
+    """For agents whose last message mam reads."""
     if in_session:
         return (
             "If the end of your turn is seen, your last message is kept as the result, also without `mam complete`.\n"
@@ -93,5 +93,5 @@ def _checking(job: Job) -> str:
 
 
 def _shown(path: str) -> str:
-    """A path is somebody's text too: one line, and quoted."""
+    """Paths are untrusted too: one line, quoted."""
     return json.dumps(path, ensure_ascii=not path.isprintable())
