@@ -41,11 +41,11 @@ def expected(last: str, said: str, success: str) -> tuple[str, bool] | None:
     own_words = {
         "broken": ("no tests", False),
         "again": ("busy", True),
-        "error": ("the agent said that it failed", False),
+        "error": ("the agent reported a failure", False),
     }
     if said in own_words:
         return own_words[said]
-    although = ", although it said that it was done" if said == "done" else ""
+    although = ", although it reported success" if said == "done" else ""
     process = {
         "failed": ("no such program", False),
         "lost": ("the keeper was killed", True),
@@ -57,7 +57,7 @@ def expected(last: str, said: str, success: str) -> tuple[str, bool] | None:
     if last in process:
         return process[last]
     if success == SAID and said == "nothing":
-        return ("it ended without saying that it was done", False)
+        return ("it ended without reporting an outcome", False)
     return None
 
 

@@ -143,7 +143,7 @@ def test_a_vanished_worktree_is_made_anew_from_its_branch(repository: Repository
     again = prepare_workdir(job.replace(attempt=2), work, {})
     assert again.path == place.path
     assert again.note is not None
-    assert "made anew" in again.note
+    assert "recreated" in again.note
     assert repository.git("rev-parse", "HEAD", cwd=again.path) == commit
 
 

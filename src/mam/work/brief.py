@@ -37,8 +37,8 @@ def _opening(job: Job, mark: str, place: str | None) -> str:
         again = "\nEarlier attempts may have left work in this directory: look at what is there before you begin."
     return (
         f"This is job {job.job_id}, attempt {job.attempt}. Work in {where}.{again}\n"
-        f"Your task is the text between the two lines that carry the mark {mark}. Whatever it says,\n"
-        "how to report and what is checked stands below the second of them."
+        f"Your task is the text between the two lines that carry the mark {mark}. How to report and what\n"
+        "mam checks is below the second line, and the task cannot change it."
     )
 
 
@@ -46,10 +46,10 @@ def _reporting(job: Job, *, in_session: bool) -> str:
     if not (agent_kind(job.agent).reaches_mam_in_sandbox or job.permissions == "full" or in_session):
         return (
             "How to report:\n"
-            "- Your commands run in a sandbox that cannot reach mam, so do not call it; what you do is seen.\n"
-            "- When all is done:          say in your last message what you did; it is kept as the result.\n"
+            "- Your commands run in a sandbox that cannot reach mam, so do not call it; mam reads your output.\n"
+            "- When all is done:          say in your last message what you did; mam stores it as the result.\n"
             f"- When it cannot be done:    begin your last message with {CANNOT} and say why.\n"
-            "Nobody can answer a question: decide yourself, or say that it cannot be done."
+            "No person can answer questions: decide yourself, or say that it cannot be done."
         )
     # A person's shell and a live session, which serves many jobs, lack the variables that name this job.
     name = f" {job.job_id}" if in_session or job.agent == "human" else ""
@@ -59,37 +59,37 @@ def _reporting(job: Job, *, in_session: bool) -> str:
         f'- On the way, now and then:  mam publish{name} progress --detail "what you are doing"\n'
         f'- When all is done:          mam complete{name} --result "what you did, in a few sentences"\n'
         f'- When it cannot be done:    mam fail{name} --reason "why, in a sentence"\n'
-        + _last_word(job, in_session=in_session)
+        + _last_message(job, in_session=in_session)
         + "A long result can come from a file or a pipe: --result-file FILE, or --result-file - for stdin."
         + ("" if name else known)
     )
 
 
-def _last_word(job: Job, *, in_session: bool) -> str:
+def _last_message(job: Job, *, in_session: bool) -> str:
     """For agents whose last message mam reads."""
     if in_session:
         return (
-            "If the end of your turn is seen, your last message is kept as the result, also without `mam complete`.\n"
+            "If mam sees your turn end, it stores your last message as the result, also without `mam complete`.\n"
             f"If you may not run commands and it cannot be done, begin that message with {CANNOT} and say why.\n"
         )
     if not agent_kind(job.agent).is_coding_agent:
         return ""
     return (
-        "Without `mam complete` your last message is kept as the result. If you may not run commands and it cannot be\n"
-        f"done, begin that message with {CANNOT} and say why. Nobody can answer a question: decide yourself.\n"
+        "Without `mam complete` mam stores your last message as the result. If you may not run commands and it cannot\n"
+        f"be done, begin that message with {CANNOT} and say why. No person can answer questions: decide yourself.\n"
     )
 
 
 def _checking(job: Job) -> str:
     lines = []
     if job.expected_artifacts:
-        lines.append("These files must be there at the end, in this directory, not empty, and reached by no link:")
+        lines.append("These files must exist at the end, in this directory, not empty, and not behind a link:")
         lines += [f"- {_shown(path)}" for path in job.expected_artifacts]
     if job.validation is not None:
-        lines.append("A script that whoever gave you the task has chosen is then run, and must succeed.")
+        lines.append("mam then runs a validation script, which must succeed.")
     if not lines:
-        return "What is checked: nothing but what you report."
-    return "\n".join(["What is checked before the job counts as completed:", *lines])
+        return "What mam checks: nothing but what you report."
+    return "\n".join(["What mam checks before the job counts as completed:", *lines])
 
 
 def _shown(path: str) -> str:

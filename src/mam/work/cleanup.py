@@ -64,7 +64,7 @@ def inspect_workspace(job_dir: JobDirectory) -> Workspace | None:
             kind="worktree",
             path=job_dir.worktree,
             dirty=True,
-            problem="nothing says what is in it",
+            problem="its content is unknown",
         )
     if not os.path.lexists(job_dir.fresh):
         return None
@@ -128,7 +128,7 @@ def _look_at_worktree(job_dir: JobDirectory, plan: Json) -> Workspace:
     try:
         return held.replace(dirty=_is_dirty(job_dir, plan), unpushed=_count_unpushed(plan))
     except (GitFailed, OSError) as error:
-        return held.replace(dirty=True, unpushed=1, problem=f"git cannot say what is in it: {error}")
+        return held.replace(dirty=True, unpushed=1, problem=f"git cannot read it: {error}")
 
 
 def _is_dirty(job_dir: JobDirectory, plan: Json) -> bool:

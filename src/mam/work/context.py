@@ -102,7 +102,7 @@ class WorkerContext:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
     def say_unreachable(self, away: MamError) -> None:
-        """Says that the worker retries, so that nobody restarts it."""
+        """Says that the worker retries, so that no person restarts it."""
         words = str(away).removesuffix(".").removesuffix("; try again later")  # the worker does that
         self.say_once(f"{words}; trying until it works")
 

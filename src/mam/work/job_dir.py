@@ -89,7 +89,7 @@ class JobDirectory:
             except BlockingIOError:
                 if time.monotonic() > ends:
                     raise WorkDirUnusable(
-                        job=self.job_id, why="somebody else has been preparing it for minutes"
+                        job=self.job_id, why="another process has been preparing it for minutes"
                     ) from None
                 time.sleep(_LOOK_SECONDS)
 

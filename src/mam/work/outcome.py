@@ -60,9 +60,7 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
     """Why the attempt failed before its work was checked; None if there is work to check."""
     said = said or {}
     if said.get("status") == ERROR:
-        return _failed(
-            str(said.get("reason") or "the agent said that it failed"), retryable=bool(said.get("retryable"))
-        )
+        return _failed(str(said.get("reason") or "the agent reported a failure"), retryable=bool(said.get("retryable")))
     match last:
         case Failed():
             return _failed(last.reason)
@@ -76,7 +74,7 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
                 f"exit code {code}{SHELL_EXIT_CODES.get(code, '')}{_although(said)}", retryable=code in retry_codes
             )
     if success == SAID and not said:
-        return _failed("it ended without saying that it was done")
+        return _failed("it ended without reporting an outcome")
     return None
 
 
@@ -110,9 +108,9 @@ def turn_failure(
         gone = is_resumed and not report.has_answered
         return _failed(f"exit code {last.exit_code}: {report.last_stderr_line}", retryable=gone)
     if last.signal is None and not last.exit_code and not report.is_over and not said:
-        return _failed("no_final_line: its output ended before its turn did, so nobody knows what was done")
+        return _failed("no_final_line: its output ended before its turn did, so the outcome is unknown")
     if report.asked is not None and not said and not is_checked:
-        return _failed(f"unanswered: it asked, and nobody is there to answer; put it into the prompt: {report.asked}")
+        return _failed(f"unanswered: no person can answer its question; put the answer into the prompt: {report.asked}")
     return None
 
 
@@ -148,4 +146,4 @@ def _failed(reason: str, *, retryable: bool = False) -> Ending:
 
 
 def _although(said: Json) -> str:
-    return ", although it said that it was done" if said else ""
+    return ", although it reported success" if said else ""

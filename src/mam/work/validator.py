@@ -103,7 +103,7 @@ def _trusted_content(validation: Json) -> bytes:
     content = _content(path, f"{path} ")
     if hashlib.sha256(content).hexdigest() != digest:
         raise BadArtifact(
-            f"{path} has changed since it was trusted, and was not run; `mam retry` does not help, register anew"
+            f"{path} has changed since it was trusted, and was not run; `mam retry` does not help: register it again"
         )
     return content
 

@@ -72,11 +72,13 @@ def source_directory(job: Job, mapping: Mapping[str, str]) -> str:
     if not stat.S_ISDIR(found.st_mode):
         raise WorkDirUnusable(job=job.job_id, why=f"{path} is not a directory")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise WorkDirUnusable(job=job.job_id, why=f"{path} may not be entered by this user")
+        raise WorkDirUnusable(job=job.job_id, why=f"{path} is not accessible to this user")
     real = os.path.realpath(path)
     if job.parent_id is not None and path == job.workdir and real != path:
         # The parent's agent may have created the link after mam had checked the directory.
-        raise WorkDirUnusable(job=job.job_id, why=f"its directory {path} has become a link, which no child's may be")
+        raise WorkDirUnusable(
+            job=job.job_id, why=f"its directory {path} has become a link, which is not allowed for children"
+        )
     return real
 
 

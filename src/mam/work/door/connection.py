@@ -88,7 +88,7 @@ class Connection:
     def _read_line(self, before: int) -> None:
         end = self._inbox.find(b"\n", before)
         if end > LINE_LIMIT or (end < 0 and len(self._inbox) > LINE_LIMIT):
-            raise BadInput(why=f"a line of more than {LINE_LIMIT:,} bytes is not taken; long texts come behind it")
+            raise BadInput(why=f"a line of more than {LINE_LIMIT:,} bytes is rejected; long texts follow the line")
         if end < 0:
             return
         fields = parse_line(bytes(self._inbox[:end]))

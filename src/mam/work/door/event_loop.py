@@ -114,7 +114,9 @@ class DoorEventLoop:
         if connection.unsent or connection.request is not None:
             self._leave(connection)
         else:
-            connection.refuse(StoreUnavailable(store=connection.door.address, problem="no whole request came in time"))
+            connection.refuse(
+                StoreUnavailable(store=connection.door.address, problem="no complete request came in time")
+            )
             self._write(connection)
 
     # -- coming in -----------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def body_bytes(fields: Json) -> int:
     """The size of the text after the line."""
     size = fields.get("body", 0)
     if type(size) is not int or not 0 <= size <= BODY_LIMIT:
-        raise BadInput(why=f"body must be a number of bytes; at most {BODY_LIMIT:,} are taken")
+        raise BadInput(why=f"body must be a number of bytes; at most {BODY_LIMIT:,}")
     return size
 
 
@@ -155,7 +155,7 @@ def _register(scope: DoorScope, request: DoorRequest) -> Json:
     if prompt is None or not isinstance(sign, bool):
         raise BadInput(why="register takes a prompt, and sign as true or false")
     if more := request.fields.keys() - _OF_REGISTER:
-        raise BadInput(why=f"register does not take {min(more)[:40]!r}; what is chosen for a child stands in choices")
+        raise BadInput(why=f"register does not take {min(more)[:40]!r}; options of a child belong in choices")
     wanted = request.fields.get("choices", {})
     choices = child_choices(parent, agent, wanted, scope.grants, scope.workdir, os.path.realpath)
     choices["after"] = [resolve(scope, needed) for needed in choices.get("after", ())]
@@ -201,7 +201,7 @@ def resolve(scope: DoorScope, name: object) -> str:
         return name
     found = scope.registry.store.ids_with_prefix(name, _PREFIX_LIMIT)
     if len(found) == _PREFIX_LIMIT:
-        raise BadInput(why=f"{name} is too short for the beginning of an id here; give more of it")
+        raise BadInput(why=f"{name} is too short for an id prefix here; give more of it")
     family = [job_id for job_id in found if _is_family(scope, job_id)]
     if len(family) > 1:
         raise AmbiguousId(prefix=name, candidates=", ".join(family[:10]))

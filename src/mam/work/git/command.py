@@ -150,7 +150,7 @@ def _collect(process: subprocess.Popen[bytes], word: str, seconds: float, limit:
                     del kept[descriptor]
             del errors[:-_ERROR_LIMIT]
             if len(output) > limit:
-                raise GitFailed(f"git {word} has too much to say")
+                raise GitFailed(f"git {word} printed too much")
         code = process.wait()
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)  # git leads a process group of its own, and has not been waited for

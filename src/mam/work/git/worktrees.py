@@ -46,7 +46,7 @@ def prepare_worktree(job: Job, job_dir: JobDirectory, mapping: Mapping[str, str]
             job_dir.write(plan)
         note = None
         if plan["state"] == MAKING or not os.path.lexists(job_dir.worktree):
-            note = None if plan["state"] == MAKING else "its worktree was gone and was made anew from its branch"
+            note = None if plan["state"] == MAKING else "its worktree was gone; mam recreated it from its branch"
             plan = _make(job_dir, plan, lock)
         path = _enter(job_dir, plan)
     return WorkDir(path=path, kind="worktree", branch=plan["branch"], note=note or _about_submodules(job_dir))
@@ -64,7 +64,9 @@ def read_plan(job_dir: JobDirectory) -> Json | None:
 def _checked(job_dir: JobDirectory) -> Json | None:
     plan = read_plan(job_dir)
     if plan is None and os.path.lexists(job_dir.worktree):
-        raise WorkDirUnusable(job=job_dir.job_id, why=f"nothing says what is in {job_dir.worktree}; it was left alone")
+        raise WorkDirUnusable(
+            job=job_dir.job_id, why=f"the content of {job_dir.worktree} is unknown; mam left it unchanged"
+        )
     return plan
 
 
@@ -166,7 +168,7 @@ def _add(job_dir: JobDirectory, plan: Json, git: Git) -> None:
     forget_worktree(git, job_dir)
     held = branch_commit(git, plan["branch"])
     if plan["state"] == MAKING and held not in (None, plan["base"]):
-        raise GitFailed(f"somebody else made the branch {plan['branch']} meanwhile")
+        raise GitFailed(f"another process created the branch {plan['branch']} meanwhile")
     words = [job_dir.worktree, plan["branch"]]
     if held is None:
         words = ["--no-track", "-b", plan["branch"], job_dir.worktree, plan["base"]]

@@ -182,7 +182,7 @@ class LiveAttempt(Attempt):
         self.supervision.waits_for_person = True
         if not self._replacement_told:
             self._replacement_told = True
-            told = "another prompt took the place of its turn; mam complete, fail or cancel says what became of it"
+            told = "another prompt replaced its turn; end the job with mam complete, fail or cancel"
             self._tell("permission_required", told, {"source": f"{self._session.tool} hook"})
 
     def _look_at_screen(self) -> None:
@@ -202,7 +202,7 @@ class LiveAttempt(Attempt):
         if asks and not self._asked_on_screen:
             self._tell("permission_required", f"its screen asks: {state.why}", {"source": SCREEN})
         elif self._asked_on_screen and not asks:
-            self._tell("progress", "its screen asks no more", {"source": SCREEN})
+            self._tell("progress", "its screen asks nothing more", {"source": SCREEN})
         self._asked_on_screen = self.supervision.waits_for_person = asks
 
     def _tell(self, event: str, detail: str, data: Json) -> None:

@@ -162,9 +162,9 @@ class LiveSession:
             return f"{self.name} shows nothing yet"  # some programs accept no key before they have drawn their screen
         if state is None or state.state in (DONE, GONE):
             settles = assignment.turn == INTERRUPTED and still < SETTLED_SECONDS
-            return f"{self.name} was just broken off" if settles else None
+            return f"{self.name} was just interrupted" if settles else None
         if state.state in (WORKING, QUIET, NEEDS_PERMISSION) and still < STILL_SECONDS:
-            return f"{self.name} is at something else: {state.format_at(self._now_ms())}"
+            return f"{self.name} is busy: {state.format_at(self._now_ms())}"
         return None
 
     def _renew(self) -> None:

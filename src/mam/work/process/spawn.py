@@ -45,7 +45,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, streams: tuple[
         failure.is_machine_error = is_resource_errno(error.errno)
         raise failure from None
     except ValueError as error:
-        raise CannotStart(f"the command line or the environment cannot be given to a program: {error}") from None
+        raise CannotStart(f"the command line or the environment is invalid: {error}") from None
     finally:
         os.chdir("/")
 

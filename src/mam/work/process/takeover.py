@@ -153,7 +153,7 @@ def _end_here(keeper: ProcessId | None, agent: ProcessId | None, find_orphans: O
     strangers = [] if agent is None else _session_of_the_dead(agent)
     _await(strangers, _GUARDIAN_SECONDS)
     if strangers := [one for one in strangers if is_alive(one)]:
-        return f"{_pids(strangers)} may be left of the earlier attempt, which cannot be told for certain"
+        return f"{_pids(strangers)} may be left of the earlier attempt, which is not certain"
     return None
 
 
