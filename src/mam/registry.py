@@ -326,6 +326,12 @@ class Registry:
         self._sync_audit()
         return settled
 
+    def sweep_if_due(self) -> None:
+        """For readers: a sweep takes the store's lock, so it runs only if a lease, a wait or a pause has ended."""
+        due_seconds = self.store.due_in()
+        if due_seconds is not None and due_seconds <= 0:
+            self.sweep()
+
     def archive(self, job_ids: Sequence[str]) -> list[str]:
         """Moves ended jobs into the archive and returns the ids that were moved. `get` still finds them."""
         moved = self.store.archive(job_ids)

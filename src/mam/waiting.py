@@ -24,7 +24,7 @@ def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) ->
     open_ids = set(job_ids)
     yield from _read_jobs(registry, list(job_ids), open_ids, lost)
     while open_ids:
-        registry.sweep()
+        registry.sweep_if_due()
         changed: dict[str, None] = {}
         for entry in registry.store.entries(offset):
             offset = entry.offset

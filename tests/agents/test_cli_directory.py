@@ -21,7 +21,7 @@ def agents_dir(mam: Mam) -> Path:
     return mam.home / "agents"
 
 
-def test_a_session_from_its_first_to_its_last_word(mam: Mam) -> None:
+def test_the_lifecycle_of_a_session(mam: Mam) -> None:
     assert mam(*PUBLISH, "--generation", "one").line == f"{GPU}\tone"
     assert mam("agents", "resolve", "HOUMAO-gpu").line == GPU
     assert mam("agents", "resolve", "--session", "gpu").line == GPU

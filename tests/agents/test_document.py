@@ -1,4 +1,4 @@
-"""docs/agents.md has every verb; the refusals are in the generated reference."""
+"""docs/agents.md lists every verb; the generated reference lists the errors."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class TestKilled:
         """By its agent, for instance, which may send signals to whatever belongs to its user. The guardian would make
         it go on, so it is stopped too."""
         monkeypatch.setattr("mam.work.process.runner._OVERDUE_SECONDS", 0.1)
-        monkeypatch.setattr("mam.work.takeover.KEEPER_SECONDS", 0.1)
+        monkeypatch.setattr("mam.work.process.takeover.KEEPER_SECONDS", 0.1)
         finish(guardian.start(shell("exit 0"), log))
         script = "kill -STOP $2; kill -STOP $PPID; echo $$ > $1; exec sleep 1000"
         run = guardian.start(shell(script, roll.path, str(guardian.pid)), log)

@@ -28,11 +28,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    if options.force and options.remove_workspace is None:
+    if options.force and options.remove is None:
         raise BadInput(why="--force goes with --remove JOB")
     registry = registry_of(options)
     directory = work_directory(registry.store.address)
-    if options.remove_workspace is not None:
+    if options.remove is not None:
         return _remove(registry, directory, options)
     held = list_workspaces(directory)
     if options.json:
@@ -51,7 +51,7 @@ def _state(place: Workspace) -> str:
 
 
 def _remove(registry: Registry, directory: str, options: Options) -> int:
-    job_id = _resolved(registry, directory, options.remove_workspace)
+    job_id = _resolved(registry, directory, options.remove)
     note = remove_workspace(directory, job_id, force=options.force)
     if note is not None:
         say(note)
