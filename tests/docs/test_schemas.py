@@ -137,7 +137,9 @@ def test_records_fit(world: World) -> None:
 
 
 def test_snapshots_in_the_audit_log_fit(world: World) -> None:
-    for job_id in list_jobs(str(world.logs_dir)):
+    job_ids = list_jobs(str(world.logs_dir))
+    assert {*job_ids} == {record["job_id"] for record in world.records()}
+    for job_id in job_ids:
         validator("job.schema.json").validate(read_meta(str(world.logs_dir), job_id))
 
 

@@ -103,7 +103,7 @@ def test_no_password_is_shown_however_badly_it_was_written(url: str) -> None:
 
 
 def test_an_address_that_cannot_be_read_is_told_in_one_line() -> None:
-    with pytest.raises(MamError) as caught:
+    with pytest.raises(MamError, match="nonsense") as caught:
         Server("postgresql://me@db.example.org/jobs?nonsense=1")
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)

@@ -71,7 +71,7 @@ def test_a_usage_limit_pauses_the_agent_and_after_the_reset_all_is_done(
     live.mam.env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-not-a-token"
     live.start_agent(name)
     first, second = (live.register(name, f"write {word} done", f"say {word}.", artifact=word) for word in ("a", "b"))
-    resets_at = model.limit(130 if name == "opencode" else 30)  # it waits out a short one by itself, the others do not
+    resets_at = model.limit(130 if name == "opencode" else 60)  # it waits out a short one by itself, the others do not
     worker = live.worker(name)
     await_that(lambda: live.job(first)["status"] == "waiting", longest=LONGEST)
 

@@ -89,7 +89,7 @@ def test_a_prompt_of_a_megabyte_works_and_one_of_sixty_four_is_refused() -> None
 
 def test_the_limit_counts_bytes_and_not_characters() -> None:
     input_rules.check_text("reason", "é" * 4, 8)
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput, match="reason"):
         input_rules.check_text("reason", "é" * 5, 9)
 
 
