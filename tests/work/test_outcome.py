@@ -146,6 +146,6 @@ def test_an_agent_that_only_asked_is_not_done_unless_something_else_says_so() ->
         ending = turn_failure(report, ENDED, said, login="", is_resumed=False, is_checked=is_checked)
         return None if ending is None else ending.reason
 
-    assert str(judged(None, is_checked=False)).endswith("put it into the prompt: Which colour?")
+    assert str(judged(None, is_checked=False)).endswith("put the answer into the prompt: Which colour?")
     assert judged({"status": "completed"}, is_checked=False) is None
     assert judged(None, is_checked=True) is None
