@@ -109,7 +109,7 @@ def test_a_missing_artifact_is_an_error_whatever_the_hooks_say(stage: Stage) -> 
     assert "notes.txt" in job["reason"]
 
 
-def test_a_hook_of_ten_megabytes_is_told_like_any_other(stage: Stage) -> None:
+def test_a_hook_of_ten_megabytes_is_recorded_like_any_other(stage: Stage) -> None:
     generation = stage.agent()
     root = next(stage.agents.glob("sessions/*"))
     huge = {"hook_event_name": "PermissionRequest", "tool_name": "Write", "tool_input": {"content": "x" * 10_000_000}}
@@ -162,7 +162,7 @@ def _hook(stage: Stage, root: str, generation: str, given: bytes) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
-def test_a_question_that_comes_together_with_another_hook_is_told(stage: Stage) -> None:
+def test_a_question_that_comes_together_with_another_hook_is_published(stage: Stage) -> None:
     stage.agent()
     job_id = stage.register("agent: await {gate}\nagent: ask_at_once".replace("{gate}", str(stage.folder / "gate")))
     worker = stage.work("--drain")

@@ -36,7 +36,7 @@ def test_a_session_that_asks_for_permission_is_not_typed_into(stage: Stage) -> N
     stage.end(worker, signal.SIGTERM)
 
 
-def test_a_question_of_somebody_elses_turn_keeps_jobs_pending_and_explain_says_so(stage: Stage) -> None:
+def test_a_question_of_another_turn_keeps_jobs_pending_and_explain_shows_it(stage: Stage) -> None:
     stage.agent()
     brief = stage.folder / "mine.md"
     brief.write_text("agent: ask\nagent: say mine", "utf-8")
@@ -77,7 +77,7 @@ def test_nothing_is_typed_while_a_person_types_or_the_pane_is_in_copy_mode(stage
     stage.end(worker, signal.SIGTERM)
 
 
-def test_a_worker_for_nobody_says_so_at_once(stage: Stage) -> None:
+def test_a_worker_without_a_session_fails_at_once(stage: Stage) -> None:
     stage.mam("worker", "--in", "claude").failed(1, "No live record for claude")
     stage.mam("worker", "--in", "claude", "-s", "x").failed(2, "one job at a time")
     stage.mam("worker", "--in", "claude", "--concurrency", "2").failed(2, "one job at a time")

@@ -92,7 +92,7 @@ def test_a_session_that_ends_during_a_job_is_a_failure_that_may_be_tried_again(s
     assert job["run"]["turn"]["ended_by"] == "process"
 
 
-def test_a_session_that_is_started_anew_gets_its_job_again_at_no_cost(stage: Stage) -> None:
+def test_a_restarted_session_gets_its_job_again_at_no_cost(stage: Stage) -> None:
     stage.agent()
     gate = stage.folder / "gate"
     job_id = stage.register(f"agent: await {gate}\nagent: say again")

@@ -35,7 +35,7 @@ def ended(turn: str, **fields: Any) -> dict[str, Any]:
         ("the context is full", "error"),
     ],
 )
-def test_a_refusal_is_told_as_a_hook_would(tmp_path: Path, words: str, failure: str) -> None:
+def test_a_refusal_is_reported_as_a_hook_would(tmp_path: Path, words: str, failure: str) -> None:
     path = transcript(tmp_path, ended("t1", error={"message": words}))
 
     told = end_in_transcript("codex", path, "t1")

@@ -12,7 +12,7 @@ from tests.waiting import await_that
 pytestmark = pytest.mark.external
 
 
-def test_without_hooks_the_agents_own_word_ends_the_job(stage: Stage) -> None:
+def test_without_hooks_the_agents_report_ends_the_job(stage: Stage) -> None:
     stage.agent("claude", "claude-code", "--no-hooks")
     prompt = "agent: write notes.txt x\nagent: run mam complete {job} --result mine"
     job_id = stage.register(prompt, "--artifact", "notes.txt")
@@ -91,7 +91,7 @@ def test_a_job_that_is_called_off_is_broken_off_in_the_session(stage: Stage) -> 
     stage.end(worker)
 
 
-def test_a_turn_that_somebody_broke_off_is_not_done(stage: Stage) -> None:
+def test_a_turn_that_a_person_interrupted_is_not_done(stage: Stage) -> None:
     stage.agent()
     job_id = stage.register("agent: stay")
     worker = stage.work("--drain")

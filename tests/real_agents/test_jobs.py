@@ -44,7 +44,7 @@ def test_a_job_whose_artifact_the_agents_own_tool_wrote_is_completed(office: Off
     assert about["passed"]
 
 
-def test_what_it_does_is_told_on_the_way(office: Office) -> None:
+def test_progress_is_published_during_the_turn(office: Office) -> None:
     job = office.done("model: write notes.txt it was me")
 
     told = [line for line in office.mam("logs", job["job_id"]).out.splitlines() if "progress" in line]
@@ -179,7 +179,7 @@ def left_of(office: Office) -> list[str]:
     ("trouble", "reason"),
     [("logged_out", "not_logged_in: "), ("unpaid", "billing: ")],
 )
-def test_who_cannot_use_the_model_is_told_why(office: Office, trouble: str, reason: str) -> None:
+def test_an_agent_that_cannot_use_the_model_names_the_reason(office: Office, trouble: str, reason: str) -> None:
     office.model.trouble = getattr(model_server, trouble)()
 
     job = office.done("model: write notes.txt x")
@@ -196,7 +196,7 @@ def test_a_model_that_declines_is_no_success(office: Office) -> None:
     assert job["reason"].startswith("declined: "), job["reason"]
 
 
-def test_an_agent_that_cannot_do_it_says_so_in_its_last_message(office: Office) -> None:
+def test_an_agent_that_cannot_do_it_reports_it_in_its_last_message(office: Office) -> None:
     job = office.done("model: say CANNOT BE DONE: there is no such course")
 
     assert (job["status"], job["reason"]) == ("error", "there is no such course")
@@ -236,7 +236,7 @@ def test_in_codex_sandbox_the_last_message_counts_and_mam_says_why(tmp_path: Pat
     assert (job["status"], job["result"]) == ("completed", "Done."), job["reason"]
 
 
-def test_a_question_that_nobody_can_answer_is_not_completed(office: Office) -> None:
+def test_an_unanswerable_question_is_not_completed(office: Office) -> None:
     """The tool is not offered; this model calls it all the same, and then stops."""
     office.model.insists = True
 

@@ -22,7 +22,7 @@ ASKING = {
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_permission_is_told_by_a_hook_and_nothing_is_typed_over_the_dialog(live: Live, name: str) -> None:
+def test_a_hook_reports_a_permission_and_nothing_is_typed_over_the_dialog(live: Live, name: str) -> None:
     live.opencode_settings(permission={"bash": "ask"})
     live.start_agent(name, *ASKING[name])
     first = live.register(name, "beg touch asked.txt && echo please >asked.txt", "say Thank you.", artifact="asked.txt")

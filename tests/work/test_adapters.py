@@ -110,7 +110,7 @@ def test_placeholders_are_filled_once(bench: Bench) -> None:
     ]  # fmt: skip
 
 
-def test_the_brief_is_told_by_argument_stdin_or_file(bench: Bench) -> None:
+def test_the_brief_comes_by_argument_stdin_or_file(bench: Bench) -> None:
     text = brief(job())
     assert arguments(bench.run(bench.launch("mine", job(), argv=[*ECHO, "{brief}", "x"]))[1]) == [text, "x"]
     assert arguments(bench.run(bench.launch("mine", job(), argv=[*ECHO, "-p"]))[1]) == ["-p", text]

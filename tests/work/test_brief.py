@@ -41,11 +41,11 @@ def test_it_says_all_there_is_to_know() -> None:
     assert brief(job) == text
 
 
-def test_where_nothing_is_checked_it_says_so() -> None:
+def test_the_brief_says_that_nothing_is_checked() -> None:
     assert "nothing but what you report" in brief(running())
 
 
-def test_a_later_attempt_is_told_to_look_first() -> None:
+def test_the_brief_of_a_later_attempt_mentions_earlier_work() -> None:
     assert "Earlier attempts" in brief(running().replace(attempt=2))
 
 
@@ -99,5 +99,5 @@ def test_the_command_prints_exactly_that(mam: Mam) -> None:
     mam("brief", "nobody").failed(1, "nobody")
 
 
-def test_a_pending_job_shows_what_would_be_told() -> None:
+def test_a_pending_job_shows_its_future_brief() -> None:
     assert "attempt 0" in brief(pending()), "the verb, not the function, knows that the next attempt is meant"

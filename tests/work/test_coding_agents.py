@@ -300,7 +300,7 @@ def test_a_cancel_ends_it_and_a_takeover_resumes_its_conversation(replay: Replay
     assert known in replay.calls[1]["argv"]  # type: ignore[operator]
 
 
-def test_a_conversation_that_is_gone_is_begun_anew(replay: Replay, shop: Shop) -> None:
+def test_a_conversation_that_is_gone_is_started_again(replay: Replay, shop: Shop) -> None:
     replay.plays(
         limited(replay.agent, 600), recorded(f"{replay.agent}-gone"), recorded(f"{replay.agent}-write")
     )  # fmt: skip

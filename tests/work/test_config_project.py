@@ -111,7 +111,7 @@ def test_an_untrusted_project_names_nothing(
         assert part in err
 
 
-def test_harmless_settings_need_no_word(inside: Mam, capsys: pytest.CaptureFixture[str]) -> None:
+def test_harmless_settings_need_no_trust(inside: Mam, capsys: pytest.CaptureFixture[str]) -> None:
     project(inside, 'on_idle = "stop"\n')
     assert load_config().on_idle == "stop"
     assert capsys.readouterr().err == ""

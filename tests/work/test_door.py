@@ -131,7 +131,7 @@ def test_every_report_is_a_sign_of_life_and_no_reading_is(
     assert len(signs) == 5
 
 
-def test_a_listener_in_trouble_harms_nobody(door_server: DoorServer, job: Job) -> None:
+def test_a_failing_callback_does_not_affect_the_agent(door_server: DoorServer, job: Job) -> None:
     def problem() -> None:
         raise RuntimeError("of its own")
 
@@ -140,7 +140,7 @@ def test_a_listener_in_trouble_harms_nobody(door_server: DoorServer, job: Job) -
     assert ask(door, verb="heartbeat")["ok"]
 
 
-def test_a_door_may_be_closed_by_who_hears_the_sign(door_server: DoorServer, job: Job) -> None:
+def test_a_callback_may_close_the_door(door_server: DoorServer, job: Job) -> None:
     opened: list[Door] = []
     opened.append(door_server.open(job.job_id, 1, "/", lambda: opened[0].close()))
     ask_anyway = through(opened[0]).heartbeat(job.job_id)
@@ -181,7 +181,7 @@ def test_a_server_that_went_back_in_time_ends_what_the_door_is_for(registry: Reg
     assert registry.get(job.job_id) == other
 
 
-def test_who_lost_the_claim_is_told_so(registry: Registry, door_server: DoorServer, door: Door, job: Job) -> None:
+def test_a_lost_claim_is_reported(registry: Registry, door_server: DoorServer, door: Door, job: Job) -> None:
     registry.release(job.job_id, attempt=1)
     second = claimed(registry, registry.get(job.job_id))
     assert second.attempt == 2

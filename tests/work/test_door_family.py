@@ -148,7 +148,7 @@ def test_a_change_while_the_request_is_parked_wakes_it(registry: Registry, door:
     assert seen == ["pending", "completed"]
 
 
-def test_whoever_waits_is_known_to_wait_and_gives_a_sign_when_it_stops(
+def test_a_waiting_client_is_counted_and_shows_activity_when_it_stops(
     registry: Registry, door_server: DoorServer, job: Job
 ) -> None:
     signs: list[int] = []
@@ -177,7 +177,7 @@ def test_a_child_is_signed_when_that_is_asked_for(registry: Registry, door: Door
     assert (answer["exit_code"], "true or false" in answer["message"]) == (2, True)
 
 
-def test_others_are_served_while_somebody_waits(registry: Registry, door_server: DoorServer, door: Door) -> None:
+def test_others_are_served_while_a_client_waits(registry: Registry, door_server: DoorServer, door: Door) -> None:
     client = through(door)
     child = client.register(prompt="p", agent="a").job.job_id
     followed = client.follow([child])

@@ -117,7 +117,7 @@ def test_an_attack_is_rejected_in_one_line_and_changes_nothing(quick: Shop, name
 
 
 @pytest.mark.parametrize("more", [{"broker": {"host": "evil"}}, {"permissions": "full"}, {"env": {"PATH": "."}}])
-def test_nothing_stands_beside_the_choices(quick: Shop, more: dict[str, Any]) -> None:
+def test_register_takes_no_options_outside_of_choices(quick: Shop, more: dict[str, Any]) -> None:
     (answer,) = attacked(quick, {**child(), **more})
     assert answer.get("exit_code") == 2, answer
     assert [job.parent_id for job in all_jobs(quick)] == [None]

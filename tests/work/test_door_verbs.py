@@ -130,7 +130,7 @@ def test_the_ends_of_children_are_exit_codes(registry: Registry, mam: Mam) -> No
     assert [record["status"] for record in both.json] == ["cancelled", "error"]
 
 
-def test_it_is_said_when_nobody_else_could_do_the_work(mam: Mam) -> None:
+def test_a_warning_if_no_other_worker_could_do_the_work(mam: Mam) -> None:
     same = mam("register", "p", "--agent", "shell").line
     other = mam("register", "p", "--agent", "codex").line
     warned = mam("wait", same, other, "--timeout", "0")
@@ -165,7 +165,7 @@ def test_bad_words_are_refused_as_ever(mam: Mam) -> None:
     mam("status", mam.env["MAM_JOB_ID"], "--set", "completed").failed(1, "takes only")
 
 
-def test_a_job_that_was_taken_over_is_told_so(registry: Registry, job: Job, mam: Mam) -> None:
+def test_an_agent_whose_job_was_taken_over_gets_an_error(registry: Registry, job: Job, mam: Mam) -> None:
     registry.cancel(job.job_id)
     for words in (["publish", "progress"], ["heartbeat"], ["complete"], ["register", "p", "--agent", "a"]):
         mam(*words).failed(4, "cancelled")

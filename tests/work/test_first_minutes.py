@@ -138,7 +138,7 @@ def test_a_path_is_that_of_the_place_where_the_job_runs(mam: Mam) -> None:
     assert (ran.code, "exit code 127" in ran.stderr) == (7, True)
 
 
-def test_a_script_that_calls_what_is_not_there_says_so(mam: Mam) -> None:
+def test_a_script_that_calls_a_missing_program(mam: Mam) -> None:
     ran = mam("run", "--agent", "shell", "no-such-program")
     assert ran.code == 7
     assert "exit code 127 (a program was not found)" in ran.stderr

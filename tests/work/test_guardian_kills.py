@@ -127,7 +127,7 @@ class TestKilled:
         await_gone(tree)
         assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
 
-    def test_a_keeper_that_was_stopped_is_passed_over(
+    def test_a_stopped_keeper_is_bypassed(
         self, guardian: GuardianClient, log: str, roll: Roll, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """By its agent, for instance, which may send signals to whatever belongs to its user. The guardian would make
@@ -144,7 +144,7 @@ class TestKilled:
         await_gone(tree)
         os.kill(guardian.pid or 0, signal.SIGCONT)
 
-    def test_a_keeper_that_was_stopped_is_made_to_go_on(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_a_stopped_keeper_is_continued(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(shell("kill -STOP $PPID; echo $$ > $1; exec sleep 1000", roll.path), log)
         roll.call(1)
         run.stop(0, "cancelled")
@@ -180,7 +180,7 @@ class TestKilled:
             go.write("go\n")
         assert finish(first).exit_code == 6
 
-    def test_a_keeper_that_was_forked_ahead_takes_nothing_when_its_guardian_is_dead(self) -> None:
+    def test_a_pre_forked_keeper_takes_no_run_when_its_guardian_is_dead(self) -> None:
         """Also when it hears of both at once."""
         ours, theirs = socket.socketpair()
         life, life_end = os.pipe()
@@ -217,7 +217,7 @@ class TestKilled:
             thread.join(PATIENCE)
         assert codes == [3] * 80
 
-    def test_the_keeper_that_was_forked_ahead_is_killed(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_pre_forked_keeper_is_killed(self, guardian: GuardianClient, log: str) -> None:
         for number in range(5):
             run = guardian.start(shell(f"exit {number}"), log)
             assert finish(run).exit_code == number
@@ -225,7 +225,7 @@ class TestKilled:
             assert send_signal(spare, signal.SIGKILL)
             await_gone([spare])
 
-    def test_the_keeper_that_was_forked_ahead_goes_with_the_guardian(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_pre_forked_keeper_exits_with_the_guardian(self, guardian: GuardianClient, log: str) -> None:
         run = guardian.start(shell("exit 0"), log)
         finish(run)
         spare = keeper_after(guardian, run)

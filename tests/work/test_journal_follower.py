@@ -102,7 +102,7 @@ def test_another_store_in_its_place_is_followed_from_its_own_end(jobs: Path, rea
     registry.store.close()
 
 
-def test_one_that_was_moved_and_made_anew_wakes_its_followers(jobs: Path) -> None:
+def test_a_replaced_store_wakes_its_followers(jobs: Path) -> None:
     """Nothing is told of such a move, which shows when the lock is next taken."""
     store = FilesStore(str(jobs))
     offset = store.end_offset()

@@ -186,7 +186,7 @@ class TestOfAJob:
         assert [run["exit_code"] for run in found] == [0, 3, 0]
         assert len({run["process"]["keeper"]["pid"] for run in found}) == 1
 
-    def test_whose_end_was_not_written_takes_its_keeper_along(self, tmp_path: Path) -> None:
+    def test_a_keeper_is_not_reused_if_the_end_was_not_written(self, tmp_path: Path) -> None:
         """Its next attempt will look for that keeper, and must not find another job's."""
         store = Forgetful()
         shop = Shop(store, tmp_path)

@@ -136,7 +136,7 @@ class TestResult:
         assert result_text(Failed(reason="no"), {"status": "completed", "result": 3}) is None
 
 
-def test_an_agent_that_only_asked_is_not_done_unless_something_else_says_so() -> None:
+def test_an_agent_that_only_asked_is_not_done_unless_checks_decide() -> None:
     """What it said, or what was found, counts more than a question."""
     report = Report()
     report.is_over = True

@@ -181,7 +181,7 @@ def test_a_link_in_the_place_of_its_directory_is_not_followed(log: str, tmp_path
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_full_disk_loses_bytes_and_says_so(small_disk: Path) -> None:
+def test_a_full_disk_loses_bytes_and_counts_them(small_disk: Path) -> None:
     log = str(small_disk / "log")
     writer = OutputLog(log, 1 << 20)
     writer.write(b"a" * 1000)
@@ -213,7 +213,7 @@ def test_a_disk_that_is_full_from_the_beginning(small_disk: Path) -> None:
     assert everything(log) == left_out(20_000) + b"d" * 1000
 
 
-def test_a_segment_that_somebody_removed_is_told_as_left_out(log: str) -> None:
+def test_a_removed_segment_shows_as_a_gap(log: str) -> None:
     write(log, b"a" * 300, limit=800)
     os.unlink(os.path.join(f"{log}.more", f"{100:020}"))
     assert everything(log) == b"a" * 100 + left_out(100) + b"a" * 100

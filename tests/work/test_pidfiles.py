@@ -149,7 +149,7 @@ def test_one_file_however_many_jobs(tmp_path: Path) -> None:
     assert len(recorded_processes(job.replace(attempt=9), str(tmp_path))) == 2
 
 
-def test_the_line_of_a_run_that_was_given_up_stays_while_somebody_lives(
+def test_the_line_of_a_run_that_was_given_up_stays_while_a_process_lives(
     tmp_path: Path, stray: subprocess.Popen[bytes]
 ) -> None:
     pid_file = PidFile(str(tmp_path))
@@ -163,7 +163,7 @@ def test_the_line_of_a_run_that_was_given_up_stays_while_somebody_lives(
     assert pid_file.add(running(), run_of(None)) == number
 
 
-def test_a_worker_that_leaves_somebody_leaves_its_file(tmp_path: Path, stray: subprocess.Popen[bytes]) -> None:
+def test_a_worker_that_leaves_a_process_leaves_its_file(tmp_path: Path, stray: subprocess.Popen[bytes]) -> None:
     pid_file = PidFile(str(tmp_path))
     number = pid_file.add(running(), run_of(identity(stray)))
     assert number is not None
@@ -173,7 +173,7 @@ def test_a_worker_that_leaves_somebody_leaves_its_file(tmp_path: Path, stray: su
     assert len(recorded_processes(next_attempt(), str(tmp_path))) == 1
 
 
-def test_a_file_that_somebody_removed_is_written_anew(tmp_path: Path) -> None:
+def test_a_removed_file_is_written_again(tmp_path: Path) -> None:
     pid_file, job = PidFile(str(tmp_path)), running()
     pid_file.add(job, run_of(None))
     [path] = files(tmp_path)
@@ -196,7 +196,7 @@ def test_half_a_line_counts_for_nothing(tmp_path: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]\n7\n", b'"x"', b"\xff" * 100, b"[" * 100_000, b"\n" * (2 << 20)])
-def test_what_somebody_spoilt_stops_nobody(shop: Shop, content: bytes) -> None:
+def test_a_damaged_file_is_ignored(shop: Shop, content: bytes) -> None:
     work = shop.folder / "work"
     (work / FOLDER).mkdir(parents=True, mode=0o700)
     os.chmod(work, 0o700)
@@ -211,7 +211,7 @@ def test_what_somebody_spoilt_stops_nobody(shop: Shop, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("trace", [{"agent": 7}, {"attempt": "1"}, {"attempt": True}, {"job_id": ["x"]}])
-def test_a_trace_that_nobody_can_mean_stops_nobody(shop: Shop, trace: dict[str, Any]) -> None:
+def test_an_impossible_line_is_ignored(shop: Shop, trace: dict[str, Any]) -> None:
     work, job_id = shop.folder / "work", lost_once(shop, "true")
     (work / FOLDER).mkdir(parents=True, mode=0o700)
     os.chmod(work, 0o700)
@@ -240,7 +240,7 @@ def test_a_full_disk_and_a_folder_that_is_none(tmp_path: Path, small_disk: Path)
     assert PidFile(str(small_disk / "other")).add(running(), run_of(None)) is None
 
 
-def test_without_a_trace_the_beginning_is_told_at_once(shop: Shop) -> None:
+def test_without_a_pid_line_the_start_is_reported_at_once(shop: Shop) -> None:
     (shop.folder / "work").mkdir(0o700)
     (shop.folder / "work" / FOLDER).write_text("in the way")
     job = shop.ended("true")
@@ -290,7 +290,7 @@ class TestSwept:
         path.touch()
         assert not self.is_swept(tmp_path, path)
 
-    def test_after_a_month_without_a_word(self, tmp_path: Path) -> None:
+    def test_after_a_month_without_a_change(self, tmp_path: Path) -> None:
         path = left_by_another(tmp_path, run_of(None))
         path.write_text(json.dumps({"host": "another", "worker": ELSEWHERE}) + "\n")
         os.utime(path, (0, time.time() - 31 * 86_400))

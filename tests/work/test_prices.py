@@ -38,7 +38,7 @@ def test_what_was_cached_costs_what_input_costs_unless_said() -> None:
 
 
 @pytest.mark.parametrize("tokens", [{}, {"input": 5}, {"output": 5}, {"cached": 5, "output": 5}])
-def test_what_is_told_by_half_has_no_cost(tokens: dict[str, int]) -> None:
+def test_incomplete_token_counts_have_no_cost(tokens: dict[str, int]) -> None:
     assert token_cost(tokens, PRICES) is None
 
 
@@ -62,7 +62,7 @@ def test_what_an_agent_tells_is_not_reckoned_again(told: float) -> None:
     assert report.to_json(PRICES) == {"tokens": TOKENS, "cost_usd": told}
 
 
-def test_who_told_no_tokens_has_no_cost() -> None:
+def test_an_agent_without_token_counts_has_no_cost() -> None:
     assert Report().to_json(PRICES) == {}
 
 

@@ -56,7 +56,7 @@ def test_a_process_is_alive_until_it_ends(sleeper: subprocess.Popen[bytes]) -> N
 
 
 @pytest.mark.parametrize("change", [{"start_time": 1}, {"boot_id": "another"}, {"namespace": 7}])
-def test_the_same_pid_alone_is_somebody_else(sleeper: subprocess.Popen[bytes], change: dict[str, Any]) -> None:
+def test_the_same_pid_alone_is_another_process(sleeper: subprocess.Popen[bytes], change: dict[str, Any]) -> None:
     stranger = known(sleeper.pid).replace(**change)
     assert not is_alive(stranger)
     assert not send_signal(stranger, signal.SIGKILL)
@@ -64,7 +64,7 @@ def test_the_same_pid_alone_is_somebody_else(sleeper: subprocess.Popen[bytes], c
     assert is_alive(known(sleeper.pid))
 
 
-def test_a_pid_that_is_used_again_is_somebody_else(tmp_path: Any) -> None:
+def test_a_reused_pid_is_another_process(tmp_path: Any) -> None:
     """For real, in a namespace where pids can be chosen. Needs root, which CI has."""
     if os.geteuid() != 0 and not os.environ.get("CI"):
         pytest.skip("choosing a pid needs root")

@@ -76,7 +76,7 @@ def test_a_turn_that_went_well(agent: str) -> None:
     ("scene", "kind"),
     [("limit", LIMIT), ("overload", OVERLOAD), ("logged_out", LOGIN), ("unpaid", BILLING), ("declined", DECLINED)],
 )
-def test_trouble_is_told_apart(agent: str, scene: str, kind: str) -> None:
+def test_problems_are_classified(agent: str, scene: str, kind: str) -> None:
     report = heard(f"{agent}-{scene}")
 
     assert report.problem is not None
@@ -258,7 +258,7 @@ def _ends(short: Any, whole: Any) -> bool:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_goes_over_the_wire_has_no_path_and_no_command(agent: str) -> None:
+def test_progress_contains_no_path_and_no_command(agent: str) -> None:
     reader = READERS[agent]()
 
     told = reader.feed(output(f"{agent}-write")[0])

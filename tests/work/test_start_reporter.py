@@ -46,7 +46,7 @@ def test_of_a_short_job_beginning_and_end_are_one_act(shop: Shop) -> None:
     assert (job.run["exit_code"], "process" in job.run) == (0, True)
 
 
-def test_of_a_long_job_the_beginning_is_told_while_it_runs(shop: Shop, gate: Gate) -> None:
+def test_the_start_of_a_long_job_is_reported_while_it_runs(shop: Shop, gate: Gate) -> None:
     job_id = shop.job(gate.wait)
     with shop.at_work():
         await_that(lambda: told(shop, job_id) == ["started"], "it was not told that it runs")
@@ -62,7 +62,7 @@ def test_nothing_that_an_agent_says_comes_before_its_beginning(shop: Shop) -> No
     assert told(shop, job.job_id) == ["started", "progress", "completed"]
 
 
-def test_a_short_job_that_failed_was_told_to_have_begun(shop: Shop) -> None:
+def test_a_short_job_that_failed_reports_its_start(shop: Shop) -> None:
     job = shop.ended("exit 3")
 
     assert told(shop, job.job_id) == ["started", "error"]
@@ -88,7 +88,7 @@ def held(shop: Shop) -> tuple[Job, Claim]:
     return job, Claim(shop.registry, job)
 
 
-def test_an_end_that_nobody_has_spoken_of_is_written_at_once(shop: Shop, held: tuple[Job, Claim]) -> None:
+def test_an_unreported_end_is_written_at_once(shop: Shop, held: tuple[Job, Claim]) -> None:
 
     job, claim = held
     assert isinstance(claim.finish(Ending(run={}), only_if_unreported=True), Job)
@@ -105,7 +105,7 @@ def test_an_end_does_not_overwrite_an_unnoticed_report(shop: Shop, held: tuple[J
     assert shop.get(job.job_id).status == "running"
 
 
-def test_a_word_past_the_door_still_counts(tmp_path: Path) -> None:
+def test_a_report_past_the_door_counts(tmp_path: Path) -> None:
     """Said by another process, with the store itself: nothing that the worker can hear tells it so in time."""
     from mam.stores.files.store import FilesStore, create_files_store
 
@@ -120,7 +120,7 @@ def test_a_word_past_the_door_still_counts(tmp_path: Path) -> None:
     assert (failed.status, failed.reason) == ("error", "no way")
 
 
-def test_it_is_told_once_by_whoever_comes_first() -> None:
+def test_the_start_is_reported_once_by_the_first_thread() -> None:
     class Slow:
         count = 0
 

@@ -32,7 +32,7 @@ class TestTreesThatDoNotWantToEnd:
         assert (ended.tree_ended_because, ended.is_tree_gone) == ("cancelled", True)
         assert not any(map(is_alive, both))
 
-    def test_everybody_is_asked_also_below_who_ends_at_once(
+    def test_every_process_gets_sigterm_also_below_one_that_ends_at_once(
         self, guardian: GuardianClient, log: str, roll: Roll
     ) -> None:
         """Ten generations; all but the last die of SIGTERM, and the last says that it was asked."""
@@ -46,7 +46,7 @@ class TestTreesThatDoNotWantToEnd:
             run.stop(PATIENCE, "cancelled")
             assert finish(run).stdout_tail == "asked\n"
 
-    def test_those_who_ignore_sigterm(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_processes_that_ignore_sigterm(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "os.fork(); os.fork()\n" + SLEEP, roll.path), log)
         four = roll.call(4)
         run.stop(0.2, "cancelled")
@@ -77,7 +77,7 @@ class TestTreesThatDoNotWantToEnd:
         ended = finish(run)
         assert (ended.exit_code, ended.stdout_tail, ended.tree_ended_because) == (5, "last\n", None)
 
-    def test_those_who_are_stopped(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_stopped_processes(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         script = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
         run = guardian.start(shell(script, roll.path), log)
         [agent] = roll.call(1)
@@ -120,7 +120,7 @@ class TestTreesThatDoNotWantToEnd:
         assert finish(run).is_tree_gone
         assert not is_alive(late)
 
-    def test_a_second_word_shortens_the_grace(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_a_second_stop_shortens_the_grace(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(python(DAEMON + IGNORE + SLEEP, roll.path), log)
         roll.call(1)
         run.stop(1000, "first")

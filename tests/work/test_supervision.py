@@ -237,7 +237,7 @@ class TestLimits:
             assert ended(clock, run).exit_code == 0
         assert clock.ended_because is None
 
-    def test_silence_is_told_once_until_it_is_broken(
+    def test_quiet_is_reported_once_until_activity(
         self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
     ) -> None:
         job = held_job(registry, idle_timeout_sec=1)
@@ -277,7 +277,7 @@ class TestLimits:
             assert ended(clock, run).exit_code == 0
         assert clock.ended_because is None
 
-    def test_nobody_is_silent_after_the_end(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
+    def test_no_job_is_quiet_after_its_end(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         """While its work is checked, which has a limit of its own."""
         job = held_job(registry, idle_timeout_sec=1, on_idle="stop")
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("exit 0"), log) as run:
@@ -301,7 +301,7 @@ class TestLimits:
 
 
 class TestByHand:
-    def test_until_somebody_says_it(self, registry: Registry) -> None:
+    def test_until_an_outcome_is_reported(self, registry: Registry) -> None:
         job = held_job(registry)
         with watch(registry, job) as clock:
             registry.complete(job.job_id, attempt=1)

@@ -119,7 +119,7 @@ class TestNotTouched:
         process.kill()
         process.wait()
 
-    def test_the_same_pid_of_somebody_else(self, bystander: subprocess.Popen[bytes]) -> None:
+    def test_a_reused_pid_is_not_signalled(self, bystander: subprocess.Popen[bytes]) -> None:
         process = identify(bystander.pid)
         assert process is not None
         stranger = process.replace(start_time=process.start_time - 1).to_json()

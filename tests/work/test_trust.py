@@ -131,7 +131,7 @@ def test_an_agent_gives_no_trust(mam: Mam) -> None:
     assert not list_file(mam).exists()
 
 
-def test_a_link_is_nobodys_file(mam: Mam, tmp_path: Path) -> None:
+def test_a_link_is_not_accepted(mam: Mam, tmp_path: Path) -> None:
     real = tmp_path / "elsewhere.toml"
     real.write_text(TEXT)
     (mam.here / ".mam").mkdir()
@@ -180,7 +180,7 @@ def test_a_spoiled_list_trusts_nothing_and_can_be_written_again(mam: Mam, conten
     assert counts(mam)
 
 
-def test_two_who_trust_at_once_are_both_remembered(mam: Mam) -> None:
+def test_two_simultaneous_trusts_are_both_stored(mam: Mam) -> None:
     names = [f"p{number}" for number in range(12)]
     for name in names:
         project_file(mam, below=name)

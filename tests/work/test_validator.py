@@ -230,7 +230,7 @@ def test_a_script_that_hangs_is_ended(bench: Bench, roll: Roll) -> None:
     assert len(seen) == 1
 
 
-def test_a_script_that_forks_away_leaves_nobody(bench: Bench, tmp_path: Path) -> None:
+def test_a_script_that_forks_leaves_no_process(bench: Bench, tmp_path: Path) -> None:
     """Out of the group and out of the session, and its parent gone."""
     pids = tmp_path / "pids"
     script = (
@@ -291,7 +291,7 @@ def test_it_is_ended_with_its_worker(bench: Bench, roll: Roll) -> None:
     await_gone(processes)
 
 
-def test_a_leftover_of_a_killed_worker_is_in_nobodys_way(bench: Bench, tmp_path: Path) -> None:
+def test_the_leftover_of_a_killed_worker_is_harmless(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     Path(f"{bench.private}.validation").symlink_to(tmp_path / "precious")
     Path(f"{bench.private}.validation-output").write_text("of the last time")

@@ -179,7 +179,7 @@ class TestStopping:
 
 
 class TestCancelling:
-    def test_it_reaches_grandchildren_and_those_who_left(self, shop: Shop, roll: Roll) -> None:
+    def test_it_reaches_grandchildren_and_detached_processes(self, shop: Shop, roll: Roll) -> None:
         away = shop.folder / "away.py"
         away.write_text(STORE_UNREACHABLE)
         job = shop.job(

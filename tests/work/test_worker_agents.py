@@ -32,7 +32,7 @@ class TestAgents:
         assert "say hello" in str(job.result)
         assert job.job_id in str(job.result)
 
-    def test_only_its_own_word_counts_if_so_agreed(self, quick: Shop) -> None:
+    def test_only_its_own_report_counts_if_configured(self, quick: Shop) -> None:
         quick.config = Config(commands={"mine": {"argv": ["/bin/true"], "success": "said", "prompt": "stdin"}})
         job = quick.ended("do it", agent="mine")
         assert (job.status, job.reason) == ("error", "it ended without reporting an outcome")
@@ -88,7 +88,7 @@ class TestBadAgents:
         assert shop.output(job.job_id) == b"\377\376\000 a\200b \033[31m"
         assert "\0" not in str(job.result)
 
-    def test_one_that_leaves_somebody_behind(self, quick: Shop, roll: Roll) -> None:
+    def test_one_that_leaves_a_process_behind(self, quick: Shop, roll: Roll) -> None:
         job = quick.ended(f"(trap '' HUP TERM; echo $$ > {roll.path}; exec sleep 1000) & echo on its way; sleep 0.2")
         roll.hear(1)
         assert (job.status, job.result) == ("completed", "on its way")

@@ -88,7 +88,7 @@ class Gang:
         return [worker.wait(PATIENCE) for worker in self._workers]
 
 
-def test_every_job_ends_once_and_nobody_is_left(address: str, store: Store, tmp_path: Path) -> None:
+def test_every_job_ends_once_and_no_process_is_left(address: str, store: Store, tmp_path: Path) -> None:
     seed = int(os.environ.get("MAM_WORKER_KILLS_SEED", random.randrange(1 << 32)))
     print("MAM_WORKER_KILLS_SEED", seed)
     chance = random.Random(seed)

@@ -134,7 +134,7 @@ def test_a_full_disk_is_said_and_gets_better(small_disk: Path, repository: Repos
     assert repository.branches() == {"main"}
 
 
-def test_a_vanished_worktree_is_made_anew_from_its_branch(repository: Repository, work: str) -> None:
+def test_a_vanished_worktree_is_recreated_from_its_branch(repository: Repository, work: str) -> None:
     job = job_in(repository.path)
     place = prepare_workdir(job, work, {})
     commit = repository.commit("done.txt", "done", cwd=place.path)
