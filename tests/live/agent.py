@@ -122,7 +122,7 @@ class Agent:
         return "no end"
 
     def do_stay(self, _words: str) -> str:
-        """As if somebody had broken it off: no hook tells that."""
+        """As if a person had interrupted it: no hook reports that."""
         return "no end"
 
     def do_die(self, _words: str) -> None:

@@ -1,4 +1,4 @@
-"""Workers that are killed, sessions that end or start anew: the job is never typed twice, lost, or called done."""
+"""Workers that are killed, sessions that end or restart: the job is never typed twice, lost, or completed wrongly."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class ModelServer:
         """Whether it asks by a tool also where none is offered, as models do that remember one."""
         self.seen: list[Request] = []
         self.paths: list[str] = []
-        """Every path that anybody asked for, errands too."""
+        """Every path that was requested, including side requests."""
         self.hanging = threading.Semaphore(0)
         """Released once for each answer that hangs: `hanging.acquire()` awaits that an agent is in its turn."""
         self._released = threading.Event()
@@ -228,7 +228,7 @@ class _Visit(BaseHTTPRequestHandler):
         super().__init__(*about)
 
     def log_message(self, *_words: object) -> None:
-        """Nobody reads it."""
+        """Its result is not used."""
 
     def do_HEAD(self) -> None:
         self._put(200, {})

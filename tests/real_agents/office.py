@@ -51,7 +51,7 @@ class Office:
 
     @contextmanager
     def at_work(self, *words: str) -> Iterator[Popen[bytes]]:
-        """A worker for this agent's jobs, which is told to go at the end."""
+        """A worker for this agent's jobs, which is stopped at the end."""
         worker = self.mam.start("worker", "--agent-session", self.agent, *words)
         try:
             yield worker

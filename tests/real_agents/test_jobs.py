@@ -221,10 +221,10 @@ def test_an_agent_reports_through_its_door(office: Office) -> None:
 
 
 def test_in_codex_sandbox_the_last_message_counts_and_mam_says_why(tmp_path: Path, model: ModelServer) -> None:
-    """Its brief says so, and so does mam to an agent that tries."""
+    """Its brief states it, and mam tells it to an agent that tries."""
     office = Office("codex", tmp_path, model)
     office.shell_finds_mam()
-    with TemporaryDirectory(dir="/var/tmp") as elsewhere:  # where the sandbox lets nobody write
+    with TemporaryDirectory(dir="/var/tmp") as elsewhere:  # where the sandbox forbids writing
         office.mam.env["MAM_STORE"] = f"{elsewhere}/jobs"
         other = office.job("x")
         assert "do not call it" in office.mam("brief", other).out

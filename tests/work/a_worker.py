@@ -1,4 +1,4 @@
-"""A worker in a process of its own, to be killed: runs one plan, says who is who, and waits.
+"""A worker in a process of its own, to be killed: runs one plan, prints its process ids, and waits.
 
 Arguments: the log directory, then the command.
 """

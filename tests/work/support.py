@@ -39,7 +39,7 @@ class Roll:
         os.close(self._descriptor)
 
     def hear(self, count: int) -> list[int]:
-        """The next so many pids; whoever wrote them may be gone by now."""
+        """The next so many pids; their processes may have ended."""
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN)
         while self._text.count(b"\n") < count:
@@ -61,7 +61,7 @@ def shell(script: str, *arguments: str, **more: object) -> Plan:
 
 
 def python(script: str, *arguments: str, **more: object) -> Plan:
-    """Without site-packages, which nobody needs and everybody would wait for."""
+    """Without site-packages, which would only slow the start."""
     argv = (sys.executable, "-I", "-S", "-c", script, *arguments)
     return Plan(argv=argv, env=ENV, cwd="/", **more)  # type: ignore[arg-type]
 

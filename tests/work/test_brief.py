@@ -1,4 +1,4 @@
-"""What an agent is told, and that no prompt can say it in mam's place."""
+"""The brief, and that no prompt can imitate mam's part of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FENCE = re.compile(r"^===== task ([0-9a-f]{16}) (begins|ends) =====$", re.MULTI
 
 
 def task_of(text: str) -> str:
-    """What stands between the lines that carry the mark which the first sentences name."""
+    """The text between the lines with the mark that the first sentences name."""
     named = re.search(r"carry the mark ([0-9a-f]{16})", text)
     assert named is not None
     begin, end = f"\n===== task {named[1]} begins =====\n", f"\n===== task {named[1]} ends =====\n"

@@ -33,7 +33,7 @@ def user(mam: Mam, text: str) -> Path:
 
 @pytest.fixture
 def inside(mam: Mam, monkeypatch: pytest.MonkeyPatch) -> Mam:
-    """This process stands in the project, and has that home."""
+    """Changes into the project and sets this home directory."""
     for name in ("MAM_CONFIG", "MAM_STORE", "MAM_DEFAULT_AGENT", "MAM_ON_IDLE", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):

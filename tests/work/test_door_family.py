@@ -160,7 +160,7 @@ def test_a_waiting_client_is_counted_and_shows_activity_when_it_stops(
     assert door.waits == 0
     waiter = threading.Thread(target=lambda: list(followed))
     waiter.start()
-    await_that(lambda: door.waits == 1, "nobody knows that it waits")
+    await_that(lambda: door.waits == 1, "the door does not count it as waiting")
     signs.clear()
     registry.complete(child)
     waiter.join(PATIENCE)

@@ -1,4 +1,4 @@
-"""A new user's first five minutes, as they happen: an empty directory, no settings, and somebody who tries things."""
+"""A new user's first five minutes: an empty directory, no settings, and a user who tries things."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
     assert "completed" in mam("logs", job[:8]).out
     assert "completed" in mam("explain", job[:8]).out
 
-    # Something goes wrong: the exit code says so, the reason is said once, and the next command is suggested.
+    # Something goes wrong: the exit code shows it, the reason is printed once, and the next command is suggested.
     ran = mam("run", "--", "sh", "-c", "echo half; exit 3")
     assert (ran.code, ran.out) == (7, "half\n")
     assert "exit code 3" in ran.stderr
@@ -124,7 +124,7 @@ def test_what_only_the_shell_knows_is_run(mam: Mam, command: str) -> None:
 
 
 def test_a_path_is_that_of_the_place_where_the_job_runs(mam: Mam) -> None:
-    """What a job before it makes, or what a directory of its own will hold, nobody knows yet."""
+    """The output of an earlier job, or the content of a future directory, is not known yet."""
     place = mam.here / "place"
     place.mkdir()
     assert mam("run", "--workdir", "place", "--", "sh", "-c", "echo exit 3 > ./made; chmod +x made").code == 0

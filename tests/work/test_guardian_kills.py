@@ -1,4 +1,4 @@
-"""Nobody is left behind when worker, keeper or guardian are killed."""
+"""No process is left when worker, keeper or guardian are killed."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class TestKilled:
         roll.call(1)
         keeper = started(run)[1]
         assert send_signal(keeper, signal.SIGTERM)
-        await_gone([keeper])  # though the worker has heard nothing yet: whoever takes the job over waits for that
+        await_gone([keeper])  # though the worker has read nothing yet: a worker that takes the job over waits for that
         ended = finish(run)
         assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was told to end")
 

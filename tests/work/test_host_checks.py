@@ -109,7 +109,7 @@ class TestAFullDisk:
     def test_another_worker_has_it_at_once(
         self, small_disk: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """And the one that rests, for much longer than this test, goes when it is told to."""
+        """A worker that backs off, for much longer than this test, stops when it is asked to."""
         monkeypatch.setattr(host_checks, "FIRST_SECONDS", 3600.0)
         monkeypatch.setattr(host_checks, "LONGEST_SECONDS", 3600.0)
         store = MemoryStore()
@@ -152,7 +152,7 @@ class TestAFullDisk:
         assert costs(shop.get(small)) == ("completed", 0, 0)
 
     def test_an_agent_that_has_run_is_judged(self, small_disk: Path) -> None:
-        """Its script cannot be checked, and nobody knows what a second run would do."""
+        """Its script cannot be checked, and the effect of a second run is unknown."""
         shop = Shop(MemoryStore(), small_disk)
         script = small_disk / "check"
         script.write_text("exit 0")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Counted(FilesStore):
-    """A store that knows how often its end was asked for, and how often and where somebody waited."""
+    """A store that counts how often its end was read, and how often and where a thread waited."""
 
     looks = waits = 0
     waits_at: str | None = None
@@ -38,7 +38,7 @@ class Counted(FilesStore):
 
 
 class Reader:
-    """Somebody who is told, and needs nothing that time decides, as the inbox does not."""
+    """A follower that needs nothing that time decides, like the inbox."""
 
     def __init__(self, path: Path) -> None:
         self.store = Counted(str(path))
@@ -51,11 +51,11 @@ class Reader:
 
     def misses_it(self, path: Path) -> None:
         """The store is removed, and that was noticed more than once. The first wait of all only begins to watch."""
-        await_that(lambda: self.store.waits > 1, "nobody waits")
+        await_that(lambda: self.store.waits > 1, "no thread waits")
         while path.exists():
-            shutil.rmtree(path, ignore_errors=True)  # whoever notices too early leaves a lock in it
+            shutil.rmtree(path, ignore_errors=True)  # a follower that notices too early leaves a lock in it
         before = self.store.looks
-        await_that(lambda: self.store.looks > before + 1, "nobody looks for it any more")
+        await_that(lambda: self.store.looks > before + 1, "the follower does not look for it")
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_another_store_in_its_place_is_followed_from_its_own_end(jobs: Path, rea
 
 
 def test_a_replaced_store_wakes_its_followers(jobs: Path) -> None:
-    """Nothing is told of such a move, which shows when the lock is next taken."""
+    """No event reports such a move; it shows when the lock is next taken."""
     store = FilesStore(str(jobs))
     offset = store.end_offset()
     while store.wait(offset, 0):

@@ -96,7 +96,7 @@ class TestTakenBack:
         assert (keeper, ended.exit_code, ended.tree_ended_because) == (keeper_of(run), 7, None)
 
     def test_one_that_still_has_last_words_hears_of_the_next_run(self, guardian: GuardianClient, log: str) -> None:
-        """More than a pipe holds, and nobody reads it: the keeper waits for its tee when the next plan comes."""
+        """More than a pipe holds, and unread: the keeper waits for its tee when the next plan comes."""
         with guardian.start(shell("head -c 300000 /dev/zero", tee=True), log) as run, Run() as following:
             finish(run)
             keeper = run.take_idle_keeper()

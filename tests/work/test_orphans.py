@@ -1,4 +1,4 @@
-"""What is left of an earlier attempt is found by its environment when nothing else leads to it, and nobody else is."""
+"""Processes of an earlier attempt are found by their environment when nothing else leads to them, and no others are."""
 
 from __future__ import annotations
 

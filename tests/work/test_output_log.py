@@ -1,4 +1,4 @@
-"""The output log: what is kept, what a reader is told is missing, and reading while it grows."""
+"""The output log: what it keeps, which gaps a reader sees, and reading while it grows."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ class TestFollow:
         writer.close()
 
     def test_of_a_ring_that_turns_faster_than_the_reader(self, log: str) -> None:
-        """What is read and what is told as missing make up the whole, and the end is the end."""
+        """The bytes read and the bytes reported as missing add up to the whole, and the end is the end."""
         writer = OutputLog(log, 8000)
         total = 0
         seen = bytearray()

@@ -1,4 +1,5 @@
-"""Who runs is on the disk before the record says so, and the next attempt finds it there, whatever was killed."""
+"""The processes of a run are on disk before the record names them, and the next attempt finds them, whatever was
+killed."""
 
 from __future__ import annotations
 

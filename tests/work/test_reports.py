@@ -316,7 +316,7 @@ def in_session(*lines: bytes) -> Report:
     return report
 
 
-# -- questions that nobody can answer ---------------------------------------------------------------------------------
+# -- questions without an answer -------------------------------------------------------------------------------------
 
 
 def claude_uses(name: str, **given: object) -> bytes:

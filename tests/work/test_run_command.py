@@ -15,9 +15,9 @@ from tests.work.support import await_gone
 
 if TYPE_CHECKING:
     from tests.work.support import Roll
-from tests.work.worker_commands import ended, heard, mam_fixture, nobody_is_left, plain_fixture, workers_of
+from tests.work.worker_commands import ended, heard, mam_fixture, no_process_left, plain_fixture, workers_of
 
-__all__ = ["mam_fixture", "nobody_is_left", "plain_fixture"]
+__all__ = ["mam_fixture", "no_process_left", "plain_fixture"]
 
 
 class TestRun:
@@ -62,7 +62,7 @@ class TestRun:
             await_gone(agent)
 
     def test_a_worker_that_is_killed_is_replaced(self, plain: Mam, roll: Roll) -> None:
-        """Nobody else would take the job, and whoever typed the command would wait for ever."""
+        """No other worker would take the job, and the user would wait for ever."""
         process = plain.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
         agent = roll.call(1)
         (worker,) = workers_of(process.pid)

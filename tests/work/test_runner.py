@@ -1,4 +1,4 @@
-"""One run: what the agent is given, how it ends, and what becomes of it when nobody looks after it."""
+"""One run: what the agent gets, how it ends, and what happens if the worker does not look after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's beginning is told once, before anything its agent says, and in one act with its end if that comes at once."""
+"""A job's start is reported once, before its agent's first report, and in one write with its end if that comes at once."""
 
 from __future__ import annotations
 

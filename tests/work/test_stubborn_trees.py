@@ -1,4 +1,4 @@
-"""Nobody is left behind by trees that do not want to end."""
+"""No process is left of trees that resist their end."""
 
 from __future__ import annotations
 

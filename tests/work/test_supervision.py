@@ -138,7 +138,7 @@ class TestTheLease:
         with watch(registry, job) as clock, guardian.start(shell(SLEEP), log) as run:
             store.mood = problem
             last = ended(clock, run)
-        assert was_interrupted(last, clock.ended_because), "by the worker or by the keeper, whoever was first"
+        assert was_interrupted(last, clock.ended_because), "by the worker or by the keeper"
         assert last.signal == 15
 
     def test_a_short_absence_costs_nothing(

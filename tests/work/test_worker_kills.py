@@ -1,4 +1,4 @@
-"""Workers killed at random with -9 while jobs run: every job ends once, by an attempt that held it, and nobody is left.
+"""Workers killed at random with -9 while jobs run: every job ends once, by an attempt that held it, and no process is left.
 
 MAM_WORKER_KILLS_JOBS=500 is the large dose; it also takes PostgreSQL. MAM_WORKER_KILLS_SEED repeats a run.
 """
@@ -118,7 +118,7 @@ def test_every_job_ends_once_and_no_process_is_left(address: str, store: Store, 
     assert gang.killed >= 3
     check_ends(store, jobs)
     check_journal(store)
-    await_nobody(jobs)
+    await_no_process(jobs)
 
 
 def check_ends(store: Store, jobs: list[str]) -> None:
@@ -132,10 +132,10 @@ def check_ends(store: Store, jobs: list[str]) -> None:
             assert job.ended_attempt == job.attempt, job_id
         else:
             assert (job.status, job.losses) == ("error", job.max_losses), job.reason
-    assert taken_over, "nobody was killed at work"
+    assert taken_over, "no worker was killed at work"
 
 
-def await_nobody(jobs: list[str]) -> None:
+def await_no_process(jobs: list[str]) -> None:
     """Guardians outlive their workers by as long as they need to end what those ran."""
     await_that(lambda: not those_of(jobs), "processes of the jobs were left behind")
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import pytest
 
     from tests.work.support import Roll
-from tests.work.worker_commands import Working, ended, heard, made, mam_fixture, nobody_is_left, plain_fixture
+from tests.work.worker_commands import Working, ended, heard, made, mam_fixture, no_process_left, plain_fixture
 
-__all__ = ["mam_fixture", "nobody_is_left", "plain_fixture"]
+__all__ = ["mam_fixture", "no_process_left", "plain_fixture"]
 
 
 class TestOrders:
@@ -121,7 +121,7 @@ class TestSignals:
         assert (record["status"], record["result"], record["losses"]) == ("completed", "attempt 2", 1)
 
     def test_one_that_was_stopped_gives_its_job_back(self, plain: Mam, roll: Roll) -> None:
-        """Ctrl-Z: the keeper ends the agent before somebody else may claim, and that is not the job's failure."""
+        """Ctrl-Z: the keeper ends the agent before another worker may claim, and the job has not failed."""
         job = plain.register(f"echo $$ > {roll.path}; [ $MAM_ATTEMPT = 2 ] || exec sleep 1000")
         with Working(plain, "-s", "shell", "--lease", "6") as worker:
             agent = roll.call(1)
@@ -174,7 +174,7 @@ class TestTheStoreIsAway:
 
 
 def test_its_own_disk_is_full(small_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The store is on another one. It says so, rests, and goes from its rest when it is told to."""
+    """The store is on another disk. The worker reports it, backs off, and stops during the pause when it is asked to."""
     mam = made(tmp_path_factory.mktemp("elsewhere"), "files")
     mam.env["XDG_STATE_HOME"] = str(small_disk)
     job = mam.register("echo done")

@@ -41,7 +41,7 @@ def test_killed_before_any_step_it_is_whole_the_next_time(repository: Repository
 
 
 def test_a_git_that_outlives_its_worker_keeps_others_out(repository: Repository, work: str, world: Path) -> None:
-    """A worker is killed while its git checks out; git goes on, and nobody works on the directory beside it."""
+    """A worker is killed during a checkout; git continues, and no other process works on the directory meanwhile."""
     arrived, go = filter_that_waits(repository, world)
     argv = [sys.executable, "-c", KILLED_AT, "1000", str(repository.path), work]
     with subprocess.Popen(argv) as first:

@@ -37,7 +37,7 @@ def only(work: str) -> Workspace:
 
 
 def filter_that_waits(repository: Repository, world: Path) -> tuple[Path, Path]:
-    """The user's own filter, which stops git in the middle of a checkout until it is told to go on."""
+    """The user's own filter, which stops git in the middle of a checkout until it may continue."""
     arrived, go = world / "arrived", world / "go"
     os.mkfifo(arrived)
     os.mkfifo(go)

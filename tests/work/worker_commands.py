@@ -84,7 +84,7 @@ def workers_of(pid: int) -> list[int]:
 
 
 @pytest.fixture(autouse=True)
-def nobody_is_left(tmp_path: Path) -> Iterator[None]:
+def no_process_left(tmp_path: Path) -> Iterator[None]:
     """Detached workers end with their jobs; the test waits for them, by the home that only they have."""
     yield
     mark = f"HOME={tmp_path / 'home'}".encode()
@@ -99,4 +99,4 @@ def nobody_is_left(tmp_path: Path) -> Iterator[None]:
                 continue
         return False
 
-    await_that(lambda: not left(), "somebody is left behind")
+    await_that(lambda: not left(), "a process is left behind")
