@@ -50,7 +50,7 @@ def by_any(directory: Directory, text: str) -> Answer:
 def needed(answer: Answer, name: str) -> AgentRecord:
     """The live record, for whoever cannot go on without one."""
     if answer.kind == AMBIGUOUS:
-        raise AmbiguousName(name=name[:80], candidates=", ".join(answer.candidates))
+        raise AmbiguousName(name=name[:80], candidates=list(answer.candidates))
     if answer.kind != LIVE or answer.record is None:
         raise NoLiveRecord(name=name[:80], why=answer.reason)
     return answer.record

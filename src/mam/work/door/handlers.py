@@ -203,7 +203,7 @@ def resolve(bound: Bound, name: object) -> str:
         raise BadInput(why=f"{name} is too short for the beginning of an id here; give more of it")
     family = [job_id for job_id in found if _is_family(bound, job_id)]
     if len(family) > 1:
-        raise AmbiguousId(prefix=name, candidates=", ".join(family[:10]))
+        raise AmbiguousId(prefix=name, candidates=family[:10], more="")
     if not family:
         raise _stranger(name)
     return family[0]

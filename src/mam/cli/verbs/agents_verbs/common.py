@@ -50,7 +50,7 @@ def agent_id_of(directory: Directory, options: Options) -> str:
     """The id of somebody whose record may be out of date; the name alone is enough for its default id."""
     name, answer = look_up(directory, options)
     if answer.kind == AMBIGUOUS:
-        raise AmbiguousName(name=name[:80], candidates=", ".join(answer.candidates))
+        raise AmbiguousName(name=name[:80], candidates=list(answer.candidates))
     if answer.record is not None:
         return answer.record.agent_id
     from mam.agents.names import default_agent_id
