@@ -5,17 +5,18 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 AGENTS  = .agents
 
-.PHONY: help demo needs test test-agents record-agents faults faults-long mutants lint format docs bench bench-long clean
+.PHONY: help demo needs test test-fast test-agents record-agents faults faults-long mutants lint format docs bench bench-long clean
 
 help:
-	@echo "make demo    see jobs run, fail, wait, be lost and taken over, on your terminal"
-	@echo "make test    install what the tests need and run them"
-	@echo "make test-agents   install the real coding agents into .agents, and run them against a scripted model"
-	@echo "make faults  kill it, cut its power, fill its disk: a larger dose than the tests have (faults-long: for hours)"
-	@echo "make mutants put known faults into a copy and see that a test catches each"
-	@echo "make lint    ruff, mypy, import contracts"
-	@echo "make docs    write the generated parts of README.md and docs/reference.md"
-	@echo "make bench   measure, and write docs/performance.md (bench-long: up to 1,000,000 jobs)"
+	@echo "make demo         show jobs that run, fail, wait, get lost and are taken over, on your terminal"
+	@echo "make test         install what the tests need and run all tests"
+	@echo "make test-fast    run the tests for daily work, in about a minute: unit, memory and SQLite conformance, command line"
+	@echo "make test-agents  install the real coding agents into .agents and run them against a scripted model"
+	@echo "make faults       kill processes, cut the power, fill the disk: more than the tests do (faults-long: for hours)"
+	@echo "make mutants      put known faults into a copy and check that a test catches each"
+	@echo "make lint         run ruff, mypy and the import contracts"
+	@echo "make docs         write the generated parts of README.md and docs/reference.md"
+	@echo "make bench        measure, and write docs/performance.md (bench-long: up to 1,000,000 jobs)"
 
 # Without its ensurepip python3 leaves an environment that has a python and no pip; so pip is what says that it is whole.
 $(VENV)/bin/pip:
@@ -39,6 +40,11 @@ needs:
 
 test: $(VENV)/.dev needs
 	$(VENV)/bin/python -m pytest -n auto $(ARGS)
+
+FAST = tests/unit tests/cli tests/conformance/test_memory.py tests/conformance/test_sqlite.py
+
+test-fast: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest -n auto -m "not external and not slow" $(FAST) $(ARGS)
 
 $(AGENTS)/.installed: tests/real_agents/package.json
 	@command -v npm >/dev/null || { echo "the coding agents come from npm: apt-get install npm, or install Node.js" >&2; exit 1; }

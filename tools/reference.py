@@ -42,8 +42,8 @@ OTHER_EXITS = {
 
 ENVIRONMENT = {
     "MAM_STORE": "The store, in the form of `--store`. The flag takes precedence; the user's file does not.",
-    "MAM_JOB_ID": "The job that this process works on: the default of JOB in `get`, `publish`, `heartbeat`, `complete`, "
-    "`fail` and `release`.",
+    "MAM_JOB_ID": "The job that this process works on: the default of JOB in `get`, `publish`, `heartbeat`, "
+    "`complete`, `fail` and `release`.",
     "MAM_ATTEMPT": "The attempt of that job: the default of `--attempt` for the job MAM_JOB_ID only.",
     "MAM_CLAIM": "The claim id. mam uses it together with MAM_ATTEMPT, or with an equal `--attempt`, for the job "
     "MAM_JOB_ID only.",
@@ -64,12 +64,12 @@ ENVIRONMENT = {
     "VISUAL": "Takes precedence over EDITOR.",
     "TERM": "`dumb` makes `mam watch` print plain lines.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; otherwise `delegate_job_logs` beside the store.",
-    "CODEX_HOME": "The directory of Codex's sessions, which mam reads to find rejected commands and the start of a turn; "
-    "`~/.codex` if unset.",
+    "CODEX_HOME": "The directory of Codex's sessions, which mam reads to find rejected commands and the start of a "
+    "turn; `~/.codex` if unset.",
     "PATH": "The directories of agents, git and tmux. mam ignores entries that are not absolute.",
     "TMUX": "Set if `mam agents attach` runs inside tmux.",
-    "TMPDIR": "The directory of temporary files. Without XDG_RUNTIME_DIR it also holds the sockets of a worker's doors, if "
-    "its name is short enough; otherwise `/tmp` does.",
+    "TMPDIR": "The directory of temporary files. Without XDG_RUNTIME_DIR it also holds the sockets of a worker's "
+    "doors, if its name is short enough; otherwise `/tmp` does.",
     "TMUX_TMPDIR": "The directory of tmux's sockets.",
     "XDG_CONFIG_HOME": "Contains the user's file, `mam/config.toml`; `~/.config` if unset.",
     "XDG_CACHE_HOME": "Contains the parsed copy of that file, `mam/config.json`; `~/.cache` if unset.",
@@ -89,8 +89,8 @@ EVENT_SENTENCES = {
 LINE_SENTENCES = {
     "registered": "A new job: its first `status`, `retry_of` for a retry, `by` `foreign` if another program wrote the "
     "record.",
-    "status_changed": "A transition: `from`, `to`, `by` which command, the `attempt`, the `owner` of a claim, `losses`, "
-    "`reason`; `unfenced` if the writer gave no attempt.",
+    "status_changed": "A transition: `from`, `to`, `by` which command, the `attempt`, the `owner` of a claim, "
+    "`losses`, `reason`; `unfenced` if the writer gave no attempt.",
     "published": "An event. `payload` is exactly what was stored.",
     "reserved": "A sequence number that an old script took without an event.",
     "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam first read it.",
@@ -189,8 +189,8 @@ def _exits() -> str:
         if code in OTHER_EXITS:
             rows.append(f"| {code} | | {OTHER_EXITS[code]} |")
     return (
-        "## Exit codes\n\nAn error prints one line on stderr and exits with one of these codes. mam replaces the names in\n"
-        "braces. The classes are in `mam.errors` and, for sessions, in `mam.agents.errors`.\n\n"
+        "## Exit codes\n\nAn error prints one line on stderr and exits with one of these codes. mam replaces the\n"
+        "names in braces. The classes are in `mam.errors` and, for sessions, in `mam.agents.errors`.\n\n"
         + "\n".join(rows)
         + "\n"
     )
@@ -203,9 +203,9 @@ def _settings() -> str:
     harmless = ", ".join(f"`{setting.name}`" for setting in SETTINGS if setting.harmless)
     return (
         "## Settings\n\nIn order of precedence: a flag, the environment, the user's file, the project's file, the\n"
-        "default. The user's file is `~/.config/mam/config.toml`. The project's file is the nearest `.mam/config.toml`\n"
-        "upward. An unknown name is an error. `mam config list` shows every value and its origin.\n\n"
-        "```toml\n"
+        "default. The user's file is `~/.config/mam/config.toml`. The project's file is the nearest\n"
+        "`.mam/config.toml` upward. An unknown name is an error. `mam config list` shows every value and its\n"
+        "origin.\n ```toml\n"
         'default_agent = "claude-code"\nrequire_attempt = true\n\n'
         '[workdirs]\n"/home/me/src" = "~/work"\n\n'
         '[commands.my-agent]\nargv = ["my-agent", "--task-file", "{brief}"]\nprompt = "file"\n'
@@ -299,9 +299,9 @@ def _statuses() -> str:
 def _events() -> str:
     _same_names("events", set(EVENT_SENTENCES), set(EVENTS))
     return (
-        "## Events\n\nEvents are numbered from 1 without gaps for each job. `<id>.events.log` holds them. A payload has\n"
-        "`schema_version`, `seq`, `job_id`, `event`, `timestamp`, `detail` (one line, absolute paths shortened) and\n"
-        "`data` (a JSON object).\n\n" + _table("event", EVENT_SENTENCES)
+        "## Events\n\nEvents are numbered from 1 without gaps for each job. `<id>.events.log` holds them. A payload\n"
+        "has `schema_version`, `seq`, `job_id`, `event`, `timestamp`, `detail` (one line, absolute paths shortened)\n"
+        "and `data` (a JSON object).\n\n" + _table("event", EVENT_SENTENCES)
     )
 
 
@@ -309,13 +309,13 @@ def _lines() -> str:
     _same_names("lines", {*LINE_SENTENCES, *NOT_COPIED}, line_names() | {"received"})
     return (
         "## Lines of the audit log\n\n`events.ndjson` of a job has one JSON object a line: `timestamp`, `event`,\n"
-        "`job_id`, the fields of the table, and `entry`, the journal entry that it copies. `mam logs JOB --json` prints\n"
-        "the lines.\n\n" + _table("line", {**LINE_SENTENCES, **NOT_COPIED})
+        "`job_id`, the fields of the table, and `entry`, the journal entry that it copies. `mam logs JOB --json`\n"
+        "prints the lines.\n\n" + _table("line", {**LINE_SENTENCES, **NOT_COPIED})
     )
 
 
 def line_names() -> set[str]:
-    """Every kind of line that the code writes: the name given to `audit_record`, `marked`, or an `event` in a literal."""
+    """Every kind of line that the code writes: given to `audit_record` or `marked`, or an `event` in a literal."""
     names: set[str] = set()
     for text in _sources():
         names.update(re.findall(r"(?<![\w.])audit_record\(\s*\"(\w+)\"", text))

@@ -53,8 +53,8 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "Run a worker. It claims the jobs of one label, runs the agent, checks the result and ends each job. The agent\n"
-        "`shell` runs the prompt as a script.",
+        "Run a worker. It claims the jobs of one label, runs the agent, checks the result and ends each job. The\n"
+        "agent `shell` runs the prompt as a script.",
         (
             'mam register "echo no broken links | tee links.txt" --agent shell --artifact links.txt',
             "mam worker --agent-session shell --once",
@@ -62,8 +62,8 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "Cancel a job, wait for jobs, read the history. The exit code of `wait` is 7 if a job ended in error, otherwise 8 if\n"
-        "one was cancelled.",
+        "Cancel a job, wait for jobs, read the history. The exit code of `wait` is 7 if a job ended in error,\n"
+        "otherwise 8 if one was cancelled.",
         (
             f'mam cancel {SYLLABUS} --reason "the course is full"',
             f"mam wait {LINKS} {SYLLABUS}",
@@ -74,8 +74,8 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "### A worker of your own\n\n"
-        "Any program can be a worker. `pick` claims a job. With `--export` it prints the job, the attempt and the claim id as\n"
-        "variables, and `env` passes them to one command. They do not enter your shell's environment.",
+        "Any program can be a worker. `pick` claims a job. With `--export` it prints the job, the attempt and the\n"
+        "claim id as variables, and `env` passes them to one command. They do not enter your shell's environment.",
         (
             "claim=$(mam pick --agent-session codex --export)",
             'env $claim mam publish progress --detail "seven of ten are written"',
@@ -87,8 +87,8 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "In practice, `env $claim ./my-agent` starts a script that contains these commands. A failure that may pass later is\n"
-        "retried, and `explain` states when.",
+        "In practice, `env $claim ./my-agent` starts a script that contains these commands. A failure that may pass\n"
+        "later is retried, and `explain` states when.",
         (
             "claim=$(mam pick --agent-session opencode --export)",
             'env $claim mam fail --retryable --reason "the server is down"',

@@ -122,9 +122,9 @@ def _text(directory: Directory) -> str | None:
 def broker_config_from_env() -> Record:
     """How the broker is reached, by the environment and then `[broker]` in the user's settings; a host of None means
     that there is none. The one value to keep to oneself is `password`."""
-    from mam.bus.settings import Broker, configured
+    from mam.bus.settings import Broker, configured_broker
 
-    found = configured(load_config().broker)
+    found = configured_broker(load_config().broker)
     names = [name for name in Broker.all_fields if name not in ("insecure", "everybody")]
     return {name: None if found is None else getattr(found, name) for name in names}
 

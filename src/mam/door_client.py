@@ -1,8 +1,8 @@
-"""The agent's half of the worker's door: the registry's methods over MAM_SOCKET, for the job it belongs to.
+"""The client of a worker's door: the commands of an agent about its own job, over the socket MAM_SOCKET.
 
-An agent's hook runs this at every event, so it is made of the C halves of `socket` and `json`: their Python halves cost
-more than the rest of the command. One request is one JSON line, behind it the bytes of a long text if `body` says so;
-one JSON line comes back.
+An agent's hook runs this at every event, so it uses the C modules behind `socket` and `json`: importing their Python
+modules takes longer than the rest of the command. A request is one JSON line; if it has `body`, that many bytes of a
+long text follow. The answer is one JSON line.
 """
 
 from __future__ import annotations
@@ -25,20 +25,17 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.stores.port import Registration
-else:
-    Registry = object
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
 PARK_SECONDS = 20.0
-"""How long a worker keeps a waiting request before it says that nothing has happened; the client then asks again."""
+"""How long a worker holds a `wait` request before it answers that nothing has changed; the client then asks again."""
 
 WAIT_LIMIT = 1000
-"""Jobs in one such request; as all have to end, the others can be asked about later."""
+"""Jobs in one `wait` request. All have to end, so the client asks about the others later."""
 
 _GONE = "the worker that opened this socket is gone, and with it probably its claim"
-_KEPT_AWAY = "a sandbox keeps this command away from the worker; the last message of your turn reaches it all the same"
-_TAKEN = "publish, heartbeat, complete, fail, register, get, result, logs, status and wait"
+_SANDBOXED = "a sandbox keeps this command away from the worker; the worker still reads the last message of your turn"
 
 
 class DoorError(MamError):
@@ -48,23 +45,31 @@ class DoorError(MamError):
 class NotHere(DoorError):
     """{message}"""
 
+    # The door does not serve this job or this command. The name is part of the protocol.
 
-class DoorRegistry(Registry):
-    """A registry of one job and its children. What the door does not take goes to the store, if there is one.
 
-    Type checkers see a Registry, so its methods keep their form; at run time it inherits nothing and imports nothing.
+def not_served() -> NotHere:
+    """For a command that needs a store, in a job without one."""
+    served = "publish, heartbeat, complete, fail, register, get, result, logs, status and wait"
+    return NotHere(message=f"The socket of a worker takes only {served}, and there is no store for the rest.")
+
+
+class DoorClient:
+    """The commands that a worker's door serves, for its job and the children of that job.
+
+    What the door does not serve goes to `fallback`, the registry over the store, if there is one.
     """
 
-    def __init__(self, address: str, elsewhere: Callable[[], Registry], *, whole: bool = False) -> None:
+    def __init__(self, address: str, fallback: Callable[[], Registry] | None = None, *, whole: bool = False) -> None:
         self._address = address
-        self._elsewhere = elsewhere
+        self._fallback = fallback
         self._whole = whole
-        """Whether the caller prints the whole record; most want one word of it."""
-        self._other: Registry | None = None
-        # At once, so that a dead door is found before anything was said through it.
+        """Whether the caller prints the whole record; most callers need one field of it."""
+        self._store: Registry | None = None
+        # Connect at once, so that a closed door is found before the first write.
         self._connection: _socket.socket | None = _connect(address)
 
-    # -- what a holder says --------------------------------------------------------------------------------------
+    # -- writing, as the holder of the claim -----------------------------------------------------------------------
 
     def publish(
         self,
@@ -78,29 +83,28 @@ class DoorRegistry(Registry):
     ) -> Job:
         fence: Fence = {"attempt": attempt, "claim_id": claim_id}
         try:
-            return self._written("publish", job, **fence, event=event, detail=detail, data=data or None)
+            return self._write("publish", job, **fence, event=event, detail=detail, data=data or None)
         except NotHere as refusal:
-            store = self._store(refusal)
-            return store.publish(job, event=event, detail=detail, data=data, **fence)
+            return self._open_store(refusal).publish(job, event=event, detail=detail, data=data, **fence)
 
     def heartbeat(
         self, job: str, *, attempt: int | None = None, claim_id: str | None = None, lease_seconds: float | None = None
     ) -> Job:
-        """The lease stays as long as the worker took it, whatever is asked for: the worker renews it, not the agent."""
+        """The door ignores `lease_seconds`: the worker renews the lease, not its agent."""
         fence: Fence = {"attempt": attempt, "claim_id": claim_id}
         try:
-            return self._written("heartbeat", job, **fence)
+            return self._write("heartbeat", job, **fence)
         except NotHere as refusal:
-            return self._store(refusal).heartbeat(job, **fence, lease_seconds=lease_seconds)
+            return self._open_store(refusal).heartbeat(job, **fence, lease_seconds=lease_seconds)
 
     def complete(
         self, job: str, *, attempt: int | None = None, claim_id: str | None = None, result: str | None = None
     ) -> Job:
         fence: Fence = {"attempt": attempt, "claim_id": claim_id}
         try:
-            return self._written("complete", job, _body("result", result), **fence)
+            return self._write("complete", job, _body("result", result), **fence)
         except NotHere as refusal:
-            return self._store(refusal).complete(job, **fence, result=result)
+            return self._open_store(refusal).complete(job, **fence, result=result)
 
     def fail(
         self,
@@ -113,18 +117,14 @@ class DoorRegistry(Registry):
     ) -> Job:
         fence: Fence = {"attempt": attempt, "claim_id": claim_id}
         try:
-            return self._written("fail", job, _body("reason", reason), **fence, retryable=retryable)
+            return self._write("fail", job, _body("reason", reason), **fence, retryable=retryable)
         except NotHere as refusal:
-            return self._store(refusal).fail(job, reason=reason, **fence, retryable=retryable)
+            return self._open_store(refusal).fail(job, reason=reason, **fence, retryable=retryable)
 
-    def register(
-        self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any
-    ) -> Registration:
-        """A child of the door's job; the worker says so itself, whatever is said here."""
-        if job_id is not None:
-            choices["job_id"] = job_id
-        words = {"agent": agent, "choices": choices, "whole": self._whole, **({"sign": True} if sign else {})}
-        answer = self._ask("register", _body("prompt", prompt), **words)
+    def register(self, *, prompt: str, agent: str, sign: bool = False, **choices: Any) -> Registration:
+        """Registers a child of the door's job; the worker sets its parent."""
+        fields = {"agent": agent, "choices": choices, "whole": self._whole, **({"sign": True} if sign else {})}
+        answer = self._ask("register", _body("prompt", prompt), **fields)
         return SimpleNamespace(job=_partial_job(answer["job"]), created=answer["created"])  # type: ignore[return-value]
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -133,18 +133,18 @@ class DoorRegistry(Registry):
         try:
             job_id: str = self._ask("resolve", job=text)["job_id"]
         except NotHere as refusal:
-            return self._store(refusal).resolve(text)
+            return self._open_store(refusal).resolve(text)
         return job_id
 
     def get(self, job: str) -> Job:
         try:
             fields = self._ask("get", job=job)["job"]
         except NotHere as refusal:
-            return self._store(refusal).get(job)
-        return self._parsed(fields)
+            return self._open_store(refusal).get(job)
+        return self._parse(fields)
 
     def logs(self, job: str) -> Iterator[dict[str, Any]]:
-        """The job's history, oldest line first; a long one comes in several answers."""
+        """The audit log of the job, oldest line first; a long one comes in several answers."""
         place = 0
         while True:
             answer = self._ask("logs", job=job, place=place)
@@ -154,7 +154,7 @@ class DoorRegistry(Registry):
             place = answer["place"]
 
     def follow(self, job_ids: Sequence[str], timeout: float | None = None) -> Iterator[Job]:
-        """As the registry's own: each job now and whenever it changes, until all have ended."""
+        """As `Registry.follow`: each job now and whenever it changes, until all have ended."""
         ends = None if timeout is None else time.monotonic() + timeout
         seen: dict[str, str] = dict.fromkeys(job_ids, "")
         lost: list[MamError] = []
@@ -163,14 +163,14 @@ class DoorRegistry(Registry):
             try:
                 answer = self._ask("wait", seen=dict(islice(seen.items(), WAIT_LIMIT)), longest=min(left, PARK_SECONDS))
             except NotHere as refusal:
-                yield from self._store(refusal).follow(job_ids, timeout)
+                yield from self._open_store(refusal).follow(job_ids, timeout)
                 return
             for missing in answer["lost"]:
                 lost.append(_error(missing))
                 seen.pop(missing["job_id"], None)
-            for news in answer["jobs"]:
-                job = self._parsed(news["job"])
-                seen[job.job_id] = news["mark"]
+            for changed in answer["jobs"]:
+                job = self._parse(changed["job"])
+                seen[job.job_id] = changed["mark"]
                 if job.status.ended:
                     del seen[job.job_id]
                 yield job
@@ -180,29 +180,22 @@ class DoorRegistry(Registry):
         if lost:
             raise lost[0]
 
-    # -- how it is done ------------------------------------------------------------------------------------------
+    # -- the connection ------------------------------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        refusal = NotHere(message=f"The socket of a worker takes only {_TAKEN}, and there is no store for the rest.")
-        return getattr(self._store(refusal), name)
-
-    def _store(self, refusal: NotHere) -> Registry:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if self._other is None:
+    def _open_store(self, refusal: NotHere) -> Registry:
+        if self._store is None:
+            if self._fallback is None:
+                raise refusal
             try:
-                self._other = self._elsewhere()
+                self._store = self._fallback()
             except StoreMissing:
                 raise refusal from None
-        return self._other
+        return self._store
 
-    def _written(self, verb: str, job: str, body: bytes | None = None, **fields: Any) -> Job:
+    def _write(self, verb: str, job: str, body: bytes | None = None, **fields: Any) -> Job:
         return _partial_job(self._ask(verb, body, job=job, whole=self._whole, **fields)["job"])
 
-    def _parsed(self, fields: Any) -> Job:
+    def _parse(self, fields: Any) -> Job:
         from mam.jobs.record import parse_job
 
         return parse_job(fields, self._address)
@@ -212,14 +205,14 @@ class DoorRegistry(Registry):
         if body is not None:
             request["body"] = len(body)
         connection, self._connection = self._connection or _connect(self._address), None
-        answer = _exchange(connection, _encode(request).encode() + b"\n" + (body or b""), self._address)
+        answer = _exchange(connection, encode_json(request).encode() + b"\n" + (body or b""), self._address)
         if "error" in answer:
             raise _error(answer)
         return answer
 
 
 class PartialJob:
-    """The job after a write, as far as the worker told of it."""
+    """The fields of a job that the worker returns after a write."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields = fields
@@ -236,7 +229,7 @@ class PartialJob:
 
 
 def peer_uid(connection: _socket.socket) -> int:
-    """Who is at the other end, by the kernel's word."""
+    """The user of the process at the other end, as the kernel reports it."""
     if hasattr(_socket, "SO_PEERCRED"):
         credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid, gid
     else:
@@ -264,25 +257,25 @@ def _error(answer: dict[str, Any]) -> DoorError:
 
 
 def _connect(address: str) -> _socket.socket:
-    """StoreUnavailable when nobody is there, or somebody else is."""
+    """StoreUnavailable when no process listens there, or another user's does."""
     ends = time.monotonic() + CONNECT_SECONDS
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     except PermissionError:
-        raise StoreUnavailable(store=address, problem=_KEPT_AWAY) from None
+        raise StoreUnavailable(store=address, problem=_SANDBOXED) from None
     connection.settimeout(ANSWER_SECONDS)
     while True:
         try:
             connection.connect(address)
             break
-        except BlockingIOError:  # the worker is there, and others are before us
+        except BlockingIOError:  # the worker listens, and its queue of callers is full
             if time.monotonic() > ends:
                 connection.close()
                 raise StoreUnavailable(store=address, problem="the worker has too many callers") from None
             time.sleep(0.01)
         except OSError as error:
             connection.close()
-            problem = _KEPT_AWAY if isinstance(error, PermissionError) else _GONE
+            problem = _SANDBOXED if isinstance(error, PermissionError) else _GONE
             raise StoreUnavailable(store=address, problem=problem) from None
     if peer_uid(connection) != os.geteuid():
         connection.close()
@@ -296,7 +289,7 @@ def _exchange(connection: _socket.socket, request: bytes, address: str) -> dict[
     try:
         connection.sendall(request)
     except OSError:
-        pass  # a request that is refused early is not read to its end; the answer says why
+        pass  # the worker may refuse a request before it has read all of it; the answer has the reason
     try:
         while part := connection.recv(1 << 18):
             parts.append(part)
@@ -308,22 +301,22 @@ def _exchange(connection: _socket.socket, request: bytes, address: str) -> dict[
     text = b"".join(parts)
     if not text.endswith(b"\n"):
         raise StoreUnavailable(store=address, problem=problem)
-    return _decode(text.decode())
+    return decode_json(text.decode())
 
 
-def _encode(value: Any) -> str:
+def encode_json(value: Any) -> str:
     if isinstance(value, str):
         return _quoted(value)
     if value is None or isinstance(value, bool):
         return "null" if value is None else "true" if value else "false"
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(name)}:{_encode(item)}" for name, item in value.items()) + "}"
+        return "{" + ",".join(f"{_quoted(name)}:{encode_json(item)}" for name, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(map(_encode, value)) + "]"
+        return "[" + ",".join(map(encode_json, value)) + "]"
     return repr(value)
 
 
-def _decode(text: str) -> dict[str, Any]:
+def decode_json(text: str) -> dict[str, Any]:
     value: dict[str, Any] = _scan(text, 0)[0]
     return value
 
@@ -332,13 +325,13 @@ try:
     from _json import encode_basestring_ascii as _quoted
     from _json import make_scanner
 
-    # A scanner asks for a decoder's settings; these are those of the standard one.
+    # A scanner reads a decoder's settings; these are those of the standard decoder.
     _settings: Any = SimpleNamespace(
         strict=True, object_hook=None, object_pairs_hook=None, parse_float=float, parse_int=int, parse_constant=float,
         memo={},
     )  # fmt: skip
     _scan: Callable[[str, int], tuple[Any, int]] = make_scanner(_settings)
-except (ImportError, TypeError, AttributeError):  # another interpreter has no such halves
+except (ImportError, TypeError, AttributeError):  # an interpreter without these C modules
     from json import JSONDecoder
     from json import dumps as _quoted
 

@@ -130,11 +130,20 @@ class Registry:
     def register(
         self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any
     ) -> Registration:
-        """A new job; `choices` are those of `draft_job`. With `sign` its events are signed by a token of its own."""
+        """Registers a job; `choices` are the parameters of `draft_job`."""
         from mam.jobs.draft import draft_job
 
-        choices["after"] = [self.resolve(needed) for needed in choices.get("after", ())]
         draft = draft_job(job_id=job_id or self.store.clock.new_id(), prompt=prompt, agent=agent, **choices)
+        return self.register_draft(draft, sign=sign)
+
+    def register_draft(self, draft: Job, *, sign: bool = False) -> Registration:
+        """Registers a job that `draft_job` has checked; its `after` may hold prefixes of ids. With `sign` its events
+        are signed with a token of its own."""
+        if draft.after:
+            from mam.jobs.dependency import check_after
+
+            after = check_after(draft.job_id, [self.resolve(needed) for needed in draft.after])
+            draft = draft.replace(after=after)
         if sign:
             self._keep_token(draft.job_id)
         registration = self.store.register(draft)

@@ -33,7 +33,7 @@ def race(open_directory: Callable[[], Directory], rounds: int) -> None:
     for number in range(rounds):
         winners = [member for member in range(GENERATIONS) if outcomes[member][number]]
         assert len(winners) == 1, f"round {number}: {winners}"
-        kept = directory.look(f"agent-{number}").record
+        kept = directory.read(f"agent-{number}").record
         assert kept is not None
         assert kept.generation_id == f"generation-{winners[0]}"
     directory.close()

@@ -7,14 +7,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.agents.acts import claimed_from, publish, refresh, remove, retire, stop
+from mam.agents.acts import add_store, publish, refresh, remove, retire, stop
 from mam.agents.cleanup import clean_up
 from mam.agents.errors import GenerationConflict, LeaseInThePast, NewerRecord, NotPublished
-from mam.agents.lookup import AMBIGUOUS, EXPIRED, LIVE, MALFORMED, MISNAMED, MISSING, STOPPED
+from mam.agents.lookup import (
+    AMBIGUOUS,
+    EXPIRED,
+    LIVE,
+    MALFORMED,
+    MISNAMED,
+    MISSING,
+    STOPPED,
+    by_any,
+    by_id,
+    by_name,
+    by_session,
+)
 from mam.agents.names import default_agent_id
 from mam.agents.record import AgentRecord
 from mam.agents.record_parser import record_from
-from mam.agents.resolve import by_any, by_id, by_name, by_session
 from mam.errors import GenerationLost
 from mam.testing.clock import FakeClock
 from tests.agents.records import a_record, as_bytes, stopped, version_2, version_3
@@ -51,7 +62,7 @@ class DirectorySuite:
         assert by_name(directory, "gpu").kind == MISSING
         assert by_id(directory, GPU).kind == MISSING
         assert by_session(directory, "gpu").kind == MISSING
-        assert list(directory.looks()) == []
+        assert list(directory.read_all()) == []
 
     @pytest.mark.parametrize("name", ["", "..", ".", "a/b", "a b", "a.b", "x\0y", "MAM", "houmao", "mam-x", "é"])
     def test_what_cannot_be_a_name_is_an_answer_too(self, directory: Directory, name: str) -> None:
@@ -131,7 +142,7 @@ class DirectorySuite:
         clock.advance(2 * DAY)
         with pytest.raises(LeaseInThePast, match="2026-01-02T00:00:00Z"):
             directory.change(GPU, publish(a_record()))
-        assert directory.look(GPU).kind == MISSING
+        assert directory.read(GPU).kind == MISSING
 
     def test_a_lease_for_ever_is_one(self, directory: Directory, clock: FakeClock) -> None:
         self.published(directory, a_record(), lease=36_500 * DAY)
@@ -163,7 +174,7 @@ class DirectorySuite:
         with pytest.raises(GenerationConflict, match=r"generation-1 until .*generation-2 was refused"):
             self.published(directory, a_record(generation="generation-2"))
 
-        assert directory.look(GPU).record == kept
+        assert directory.read(GPU).record == kept
 
     def test_the_same_generation_may_publish_again(self, directory: Directory) -> None:
         self.published(directory, a_record())
@@ -192,20 +203,20 @@ class DirectorySuite:
     def test_stores_are_remembered_from_one_generation_to_the_next(self, directory: Directory) -> None:
         self.published(directory, a_record())
         for store in ("/one/.mam/jobs", "/two/.mam/jobs", "/one/.mam/jobs"):
-            directory.change(GPU, claimed_from("generation-1", store))
+            directory.change(GPU, add_store("generation-1", store))
         with pytest.raises(GenerationLost):
-            directory.change(GPU, claimed_from("generation-2", "/three"))
+            directory.change(GPU, add_store("generation-2", "/three"))
         directory.change(GPU, stop("generation-1", "over"))
 
         record = self.published(directory, a_record(generation="generation-2"))
 
-        assert record.place.stores == ("/one/.mam/jobs", "/two/.mam/jobs")
+        assert record.mam.stores == ("/one/.mam/jobs", "/two/.mam/jobs")
 
     def test_stopping_keeps_what_a_restart_needs(self, directory: Directory) -> None:
         self.published(directory, a_record())
         record = directory.change(GPU, stop("generation-1", "operator_stop"))
 
-        assert record == directory.look(GPU).record
+        assert record == directory.read(GPU).record
         assert record is not None
         assert (record.terminal.current_session_name, record.terminal.last_session_name) == (None, "gpu")
         assert record.lifecycle.stop_reason == "operator_stop"
@@ -247,7 +258,7 @@ class DirectorySuite:
 
         self.published(directory, a_record())
         assert by_name(directory, "gpu").kind == LIVE
-        assert len(list(directory.remains())) == 1
+        assert len(list(directory.leftovers())) == 1
 
     def test_a_record_under_another_id_is_none(self, directory: Directory, plant: Plant) -> None:
         plant("elsewhere", as_bytes(version_3()))
@@ -282,15 +293,15 @@ class DirectorySuite:
         rehearsal = clean_up(directory, dry_run=True, grace_seconds=0)
         assert [item.agent_id for item in rehearsal.planned] == ["a-old", "b-bad"]
         assert [item.agent_id for item in rehearsal.kept] == ["c-new", "d-over"]
-        assert len(list(directory.looks())) == 4
+        assert len(list(directory.read_all())) == 4
 
         report = clean_up(directory, dry_run=False, grace_seconds=0)
         assert [item.agent_id for item in report.applied] == ["a-old", "b-bad"]
         assert [item.agent_id for item in report.kept] == ["c-new", "d-over"]
         assert report.failed == ()
         assert all(item.reason for item in (*report.applied, *report.kept))
-        assert [look.agent_id for look in directory.looks()] == ["c-new", "d-over"]
-        assert list(directory.remains()) == []
+        assert [lookup.agent_id for lookup in directory.read_all()] == ["c-new", "d-over"]
+        assert list(directory.leftovers()) == []
 
     def test_the_grace_is_over_when_it_is_over(self, directory: Directory, clock: FakeClock) -> None:
         self.published(directory, a_record(), lease=10)
@@ -302,9 +313,9 @@ class DirectorySuite:
     def test_one_that_was_published_anew_meanwhile_is_kept(self, directory: Directory, clock: FakeClock) -> None:
         self.published(directory, a_record(), lease=10)
         clock.advance(1000)
-        looks = list(directory.looks())
+        lookups = list(directory.read_all())
         directory.change(GPU, refresh("generation-1"))
-        directory.looks = lambda: iter(looks)  # type: ignore[method-assign]
+        directory.read_all = lambda: iter(lookups)  # type: ignore[method-assign]
 
         report = clean_up(directory, dry_run=False)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mam.agents import errors
-from mam.agents.control import checked
+from mam.agents.control import check_target
 from mam.agents.record_parser import record_from
 from mam.errors import MamError
 from tests.agents.sessions import Sessions
@@ -69,7 +69,7 @@ CASES: list[tuple[Change, type[MamError], int, str]] = [
 
 
 def test_as_it_is_it_passes(world: Sessions) -> None:
-    target = checked(record_from(world.record("gpu")))
+    target = check_target(record_from(world.record("gpu")))
     assert (target.name, target.pane.session) == ("gpu", "gpu")
 
 
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_said(
     manifest_file.chmod(0o600)
 
     with pytest.raises(kind, match=r"nothing was done|--agent-def-dir|gone|cannot be") as caught:
-        checked(record_from(record))
+        check_target(record_from(record))
 
     assert caught.value.exit_code == code
     assert word in str(caught.value)
@@ -100,9 +100,9 @@ def test_sentences_are_all_different() -> None:
 def test_a_definition_given_now_wins(world: Sessions, tmp_path: Path) -> None:
     record = world.record("gpu")
     record["runtime"]["agent_def_dir"] = "/nowhere"
-    assert checked(record_from(record), str(tmp_path)).agent_def_dir == str(tmp_path)
+    assert check_target(record_from(record), str(tmp_path)).agent_def_dir == str(tmp_path)
     with pytest.raises(errors.DefinitionNotAbsolute):
-        checked(record_from(record), "relative")
+        check_target(record_from(record), "relative")
 
 
 def test_a_manifest_that_is_a_link_or_for_everybody_is_not_read(world: Sessions, tmp_path: Path) -> None:
@@ -111,13 +111,13 @@ def test_a_manifest_that_is_a_link_or_for_everybody_is_not_read(world: Sessions,
     link.symlink_to(record["runtime"]["manifest_path"])
     record["runtime"]["manifest_path"] = str(link)
     with pytest.raises(errors.ManifestUnreadable):
-        checked(record_from(record))
+        check_target(record_from(record))
     everybodys = tmp_path / "manifest.json"
     everybodys.write_bytes(link.read_bytes())
     everybodys.chmod(0o666)
     record["runtime"]["manifest_path"] = str(everybodys)
     with pytest.raises(errors.ManifestUnreadable, match="others"):
-        checked(record_from(record))
+        check_target(record_from(record))
 
 
 def test_without_a_socket_it_is_unknown(world: Sessions, tmp_path: Path) -> None:
@@ -129,5 +129,5 @@ def test_without_a_socket_it_is_unknown(world: Sessions, tmp_path: Path) -> None
     file.chmod(0o600)
     record["runtime"]["manifest_path"] = str(file)
     with pytest.raises(errors.ServerUnknown) as caught:
-        checked(record_from(record))
+        check_target(record_from(record))
     assert caught.value.exit_code == 9

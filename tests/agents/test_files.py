@@ -12,11 +12,10 @@ import pytest
 
 from mam.agents.acts import publish, refresh
 from mam.agents.cleanup import clean_up
-from mam.agents.directory import FilesDirectory
-from mam.agents.directory_files import RECORD
 from mam.agents.errors import GenerationConflict
-from mam.agents.lookup import EXPIRED, FOUND, LIVE
-from mam.agents.resolve import by_name
+from mam.agents.files_directory import FilesDirectory
+from mam.agents.files_tree import RECORD
+from mam.agents.lookup import EXPIRED, FOUND, LIVE, by_name
 from mam.testing.clock import FakeClock
 from mam.testing.races import Crew
 from tests.agents.races import race
@@ -58,20 +57,20 @@ def test_a_record_that_is_replaced_while_it_is_read_is_the_new_one(
     """Between the opening and the first look at what was opened, its session says once more that it is there."""
     directory = FilesDirectory(str(tmp_path / "agents"), clock)
     directory.change(GPU, publish(a_record(), 60))
-    opened = os.open
+    open_dir = os.open
 
     def replaced_meanwhile(path: str, *arguments: int, dir_fd: int | None = None) -> int:
-        descriptor = opened(path, *arguments, dir_fd=dir_fd)
+        descriptor = open_dir(path, *arguments, dir_fd=dir_fd)
         if path == RECORD:
             monkeypatch.undo()
             directory.change(GPU, publish(a_record(), 120))
         return descriptor
 
     monkeypatch.setattr(os, "open", replaced_meanwhile)
-    look = directory.look(GPU)
+    lookup = directory.read(GPU)
 
-    assert look.kind == FOUND, look.reason
-    assert look.record == directory.look(GPU).record
+    assert lookup.kind == FOUND, lookup.reason
+    assert lookup.record == directory.read(GPU).record
 
 
 # -- the clock -------------------------------------------------------------------------------------------------------
@@ -125,8 +124,8 @@ def test_killed_at_any_moment_the_record_is_the_old_or_the_new_one(tmp_path: Pat
             member = crew.start(_publish_for_ever)  # type: ignore[arg-type]
             member.report()
             member.kill()
-            look = directory.look(GPU)
-            assert look.record is not None, look.reason
+            lookup = directory.read(GPU)
+            assert lookup.record is not None, lookup.reason
             directory.change(GPU, refresh("generation-1"))
     assert os.listdir(tmp_path / "agents" / "live_agents" / GPU) == ["record.json"]
 

@@ -14,10 +14,10 @@ import pytest
 
 from mam.agents.acts import publish, refresh
 from mam.agents.cleanup import clean_up
-from mam.agents.directory import FilesDirectory
 from mam.agents.errors import BadName
+from mam.agents.files_directory import FilesDirectory
+from mam.agents.lookup import by_any, by_id, by_name, by_session
 from mam.agents.names import default_agent_id
-from mam.agents.resolve import by_any, by_id, by_name, by_session
 from mam.errors import StoreUnavailable
 from mam.testing.clock import FakeClock
 from tests.agents.records import a_record, as_bytes, version_3
@@ -182,7 +182,7 @@ def test_cleanup_takes_it_and_nothing_else(world: World, planting: Planting) -> 
 
     assert [item.agent_id for item in report.applied] == [GPU]
     assert not os.path.lexists(world.live / GPU)
-    assert list(world.directory.remains()) == []
+    assert list(world.directory.leftovers()) == []
     world.untouched()
 
 
@@ -190,13 +190,13 @@ def test_names_that_no_id_has_are_taken_too(world: World) -> None:
     for name in ("with space", "new\nline", "ünïcode", "-dash", "a.b", "%s"):
         (world.live / name).mkdir()
 
-    assert {look.record for look in world.directory.looks()} == {None}
+    assert {lookup.record for lookup in world.directory.read_all()} == {None}
     assert len(clean_up(world.directory, dry_run=False).applied) == 6
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "../outside", "a/b", "/etc", "x\0"])
 def test_an_id_leads_nowhere_else(world: World, name: str) -> None:
-    assert world.directory.look(name).kind == "missing"
+    assert world.directory.read(name).kind == "missing"
     with pytest.raises(BadName):
         world.directory.change(name, refresh("g"))
     world.untouched()
@@ -212,7 +212,7 @@ def test_when_live_agents_is_a_link_it_is_not_followed(world: World) -> None:
 
     assert by_id(world.directory, GPU).kind == "malformed"
     assert by_name(world.directory, "gpu").live is None
-    assert list(world.directory.looks()) == []
+    assert list(world.directory.read_all()) == []
     assert len(clean_up(world.directory, dry_run=True).planned) == 1
     assert len(clean_up(world.directory, dry_run=False).applied) == 1
     assert not os.path.lexists(world.live)
@@ -232,7 +232,7 @@ def test_a_lock_that_is_a_link_is_refused(world: World) -> None:
 def test_a_root_that_others_may_write_is_refused(world: World) -> None:
     world.root.chmod(0o777)
     with pytest.raises(StoreUnavailable, match="others"):
-        world.directory.look(GPU)
+        world.directory.read(GPU)
     with pytest.raises(StoreUnavailable, match="others"):
         world.directory.change(GPU, publish(a_record(), 3600))
 
@@ -246,11 +246,11 @@ def test_leftovers_of_a_killed_writer_are_swept(world: World) -> None:
 def test_an_entry_that_goes_while_it_is_read_is_simply_gone(world: World) -> None:
     for number in range(3):
         world.directory.change(f"agent-{number}", publish(a_record(agent_id=f"agent-{number}"), 3600))
-    looks = world.directory.looks()
-    assert next(looks).agent_id == "agent-0"
+    lookups = world.directory.read_all()
+    assert next(lookups).agent_id == "agent-0"
     (world.live / "agent-1" / "record.json").unlink()
     (world.live / "agent-1").rmdir()
-    assert [look.agent_id for look in looks] == ["agent-2"]
+    assert [lookup.agent_id for lookup in lookups] == ["agent-2"]
 
 
 def test_a_full_disk_leaves_what_was_there(small_disk: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_full_disk_leaves_what_was_there(small_disk: Path) -> None:
     with pytest.raises(StoreUnavailable, match="No space left"):
         directory.change(GPU, publish(large, 3600))
 
-    assert directory.look(GPU).record == kept
+    assert directory.read(GPU).record == kept
     assert os.listdir(small_disk / "agents" / "live_agents" / GPU) == ["record.json"]
     ballast.unlink()
     directory.change(GPU, publish(large, 3600))

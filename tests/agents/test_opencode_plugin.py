@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.agents.hook_setup import with_hooks
+from mam.agents.hook_setup import add_hooks
 from mam.errors import BadInput
 
 SETTINGS = "OPENCODE_CONFIG_CONTENT"
@@ -19,7 +19,7 @@ def test_a_plugin_beside_the_session_is_named_in_its_environment(tmp_path: Path)
     root = tmp_path / "a session's root"
     root.mkdir()
 
-    command, env = with_hooks("opencode", ("opencode", "--agent", "build"), str(root), "/")
+    command, env = add_hooks("opencode", ("opencode", "--agent", "build"), str(root), "/")
 
     assert command == ("opencode", "--agent", "build")
     (address,) = json.loads(env[SETTINGS])["plugin"]
@@ -33,7 +33,7 @@ def test_settings_that_are_there_already_are_not_taken_away(tmp_path: Path, monk
     monkeypatch.setenv(SETTINGS, '{"provider": {"own": {"options": {"apiKey": "secret"}}}}')
 
     with pytest.raises(BadInput) as refusal:
-        with_hooks("opencode", ("opencode",), str(tmp_path), "/")
+        add_hooks("opencode", ("opencode",), str(tmp_path), "/")
 
     assert "--no-hooks" in str(refusal.value)
     assert "secret" not in str(refusal.value)

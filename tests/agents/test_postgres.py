@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from mam.agents.acts import publish
-from mam.agents.directory_postgres import PostgresDirectory
+from mam.agents.postgres_directory import PostgresDirectory
 from mam.machine.processes import ProcessId, is_alive
 from mam.stores.postgres.store import create_postgres_store
 from mam.testing.clock import FakeClock
@@ -63,9 +63,9 @@ def test_the_servers_clock_judges(home: str) -> None:
     directory = PostgresDirectory(home)
     directory.change("x", publish(a_record(agent_id="x"), 3600))
 
-    record = directory.look("x").record
+    record = directory.read("x").record
     assert record is not None
-    assert record.place.lease_boot is None  # a boot of this host says nothing on another one
+    assert record.mam.lease_boot is None  # a boot of this host says nothing on another one
     with psycopg.connect(home, autocommit=True) as connection:
         row = connection.execute(
             "SELECT lease_expires_ms - (extract(epoch FROM clock_timestamp()) * 1000)::bigint, name FROM"

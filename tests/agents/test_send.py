@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.agents.screen_prompts import question_on
-from mam.agents.send import harmless
+from mam.agents.screen_prompts import find_question
+from mam.agents.send import strip_controls
 from mam.errors import BadInput
 from tests.agents.sessions import Sessions, Sink, await_that
 from tests.cli.command import finish
+
+pytestmark = pytest.mark.external
 
 LONG = "".join(f"line {number}: \"quoted\" 'single' $HOME `x` \\ 한국어 … ;\n" for number in range(2000))
 TEXTS = {
@@ -166,7 +168,7 @@ def test_mistakes(raw: Sessions) -> None:
 def test_only_control_characters_are_removed(text: str) -> None:
     kept = [letter for letter in text if letter in "\t\n" or not (ord(letter) < 32 or 127 <= ord(letter) < 160)]
     try:
-        assert harmless(text).decode() == "".join(kept)
+        assert strip_controls(text).decode() == "".join(kept)
     except BadInput:
         assert not "".join(kept).strip()
 
@@ -188,7 +190,7 @@ def test_only_control_characters_are_removed(text: str) -> None:
     ],
 )
 def test_a_question_is_seen(screen: str) -> None:
-    assert question_on(screen)
+    assert find_question(screen)
 
 
 @pytest.mark.parametrize(
@@ -205,4 +207,4 @@ def test_a_question_is_seen(screen: str) -> None:
     ],
 )
 def test_what_is_no_question(screen: str) -> None:
-    assert question_on(screen) is None
+    assert find_question(screen) is None

@@ -12,11 +12,11 @@ import pytest
 from mam.agents import launch as launching
 from mam.agents import tmux as tmux_module
 from mam.agents.companion import start_companion
-from mam.agents.directory import FilesDirectory
 from mam.agents.errors import EndedAtOnce
+from mam.agents.files_directory import FilesDirectory
 from mam.agents.names import default_agent_id
 from mam.agents.record import AgentRecord
-from mam.agents.status import status_of
+from mam.agents.status import session_status
 from mam.machine.processes import is_alive, send_signal
 from tests.agents.sessions import SINK, Sessions, Sink, await_that
 from tests.cli.command import finish
@@ -277,11 +277,11 @@ def test_a_server_that_does_not_answer_is_unknown_and_not_dead(
     directory = FilesDirectory(str(sessions.agents))
     assert send_signal(server, signal.SIGSTOP)
     try:
-        status = status_of(directory.look(default_agent_id("gpu")), directory.clock.now())
+        status = session_status(directory.read(default_agent_id("gpu")), directory.clock.now())
         assert (status.record, status.tmux, status.drift) == ("live", "unknown", ())
     finally:
         assert send_signal(server, signal.SIGCONT)
-    status = status_of(directory.look(default_agent_id("gpu")), directory.clock.now())
+    status = session_status(directory.read(default_agent_id("gpu")), directory.clock.now())
     assert status.tmux == "there"
 
 

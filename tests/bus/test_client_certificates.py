@@ -15,6 +15,8 @@ from tests.bus.test_bad_brokers import make_certificates
 from tests.cli.command import Mam
 from tests.needs import need, program
 
+pytestmark = pytest.mark.external
+
 CONFIG = """
 listener {{port}} 127.0.0.1
 cafile {0}/ca.crt

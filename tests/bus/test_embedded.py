@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.bus.following import ended, until_says
 from tests.bus.mosquitto import free_port
 from tests.cli.command import Mam
+
+pytestmark = pytest.mark.external
 
 
 def test_it_carries_the_news_on_this_host(mam: Mam) -> None:

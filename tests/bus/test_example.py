@@ -13,7 +13,11 @@ import ssl
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.needs import need
+
+pytestmark = pytest.mark.external
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 60.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mam.agents.hook_events import event_for
+from mam.agents.hook_events import event_from_hook
 from tests.bus.following import opened
 from tests.cli.command import Mam
 
@@ -57,7 +57,7 @@ HOOKS: list[tuple[dict[str, Any], str | None]] = [
 
 @pytest.mark.parametrize(("given", "event"), HOOKS)
 def test_a_hook_is_an_event_without_anybody_s_text(given: dict[str, Any], event: str | None) -> None:
-    told = event_for("claude-code", {**COMMON, **given})
+    told = event_from_hook("claude-code", {**COMMON, **given})
 
     assert (None if told is None else told[0]) == event
     assert CANARY not in json.dumps(told)
@@ -67,7 +67,7 @@ def test_a_hook_is_an_event_without_anybody_s_text(given: dict[str, Any], event:
 
 
 def test_names_that_are_somebody_s_text_are_left_out() -> None:
-    told = event_for("claude-code", {"hook_event_name": "PermissionRequest", "tool_name": f"rm -rf {CANARY}\n"})
+    told = event_from_hook("claude-code", {"hook_event_name": "PermissionRequest", "tool_name": f"rm -rf {CANARY}\n"})
 
     assert told == (
         "permission_required", "claude-code needs permission for a tool",

@@ -6,10 +6,14 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.bus.conftest import Tracked
 from tests.bus.following import ended, until_says
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts, free_port
 from tests.cli.command import Mam
+
+pytestmark = pytest.mark.external
 
 
 def _hung_up(mam: Mam, says: str, *words: str) -> subprocess.Popen[bytes]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.bus.lag import lag_of
+from mam.bus.relay_state import relay_lag
 from mam.bus.settings import Broker
 from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.bus.mosquitto import Mosquitto
     from tests.cli.command import Mam
+
+pytestmark = pytest.mark.external
 
 EVENTS, KILLS = 30, 6
 
@@ -54,7 +56,7 @@ def stored(store: PostgresStore) -> set[tuple[str, int]]:
 
 def until_sent(store: PostgresStore, broker: Mosquitto) -> None:
     ends = time.monotonic() + 120
-    while lag_of(store, Broker(host="127.0.0.1", port=broker.port)).waiting:
+    while relay_lag(store, Broker(host="127.0.0.1", port=broker.port)).waiting:
         assert time.monotonic() < ends, "the events do not arrive"
         time.sleep(0.05)
 
@@ -79,7 +81,7 @@ def test_a_relay_on_another_host_goes_on_where_the_first_one_ended(
 ) -> None:
     job = shared.register()
     shared("publish", job, "progress", "--detail", "first")
-    assert lag_of(store, Broker(host="127.0.0.1", port=broker.port)).waiting == 0
+    assert relay_lag(store, Broker(host="127.0.0.1", port=broker.port)).waiting == 0
     on_another_host(shared, tmp_path)
     reader = Reader(broker)
     shared("publish", job, "progress", "--detail", "second")
@@ -90,7 +92,7 @@ def test_a_relay_that_stays_is_seen_from_every_host(
     shared: Mam, store: PostgresStore, broker: Mosquitto, tmp_path: Path
 ) -> None:
     there = Broker(host="127.0.0.1", port=broker.port)
-    assert not lag_of(store, there).served
+    assert not relay_lag(store, there).served
     relay = shared.start("relay")
     until_says(relay, "sending the events")
     on_another_host(shared, tmp_path)
@@ -101,7 +103,7 @@ def test_a_relay_that_stays_is_seen_from_every_host(
     assert [(one["served"], one["waiting"], one["sent"]) for one in status] == [(True, 0, 1)]
     relay.send_signal(signal.SIGTERM)
     assert ended(relay)[0] == 0
-    assert not lag_of(store, there).served
+    assert not relay_lag(store, there).served
 
 
 def test_two_relays_take_turns_and_killed_ones_lose_nothing(

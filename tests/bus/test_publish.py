@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.bus.following import ended, opened, until_says, until_served
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
+
+pytestmark = pytest.mark.external
 
 
 def test_an_event_reaches_a_reader_that_is_not_ours(news: Mam, broker: Mosquitto) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mam.bus.background_relay import Resident, resident_relay
+from mam.bus.background_relay import BackgroundRelay, start_background_relay
 from mam.bus.settings import Broker
 from mam.config.settings import Config
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
+
+pytestmark = pytest.mark.external
 
 QUIET: list[str] = []
 
@@ -27,22 +29,22 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     return MemoryStore()
 
 
-def _resident(store: MemoryStore, broker: Mosquitto) -> Resident:
-    return Resident(store, Broker(host="127.0.0.1", port=broker.port), QUIET.append)
+def _resident(store: MemoryStore, broker: Mosquitto) -> BackgroundRelay:
+    return BackgroundRelay(store, Broker(host="127.0.0.1", port=broker.port), QUIET.append)
 
 
 def test_it_sends_what_it_is_woken_for(store: MemoryStore, broker: Mosquitto) -> None:
     registry = Registry(store)
     reader = Reader(broker)
-    resident = _resident(store, broker)
-    resident.start()
+    background = _resident(store, broker)
+    background.start()
 
     job = registry.register(prompt="x", agent="a").job.job_id
     for number in range(1, 4):
         registry.publish(job, event="progress")
-        resident.wake()
+        background.wake()
         assert as_parts(reader.take(1)[0])[2]["seq"] == number
-    resident.stop()
+    background.stop()
 
     assert "mam-relay" not in [thread.name for thread in threading.enumerate()]
 
@@ -52,10 +54,10 @@ def test_stopped_at_once_it_still_sends_what_was_stored(store: MemoryStore, brok
     reader = Reader(broker)
     job = Registry(store).register(prompt="x", agent="a").job.job_id
     Registry(store).complete(job)
-    resident = _resident(store, broker)
+    background = _resident(store, broker)
 
-    resident.start()
-    resident.stop(30)
+    background.start()
+    background.stop(30)
 
     assert as_parts(reader.take(1)[0])[2]["event"] == "completed"
 
@@ -81,10 +83,10 @@ def test_of_two_one_sends_and_the_other_takes_over(store: MemoryStore, broker: M
 def test_without_a_broker_there_is_none(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
 
-    assert resident_relay(store, Config(), said.append) is None
+    assert start_background_relay(store, Config(), said.append) is None
     assert said == []
     monkeypatch.setenv("MQTT_BROKER", "192.0.2.1")
-    assert resident_relay(store, Config(), said.append) is None
+    assert start_background_relay(store, Config(), said.append) is None
     assert "has no TLS" in said[0]
 
 
@@ -93,8 +95,8 @@ def test_the_settings_say_where(store: MemoryStore, broker: Mosquitto) -> None:
     config = Config(broker={"host": "127.0.0.1", "port": broker.port})
     Registry(store).complete(Registry(store).register(prompt="x", agent="a").job.job_id)
 
-    resident = resident_relay(store, config, QUIET.append)
-    assert resident is not None
-    resident.stop(30)
+    background = start_background_relay(store, config, QUIET.append)
+    assert background is not None
+    background.stop(30)
 
     assert as_parts(reader.take(1)[0])[2]["event"] == "completed"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.bus.mosquitto import Mosquitto
     from tests.cli.command import Mam
 
+pytestmark = pytest.mark.external
+
 
 @pytest.fixture(params=["the store", "a broker"])
 def either(request: pytest.FixtureRequest, mam: Mam) -> Mam:

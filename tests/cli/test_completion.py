@@ -110,6 +110,7 @@ def shell(request: pytest.FixtureRequest, mam: Mam) -> Iterator[Terminal]:
         yield terminal
 
 
+@pytest.mark.external
 def test_tab_in_a_real_shell(shell: Terminal, mam: Mam, jobs: dict[str, str]) -> None:
     shell.type("mam heart\t")
     shell.shows("ready> mam heartbeat")
@@ -123,6 +124,7 @@ def test_tab_in_a_real_shell(shell: Terminal, mam: Mam, jobs: dict[str, str]) ->
     shell.shows(jobs["pending"])
 
 
+@pytest.mark.external
 def test_a_label_cannot_become_a_command(shell: Terminal, mam: Mam) -> None:
     mam.register("evil", "-s", "x$(touch pwned);touch pwned2")
     mam.register("evil", "-s", "it's `touch pwned3`")

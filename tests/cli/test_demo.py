@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.cli.command import Mam
 
+pytestmark = pytest.mark.external
+
 PATIENCE = 240.0
 NAMES = [
     "reindex",

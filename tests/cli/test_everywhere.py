@@ -106,6 +106,7 @@ def test_lines_of_all_stores(mam: Mam, stores: list[Path]) -> None:
         process.communicate(timeout=60)
 
 
+@pytest.mark.external
 def test_the_screen_of_all_stores(mam: Mam, stores: list[Path]) -> None:
     with Terminal(mam._argv(("watch", "--everywhere")), mam.here, mam.env, columns=80, rows=20) as terminal:
         terminal.shows("mam everywhere", "3 stores", "alpha/.mam/jobs", "gamma.db", "PENDING")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.cli.command import Mam
 
+pytestmark = pytest.mark.external
+
 OTHER_SCREEN, BACK = b"\x1b[?1049h", b"\x1b[?1049l"
 TITLES = ("NEEDS YOU", "RUNNING", "FAILED", "WAITING", "PENDING", "DONE")
 

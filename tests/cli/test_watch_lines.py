@@ -99,6 +99,7 @@ def test_it_ends_when_nobody_reads(known: Mam) -> None:
     told.process.stderr.close()
 
 
+@pytest.mark.external
 def test_a_dumb_terminal_gets_lines(known: Mam) -> None:
     argv = [sys.executable, "-m", "mam", "watch"]
     with Terminal(argv, known.here, {**known.env, "TERM": "dumb"}) as terminal:

@@ -124,7 +124,8 @@ class Reader:
         """What the terminal shows of it; variables, the folder and `$?` last from one command to the next."""
         script = (
             f'. "{self._state}"\n(exit {self._code})\n{self._real(command)}\ncode=$?\njobs -p >>"{self._state}.jobs"\n'
-            f'{{ export -p; declare -p claim 2>/dev/null; echo "cd \'$PWD\'"; }} >"{self._state}"\necho $code >"{self._state}.code"'
+            f'{{ export -p; declare -p claim 2>/dev/null; echo "cd \'$PWD\'"; }} >"{self._state}"\n'
+            f'echo $code >"{self._state}.code"'
         )
         shown = _on_screen(in_terminal(["bash", "-c", script], self._home, {"PATH": os.environ["PATH"]}))
         self._code = int((self._home / ".state.code").read_text())

@@ -122,7 +122,7 @@ def test_the_table_of_settings_has_every_setting() -> None:
 
 
 def test_every_check_of_the_doctor_has_its_line() -> None:
-    assert [row[0] for row in _rows(_read("docs/how-to/maintenance.md"), "| check | looks whether")] == list(CHECKS)
+    assert [row[0] for row in _rows(_read("docs/how-to/maintenance.md"), "| check | verifies")] == list(CHECKS)
 
 
 def test_every_status_has_its_sentence() -> None:
@@ -190,7 +190,7 @@ def _all_moves() -> list[tuple[str, str]]:
 
 
 def test_the_table_of_moves_is_the_code_s() -> None:
-    assert sorted((row[0], row[1]) for row in _rows(_read("docs/lifecycle.md"), "## Every move")) == _all_moves()
+    assert sorted((row[0], row[1]) for row in _rows(_read("docs/lifecycle.md"), "## Every transition")) == _all_moves()
 
 
 def test_the_diagram_of_moves_is_the_code_s() -> None:

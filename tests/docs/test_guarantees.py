@@ -35,6 +35,13 @@ def test_a_promise_names_tests_that_exist(name: str) -> None:
             )
 
 
+def test_no_test_of_a_promise_is_repeated_when_it_fails() -> None:
+    """`.ci/run` gives a second chance to tests with this marker."""
+    named = {file for _name, _sentence, tests in PROMISES for file in re.findall(r"`(tests/[^`]+)`", tests)}
+    assert named
+    assert not [file for file in sorted(named) if "mark.external" in (ROOT / file).read_text(encoding="utf-8")]
+
+
 @pytest.mark.parametrize("part", ["long run", "mutants"])
 def test_there_is_a_place_for_what_a_run_counts(part: str) -> None:
     begin, end = markers(part)

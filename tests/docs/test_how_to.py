@@ -21,29 +21,29 @@ FINISH_THREE = """
 BEFORE = {
     "A worker as a shell loop": THREE_JOBS,
     "Work for several labels": "mam register first --agent anyone; mam register second --agent anyone\n",
-    "Wait for a batch and act on how it ended": f"mam init\n{FINISH_THREE}",
+    "Wait for a batch": f"mam init\n{FINISH_THREE}",
     "Register from cron, once a day": "mkdir ~/course; mam init\n",
     "Start later": "",
-    "Retry what failed since yesterday": f"{THREE_JOBS} mam fail $(mam pick -s codex) --reason broken\n",
+    "Retry the errors of a day": f"{THREE_JOBS} mam fail $(mam pick -s codex) --reason broken\n",
     "Back up, restore, move a registry": THREE_JOBS,
     "Read the audit log after the registry is gone": THREE_JOBS,
     "Write another store": "",
 }
-"""What must be there before a recipe; every recipe is named here."""
+"""The preparation of every recipe."""
 
 AFTER = {
     "A worker as a shell loop": '[ "$(mam result $(mam list -s codex --status completed --limit 1 | cut -f1))" = '
     '"my answer to: job 3" ]; [ "$(mam list --status completed | wc -l)" = 3 ]',
     "Work for several labels": '[ "$(mam list --status running | wc -l)" = 2 ]',
-    "Wait for a batch and act on how it ended": '[ "$(cat *.md | tr -d "\\n" | wc -c)" = 24 ]',
+    "Wait for a batch": '[ "$(cat *.md | tr -d "\\n" | wc -c)" = 24 ]',
     "Register from cron, once a day": '[ "$(cat .mam/jobs/*.json ~/course/.mam/jobs/*.json | grep -c job_id)" = 2 ]',
     "Start later": '[ "$(mam list --status waiting | wc -l)" = 2 ]',
-    "Retry what failed since yesterday": '[ "$(mam list | wc -l)" = 4 ]',
+    "Retry the errors of a day": '[ "$(mam list | wc -l)" = 4 ]',
     "Back up, restore, move a registry": '[ "$(mam list --store elsewhere/.mam/jobs | wc -l)" = 3 ]',
     "Read the audit log after the registry is gone": '[ "$(mam logs --list | wc -l)" = 3 ]',
     "Write another store": "",
 }
-"""What must hold behind it."""
+"""A check after every recipe."""
 
 
 def _recipes() -> dict[str, list[tuple[str, str]]]:
@@ -70,7 +70,7 @@ def test_recipe(title: str, tmp_path: Path) -> None:
     script = "\n".join(["set -eu", BEFORE[title], *(code for kind, code in blocks if kind == "sh"), AFTER[title]])
 
     ran = subprocess.run(
-        # Nobody waits ten minutes for a job that a test will not send.
+        # The test sends no further job, so it does not wait ten minutes for one.
         ["sh", "-c", script.replace("--wait 10m", "--wait 1")],
         cwd=here, capture_output=True, text=True, timeout=240,
         env={"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path), "LANG": "C.UTF-8"},

@@ -12,7 +12,7 @@ import pytest
 
 from mam.config.inbox import INBOX_KEYS, MODES, QUEUE_KEYS
 from mam.inbox.front_matter import KEYS
-from mam.inbox.mirror import MOVES
+from mam.inbox.mirror import TRANSITIONS
 from mam.work.git.delivery import COMMAND
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ def test_every_key_is_documented(key: str) -> None:
 
 def test_modes_states_and_the_default_command_are_documented() -> None:
     assert all(f"| `{mode}`" in TEXT for mode in MODES)
-    assert all(f"`{state}`" in TEXT for state in MOVES)
+    assert all(f"`{state}`" in TEXT for state in TRANSITIONS)
     assert " ".join(COMMAND) in TEXT
 
 

@@ -97,7 +97,7 @@ def histories(on: str, url: str, seed: int, times: int, folder: Path) -> int:
 
 
 def sessions(on: str, _detail: str, seed: int, times: int, folder: Path) -> int:
-    from mam.agents.directory import FilesDirectory
+    from mam.agents.files_directory import FilesDirectory
     from tests.faults.acting import warm
     from tests.faults.homes import HOMES
     from tests.faults.session_histories import SessionHistories

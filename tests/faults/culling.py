@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mam.agents.directory import FilesDirectory
+from mam.agents.files_directory import FilesDirectory
 from mam.agents.lookup import FOUND, MISSING
 from mam.audit.sync import AuditLog
 from tests.audit.support import history_in, history_in_log
@@ -105,11 +105,11 @@ class Culling:
 
     def _judge_agents(self, generation: str | None) -> None:
         """Every record of the directory is whole, and the one that was acknowledged is there."""
-        for look in FilesDirectory(str(self._folder / "agents")).looks():
-            assert look.kind in (FOUND, MISSING), f"{look.agent_id}: {look.reason}"
+        for lookup in FilesDirectory(str(self._folder / "agents")).read_all():
+            assert lookup.kind in (FOUND, MISSING), f"{lookup.agent_id}: {lookup.reason}"
             if generation is not None:
-                assert look.record is not None, "a record was acknowledged, and is not there"
-                assert look.record.generation_id == generation
+                assert lookup.record is not None, "a record was acknowledged, and is not there"
+                assert lookup.record.generation_id == generation
 
     def _go_on(self) -> None:
         """Nobody is killed any more: what was begun comes to its end."""

@@ -241,7 +241,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a process is known by its pid alone", file="src/mam/machine/processes.py",
-        old="and named(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
+        old="and identity_of(entry) == process", new="", caught_by=f"{WORK}/test_processes.py",
     ),
     Mutant(
         name="a short write is not finished", file="src/mam/util/encoding.py",
@@ -277,7 +277,7 @@ MUTANTS = [
     ),
     Mutant(
         name="the position moves before the broker has answered", file="src/mam/bus/relay.py",
-        old="while on_their_way and open_numbers.isdisjoint(on_their_way[0][1]):", new="while on_their_way:",
+        old="while in_flight and unacknowledged.isdisjoint(in_flight[0][1]):", new="while in_flight:",
         caught_by="tests/bus/test_relay.py",
     ),
     Mutant(

@@ -65,7 +65,7 @@ class SessionAsker:
         note(self._notes, ["told", answer, time.monotonic()])
 
     def _look(self) -> str | None:
-        record = self._directory.look(AGENT).record
+        record = self._directory.read(AGENT).record
         return "nobody" if record is None else record.generation_id
 
     def _claim(self, generation: str) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pytest
 
-from mam.agents.directory import FilesDirectory
+from mam.agents.files_directory import FilesDirectory
 from tests.faults.dose import DOSE
 from tests.faults.histories import Histories, Plan
 from tests.faults.homes import HOMES, Home
@@ -50,7 +50,7 @@ def test_of_many_that_want_to_be_one_session_one_is(folder: Path, home: Home, se
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_of_many_that_want_to_be_one_session_on_postgresql_one_is(folder: Path, database: str, seed: int) -> None:
-    from mam.agents.directory_postgres import PostgresDirectory
+    from mam.agents.postgres_directory import PostgresDirectory
     from mam.stores.postgres.store import PostgresStore, create_postgres_store
 
     create_postgres_store(database)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.agents.acts import publish
-from mam.agents.directory import FilesDirectory
+from mam.agents.files_directory import FilesDirectory
 from mam.agents.lookup import FOUND
 from mam.errors import MamError
 from mam.inbox.ledger import DATABASE
@@ -83,10 +83,10 @@ def test_the_directory_of_sessions(folder: Path, damage: str) -> None:
     directory.change("other", publish(record_of("first", "other"), LONG))
     for at, place, spoilt in damaged(origin, f"live_agents/{AGENT}/record.json", damage, stride=5):
         directory = FilesDirectory(str(place))
-        look = directory.look(AGENT)
-        assert directory.look("other").kind == FOUND, at
-        if look.kind != FOUND:
-            assert look.reason, at
+        lookup = directory.read(AGENT)
+        assert directory.read("other").kind == FOUND, at
+        if lookup.kind != FOUND:
+            assert lookup.reason, at
             assert (place / f"live_agents/{AGENT}/record.json").read_bytes() == spoilt, "it was not left as it is"
             try:
                 directory.change(AGENT, publish(record_of("second"), LONG))
@@ -104,7 +104,7 @@ def test_the_ledger_of_an_inbox(folder: Path, damage: str) -> None:
     place.mkdir()
     world = World(place)
     world.drop("x.prompt.md")
-    world.open().turn()
+    world.open().run_cycle()
     world.close()
     place.rename(saved)
     (name,) = [file.relative_to(saved) for file in saved.rglob(DATABASE)]
@@ -129,7 +129,7 @@ def test_the_mirror_of_an_inbox_is_made_anew(folder: Path, damage: str, file: st
     world = World(origin)
     world.drop("x.prompt.md")
     world.drop("y.prompt.md")
-    world.open().turn()
+    world.open().run_cycle()
     job_id = world.all_jobs()[0].job_id
     whole = {job.job_id: world.mirrored(job.job_id) for job in world.all_jobs()}
     world.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import BadInput, StoreUnavailable
-from mam.inbox.front_matter import Wishes, parse
+from mam.inbox.front_matter import FrontMatter, parse
 from tests.disks import fill
 from tests.inbox.world import WHERE, World, fork
 
@@ -95,14 +95,14 @@ pull_request: off
     wishes, prompt = parse(text)
     at = wishes.at
     assert at is not None
-    assert wishes == Wishes(
+    assert wishes == FrontMatter(
         agent="codex", label="tmux:gpu", priority=7, artifacts=["a.md", "b/c.md"], timeout=1800, idle_timeout=90,
         retries=0, at=at, permissions="ask", worktree=False, push=True, pull_request=False,
     )  # fmt: skip
     assert prompt == "# Do it\n\n--- not the end ---\n"
-    assert parse("\ufeff---\r\nagent: x\r\n---\r\nhi\r\n") == (Wishes(agent="x"), "hi\r\n")
-    assert parse("---\n---\nhi") == (Wishes(), "hi")
-    assert parse("no front matter\n---\n") == (Wishes(), "no front matter\n---\n")
+    assert parse("\ufeff---\r\nagent: x\r\n---\r\nhi\r\n") == (FrontMatter(agent="x"), "hi\r\n")
+    assert parse("---\n---\nhi") == (FrontMatter(), "hi")
+    assert parse("no front matter\n---\n") == (FrontMatter(), "no front matter\n---\n")
     world.drop("x.prompt.md", text.replace("push: on\n", ""))
     world.steady()
     job = world.only_job()
@@ -134,8 +134,8 @@ def test_links_and_directories_that_are_called_prompts(world: World, tmp_path: P
     (tmp_path / "outside" / "o.prompt.md").write_text("outside")
     (folder / "tree").symlink_to(tmp_path / "outside")
     inbox = world.open()
-    inbox.turn()
-    inbox.turn()
+    inbox.run_cycle()
+    inbox.run_cycle()
     assert [job.prompt for job in world.all_jobs()] == ["inner"]
     for name in ("link", "dangling", "pipe"):
         told = (folder / f"{name}.error.md").read_text()
@@ -236,7 +236,7 @@ def test_what_cannot_be_read_stays_and_is_taken_when_it_can(world: World, monkey
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(submit, "read_json_file", refuse)
-    world.open().turn()
+    world.open().run_cycle()
     assert path.read_text() == "do it"
     assert "it cannot be read: Permission denied" in (world.inbox / WHERE / "x.error.md").read_text()
     monkeypatch.setattr(submit, "read_json_file", read)
@@ -271,7 +271,7 @@ def test_a_prompt_that_vanishes_after_its_claim_is_a_job_that_failed(
         os.unlink(to_name, dir_fd=to_folder)
 
     monkeypatch.setattr(ingest, "move", steal)
-    world.open().turn()
+    world.open().run_cycle()
     monkeypatch.setattr(ingest, "move", move)
     world.steady()
     job = world.only_job()
@@ -296,7 +296,7 @@ def test_a_full_disk_loses_nothing_at_any_step(small_disk: Path) -> None:
         with open(ballast, "r+b") as file:
             file.truncate(max(0, ballast.stat().st_size - room))
         try:
-            inbox.turn()
+            inbox.run_cycle()
         except (StoreUnavailable, OSError):
             pass
         there = [path, path.with_name("x.running.md")]
@@ -309,7 +309,7 @@ def test_a_full_disk_loses_nothing_at_any_step(small_disk: Path) -> None:
         with open(ballast, "r+b") as file:
             file.truncate(max(0, ballast.stat().st_size - room))
         try:
-            inbox.turn()
+            inbox.run_cycle()
         except (StoreUnavailable, OSError):
             pass
         ballast.unlink()
@@ -329,13 +329,13 @@ def test_an_inbox_that_cannot_be_written_is_said_and_taken_later(small_disk: Pat
     subprocess.run(["mount", "--bind", str(world.inbox), str(world.inbox)], check=True)
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", str(world.inbox)], check=True)
-        inbox.turn()
-        inbox.turn()
+        inbox.run_cycle()
+        inbox.run_cycle()
         assert any("Read-only file system" in words for words in world.complaints)
         assert world.all_jobs() == []
     finally:
         subprocess.run(["umount", str(world.inbox)], check=True)
-    inbox.turn()
+    inbox.run_cycle()
     assert world.files("inbox") == [f"{WHERE}/x.running.md"]
     assert world.only_job().prompt == "do it"
     world.close()

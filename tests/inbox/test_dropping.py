@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import StoreUnavailable
-from mam.inbox.debounce import Settling
+from mam.inbox.debounce import Debouncer
 from mam.inbox.tree import Tree
 from tests.faults.mounted import Disk, disk_of, why_not
 from tests.inbox.world import WHERE, World, fork
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def settling(world: World, seconds: float) -> Settling:
+def settling(world: World, seconds: float) -> Debouncer:
     (world.inbox / WHERE).mkdir(parents=True, exist_ok=True)
-    return Settling(Tree(str(world.root)), seconds)
+    return Debouncer(Tree(str(world.root)), seconds)
 
 
-def ready(world: World, judge: Settling) -> list[str]:
-    return [os.path.basename(seen.rel) for seen in judge.settled(Tree(str(world.root)).look().prompts)]
+def ready(world: World, judge: Debouncer) -> list[str]:
+    return [os.path.basename(seen.rel) for seen in judge.settled(Tree(str(world.root)).scan().prompts)]
 
 
 def test_what_is_new_waits_and_what_is_old_is_taken(world: World) -> None:
@@ -72,10 +72,10 @@ def test_a_reader_is_not_waited_for(world: World) -> None:
 def test_a_file_that_changes_between_two_looks_is_not_taken(world: World) -> None:
     inbox = world.open()
     path = world.drop()
-    (seen,) = inbox.tree.look().prompts
+    (seen,) = inbox.tree.scan().prompts
     path.write_text("changed since")
     with inbox._ledger.locked():
-        assert inbox._taking.take([seen]) == []
+        assert inbox._ingester.ingest([seen]) == []
     assert world.files("inbox") == [f"{WHERE}/x.prompt.md"]
 
 
@@ -98,7 +98,9 @@ def test_every_way_that_a_file_comes(world: World, tmp_path: Path, way: str) -> 
         (folder / "x.prompt.md~").unlink()
     else:
         subprocess.run([*way.split(), str(source), str(folder / "x.prompt.md")], check=True)
-    await_that(lambda: inbox.turn() > 0 and world.files("inbox") == [f"{WHERE}/x.running.md"], "it was never taken")
+    await_that(
+        lambda: inbox.run_cycle() > 0 and world.files("inbox") == [f"{WHERE}/x.running.md"], "it was never taken"
+    )
     assert world.only_job().prompt == ("do it " * 10_000)
 
 
@@ -109,7 +111,7 @@ def _watch(folder: Path, until: int) -> None:
     inbox = world.open()
     ends = time.monotonic() + 60
     while len(world.files("processed")) < until and time.monotonic() < ends:
-        inbox.turn()
+        inbox.run_cycle()
 
 
 def test_three_watchers_on_one_tree_take_each_file_once(world: World) -> None:
@@ -133,8 +135,8 @@ def test_thousands_at_once(quick_path: Path) -> None:
     for number in range(2000):
         (folder / f"{number}.prompt.md").write_text(str(number))
     inbox = world.open()
-    while inbox.turn() and inbox.waiting:
-        assert not inbox.troubles
+    while inbox.run_cycle() and inbox.waiting:
+        assert not inbox.problems
     assert sorted(int(job.prompt) for job in world.all_jobs()) == list(range(2000))
     assert len(inbox.open) == 2000
     world.close()
@@ -163,7 +165,7 @@ def test_without_power_a_file_is_still_one_job(disk: Disk, kind: str) -> None:
         os.sync()
         child = fork()
         if child == 0:
-            world.open().turn()
+            world.open().run_cycle()
             time.sleep(60)
             os._exit(0)
         time.sleep(chance.random() * 0.12)
@@ -191,11 +193,11 @@ def test_without_power_the_copy_and_the_mirror_are_made_again(disk: Disk) -> Non
         world.drop(name, f"---\npriority: 1\n---\ndo {name}\n")
     os.sync()
     inbox = world.open()
-    inbox.turn()
+    inbox.run_cycle()
     assert len(inbox.open) == len(names)
     ended = world.all_jobs()[0].job_id
     world.registry().complete(ended)
-    inbox.turn()
+    inbox.run_cycle()
     disk.cut_power()
     world.close()
     disk.unmount()
@@ -221,7 +223,7 @@ def test_a_store_that_is_away_loses_nothing(world: World) -> None:
     world.drop()
     world.jobs.rename(world.folder / "away")
     with pytest.raises((StoreUnavailable, Exception), match=r"(?i)no store|No such file"):
-        inbox.turn()
+        inbox.run_cycle()
     (world.folder / "away").rename(world.jobs)
     world.steady()
     assert world.only_job().prompt == "do it"
@@ -233,16 +235,16 @@ def test_without_a_watch_the_tree_is_looked_at_now_and_then(world: World, monkey
     import watchfiles
 
     from mam.inbox import loop
-    from mam.inbox.service import Watching
+    from mam.inbox.service import InboxService
 
     def overrun(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "inotify watch limit reached")
 
     monkeypatch.setattr(watchfiles, "watch", overrun)
-    monkeypatch.setattr(loop, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "SCAN_SECONDS", 0.05)
     registry = world.registry()
     said: list[str] = []
-    watching = Watching(world.open(registry), registry.store, None, said.append, once=False)
+    watching = InboxService(world.open(registry), registry.store, None, said.append, once=False)
     thread = Thread(target=watching.run)
     thread.start()
     try:

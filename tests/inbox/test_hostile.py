@@ -115,14 +115,14 @@ def test_a_bug_over_one_file_stops_no_other(world: World, monkeypatch: pytest.Mo
     """Whatever a parser does: no such input is known, so the failure is put in."""
     from mam.inbox import submit
 
-    drafted = submit.drafted  # type: ignore[attr-defined]
+    draft_from_file = submit.draft_from_file  # type: ignore[attr-defined]
 
     def fail(content: bytes, *rest: object) -> object:
         if b"bad" in content:
             raise IndexError
-        return drafted(content, *rest)  # type: ignore[arg-type]
+        return draft_from_file(content, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(submit, "drafted", fail)
+    monkeypatch.setattr(submit, "draft_from_file", fail)
     world.drop("bad.prompt.md", "bad")
     world.drop("good.prompt.md", "good")
     world.steady()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from mam.inbox.mirror import MOVES, problem_of
+from mam.inbox.mirror import TRANSITIONS, schema_problem
 from tests.inbox.world import WHERE, World
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ ENDS: dict[str, Callable[[Registry, str], object]] = {
 def test_the_mirror_keeps_the_eight_promises_in_every_state(world: World, end: str) -> None:
     world.drop()
     inbox = world.open()
-    inbox.turn()
+    inbox.run_cycle()
     registry, job_id = world.registry(), world.only_job().job_id
     seen = [_checked(world, job_id)]
     for _name, act in [*ACTS, ("end", ENDS[end])]:
         act(registry, job_id)
-        inbox.turn()
+        inbox.run_cycle()
         seen.append(_checked(world, job_id))
     states = [record["state"] for record in seen]
     assert states[:-1] == ["queued", "running", "queued", "running", "failed_retryable", "queued", "running"]
@@ -82,7 +82,7 @@ SPOILT: dict[str, Any] = {
 
 
 def test_what_is_whole_is_taken_for_whole() -> None:
-    assert problem_of(GOOD) is None
+    assert schema_problem(GOOD) is None
     VALIDATOR.validate(GOOD)
 
 
@@ -90,21 +90,21 @@ def test_what_is_whole_is_taken_for_whole() -> None:
 def test_what_is_spoilt_is_known_to_mam_and_to_the_schema(how: str) -> None:
     """6: the older validator let most of these pass."""
     record = {**copy.deepcopy(GOOD), **SPOILT[how]}
-    assert problem_of(record) is not None
+    assert schema_problem(record) is not None
     assert not VALIDATOR.is_valid(record)
 
 
 @pytest.mark.parametrize("name", SCHEMA["required"])
 def test_nothing_may_be_missing(name: str) -> None:
     record = {field: value for field, value in GOOD.items() if field != name}
-    assert problem_of(record) is not None
+    assert schema_problem(record) is not None
     assert not VALIDATOR.is_valid(record)
 
 
 def test_another_directory_is_another_job() -> None:
-    assert problem_of(GOOD, "1" * 32) is not None
+    assert schema_problem(GOOD, "1" * 32) is not None
 
 
 def test_states_and_moves_are_those_of_the_older_queue() -> None:
-    assert set(MOVES) == set(SCHEMA["properties"]["state"]["enum"])
-    assert MOVES["succeeded"] == MOVES["failed_final"] == ()
+    assert set(TRANSITIONS) == set(SCHEMA["properties"]["state"]["enum"])
+    assert TRANSITIONS["succeeded"] == TRANSITIONS["failed_final"] == ()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.faults.killing import Count
 
-SEAMS = ((ingest, "move"), (submit, "move"), (deliver, "move"), (Ledger, "_change"))
+SEAMS = ((ingest, "move"), (submit, "move"), (deliver, "move"), (Ledger, "_execute"))
 PROMPT = "echo one\n"
 
 
@@ -49,7 +49,7 @@ def test_killed_before_any_step_of_the_hand_over(quick_path: Path, kind: str, mo
         return world
 
     def work(acknowledge: Callable[[str], None]) -> None:
-        world.open().turn()
+        world.open().run_cycle()
         acknowledge("done")
 
     world = dropped()
@@ -76,7 +76,7 @@ def test_killed_before_any_step_of_the_way_out(quick_path: Path, ending: str) ->
     origin = World(_made(quick_path / "origin"), failure_archive=True)
     origin.drop("x.prompt.md", PROMPT)
     inbox = origin.open()
-    inbox.turn()
+    inbox.run_cycle()
     registry, job = origin.registry(), origin.only_job()
     if ending == "completed":
         registry.complete(job.job_id, result="all well")
@@ -89,7 +89,7 @@ def test_killed_before_any_step_of_the_way_out(quick_path: Path, ending: str) ->
 
     def work(_acknowledge: Callable[[str], None]) -> None:
         world = World(folder, failure_archive=True)
-        world.open().turn()
+        world.open().run_cycle()
 
     word = {"completed": "done", "error": "error"}[ending]
     steps = 0
@@ -119,7 +119,7 @@ def test_killed_while_something_is_refused(quick_path: Path) -> None:
     world.drop("x.prompt.md", b"\xff\xfe not text")
 
     def work(_acknowledge: Callable[[str], None]) -> None:
-        world.open().turn()
+        world.open().run_cycle()
 
     for step, _acknowledged in kill_points(at_steps, work):
         world.steady()
@@ -138,13 +138,13 @@ def test_killed_again_and_again_over_its_own_wreck(quick_path: Path) -> None:
     """The same name as one that has ended: what is claimed is a file, whatever it is called."""
     world = fresh(quick_path / "world")
     world.drop("x.prompt.md", PROMPT)
-    world.open().turn()
+    world.open().run_cycle()
     world.registry().complete(world.only_job().job_id)
     world.steady()
     world.drop("x.prompt.md", PROMPT)
 
     def work(_acknowledge: Callable[[str], None]) -> None:
-        world.open().turn()
+        world.open().run_cycle()
 
     kills = sum(1 for _ in kill_points(at_steps, work)) - 1  # the last one lives
     assert kills > 30

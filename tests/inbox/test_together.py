@@ -85,10 +85,10 @@ def test_a_job_that_was_archived_before_anybody_told_of_it_is_told(world: World,
     """The watcher was away; or it was killed right after it had registered the job."""
     world.drop("x.prompt.md", "echo one\n")
     inbox = world.open()
-    inbox.turn()
+    inbox.run_cycle()
     registry, job = world.registry(), world.only_job()
     if kept == "claim":
-        inbox._ledger._change([("UPDATE claim SET state = 'claimed'", ())])
+        inbox._ledger._execute([("UPDATE claim SET state = 'claimed'", ())])
     registry.complete(job.job_id, result="all well")
     registry.register(prompt="a newer one", agent="shell")
     assert registry.archive([job.job_id]) == [job.job_id]

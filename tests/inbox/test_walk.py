@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mam.errors import BadInput, InboxTaken
-from mam.inbox.mirror import MOVES, path_between, state_of
-from mam.inbox.names import Target, beside, is_prompt, renamed, target_of
+from mam.inbox.mirror import TRANSITIONS, mirror_state, transition_path
+from mam.inbox.names import Target, is_prompt, parse_target, path_with_state, with_state
 from mam.inbox.repair import prune
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.sqlite.store import SqliteStore
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_state_takes_the_place_of_the_one_before(name: str, state: str, wanted: str) -> None:
-    assert renamed(name, state) == wanted
+    assert with_state(name, state) == wanted
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_temporary_files_are_no_prompts(name: str) -> None:
 
 
 def test_a_path_says_owner_repository_and_branch() -> None:
-    assert target_of("o/r/b/x.prompt.md", "multi-owner", None, None) == Target(owner="o", repo="r", branch="b")
-    assert target_of("o/r/b/deep/er/x.prompt.md", "multi-owner", None, None).branch == "b"
-    assert target_of("r/b/x.prompt.md", "single-owner", "me", None) == Target(owner="me", repo="r", branch="b")
-    assert target_of("o/r/feature%2Fx/y.prompt.md", "multi-owner", None, None).branch == "feature/x"
+    assert parse_target("o/r/b/x.prompt.md", "multi-owner", None, None) == Target(owner="o", repo="r", branch="b")
+    assert parse_target("o/r/b/deep/er/x.prompt.md", "multi-owner", None, None).branch == "b"
+    assert parse_target("r/b/x.prompt.md", "single-owner", "me", None) == Target(owner="me", repo="r", branch="b")
+    assert parse_target("o/r/feature%2Fx/y.prompt.md", "multi-owner", None, None).branch == "feature/x"
     assert Target(owner="o", repo="r", branch="feature/x").path == "o/r/feature%2Fx"
 
 
@@ -59,20 +59,20 @@ def test_a_path_says_owner_repository_and_branch() -> None:
 )
 def test_a_path_that_is_too_short_says_what_it_should_be(rel: str, mode: str) -> None:
     with pytest.raises(BadInput, match="too short: it belongs into inbox/<"):
-        target_of(rel, mode, "me", None)
+        parse_target(rel, mode, "me", None)
 
 
 @pytest.mark.parametrize("part", ["-rf", "..", "a b", "ä", "x\ny", ".git"])
 def test_odd_owners_and_repositories_are_refused(part: str) -> None:
     for rel in (f"{part}/r/b/x.prompt.md", f"o/{part}/b/x.prompt.md"):
         with pytest.raises(BadInput, match="cannot be the name"):
-            target_of(rel, "multi-owner", None, None)
+            parse_target(rel, "multi-owner", None, None)
 
 
 @pytest.mark.parametrize("branch", ["-b", "a..b", "x.lock", "a b", "a~1", "@", "HEAD^", "a:b"])
 def test_odd_branches_are_refused(branch: str) -> None:
     with pytest.raises(BadInput, match="cannot be the name of a branch"):
-        target_of(f"o/r/{branch}/x.prompt.md", "multi-owner", None, None)
+        parse_target(f"o/r/{branch}/x.prompt.md", "multi-owner", None, None)
 
 
 # -- the way in ------------------------------------------------------------------------------------------------------
@@ -81,8 +81,8 @@ def test_odd_branches_are_refused(branch: str) -> None:
 def test_a_file_becomes_one_job_and_is_called_running(world: World) -> None:
     world.drop("x.prompt.md", "do it\n")
     inbox = world.open()
-    inbox.turn()
-    inbox.turn()
+    inbox.run_cycle()
+    inbox.run_cycle()
     job = world.only_job()
     assert (job.prompt, job.agent, job.agent_session, job.status) == ("do it", "shell", "inbox", "pending")
     assert job.inbox == {"root": str(world.root), "file": f"{WHERE}/x.prompt.md", "owner": "acme", "repo": "shop",
@@ -100,7 +100,7 @@ def test_the_oldest_file_is_the_first_job(world: World) -> None:
         path = world.drop(f"{name}.prompt.md", name)
         moment = path.stat().st_mtime - age
         os.utime(path, (moment, moment))
-    world.open().turn()
+    world.open().run_cycle()
     assert [job.prompt for job in world.all_jobs()] == ["old", "middle", "young"]
 
 
@@ -108,17 +108,17 @@ def test_the_same_name_waits_for_the_one_before_and_is_then_a_job_of_its_own(wor
     """The older watcher never took a name twice."""
     inbox = world.open()
     world.drop("x.prompt.md", "first")
-    inbox.turn()
+    inbox.run_cycle()
     world.drop("x.prompt.md", "second")
-    inbox.turn()
+    inbox.run_cycle()
     assert [job.prompt for job in world.all_jobs()] == ["first"]
     assert world.files("inbox") == [f"{WHERE}/x.prompt.md", f"{WHERE}/x.running.md"]
     world.registry().complete(world.only_job().job_id)
-    inbox.turn()
-    inbox.turn()
+    inbox.run_cycle()
+    inbox.run_cycle()
     assert [job.prompt for job in world.all_jobs()] == ["first", "second"]
     world.registry().complete(world.all_jobs()[1].job_id)
-    inbox.turn()
+    inbox.run_cycle()
     second = world.all_jobs()[1].job_id[:8]
     assert world.files("finished") == sorted([f"{WHERE}/x.done.md", f"{WHERE}/x.{second}.done.md"])
 
@@ -127,15 +127,15 @@ def test_a_running_file_that_nobody_knows_is_taken_over_once(world: World) -> No
     """As the older watcher leaves one when it dies, for ever."""
     world.drop("x.running.md", "left behind")
     inbox = world.open()
-    inbox.turn()
-    inbox.turn()
+    inbox.run_cycle()
+    inbox.run_cycle()
     assert world.only_job().prompt == "left behind"
     assert world.files("inbox") == [f"{WHERE}/x.running.md"]
 
 
 def test_a_lost_ledger_is_made_anew_from_the_registry(world: World) -> None:
     world.drop("x.prompt.md", "first")
-    world.open().turn()
+    world.open().run_cycle()
     world.close()
     for path in (world.root / ".queue").glob("inbox.db*"):
         path.unlink()
@@ -164,10 +164,10 @@ def test_a_completed_job_is_told_beside_its_prompt_and_then_put_away(world: Worl
     world.settings = world.settings.replace(linger_seconds=3600.0)
     inbox = world.open()
     world.drop("x.prompt.md", "do it\n")
-    inbox.turn()
+    inbox.run_cycle()
     job_id = world.only_job().job_id
     world.registry().complete(job_id, result="It was easy.")
-    inbox.turn([job_id])
+    inbox.run_cycle([job_id])
     assert world.files("inbox") == [f"{WHERE}/x.done.md"]
     told = (world.inbox / WHERE / "x.done.md").read_text()
     assert told.startswith("do it\n")
@@ -189,10 +189,10 @@ def test_a_failed_job_says_why_and_keeps_its_prompt_where_that_is_asked_for(tmp_
     world = World(tmp_path, failure_archive=True)
     inbox = world.open()
     world.drop("x.prompt.md", "do it\n")
-    inbox.turn()
+    inbox.run_cycle()
     job_id = world.only_job().job_id
     world.registry().fail(job_id, reason="no luck")
-    inbox.turn()
+    inbox.run_cycle()
     told = (world.root / "finished" / WHERE / "x.error.md").read_text()
     assert "- why: no luck\n" in told
     assert f"`mam retry {job_id[:8]}`" in told
@@ -207,12 +207,12 @@ def test_a_failed_job_says_why_and_keeps_its_prompt_where_that_is_asked_for(tmp_
 def test_an_outcome_never_takes_the_place_of_somebodys_file(world: World) -> None:
     inbox = world.open()
     world.drop("x.prompt.md")
-    inbox.turn()
+    inbox.run_cycle()
     job_id = world.only_job().job_id
     mine = world.inbox / WHERE / "x.done.md"
     mine.write_text("my own notes")
     world.registry().complete(job_id)
-    inbox.turn()
+    inbox.run_cycle()
     assert mine.read_text() == "my own notes"
     assert world.files("finished") == [f"{WHERE}/x.{job_id[:8]}.done.md"]
 
@@ -220,21 +220,21 @@ def test_an_outcome_never_takes_the_place_of_somebodys_file(world: World) -> Non
 def test_a_prompt_that_was_removed_while_it_ran_comes_back_with_its_outcome(world: World) -> None:
     inbox = world.open()
     world.drop("x.prompt.md", "do it\n")
-    inbox.turn()
+    inbox.run_cycle()
     (world.inbox / WHERE / "x.running.md").unlink()
     world.registry().complete(world.only_job().job_id)
-    inbox.turn()
+    inbox.run_cycle()
     assert (world.root / "finished" / WHERE / "x.done.md").read_text().startswith("do it\n")
 
 
 def test_a_job_that_was_removed_from_the_registry_is_not_waited_for(world: World) -> None:
     inbox = world.open()
     world.drop("x.prompt.md", "do it\n")
-    inbox.turn()
+    inbox.run_cycle()
     store = world.registry().store
     assert isinstance(store, SqliteStore)
     store._act(lambda: store._rows("forget job", job_id=world.only_job().job_id))  # as an older backup has it
-    inbox.turn()
+    inbox.run_cycle()
     told = (world.root / "finished" / WHERE / "x.error.md").read_text()
     assert told.startswith("do it\n")
     assert "no longer in the registry" in told
@@ -244,20 +244,20 @@ def test_a_job_that_was_removed_from_the_registry_is_not_waited_for(world: World
 
 
 def test_every_way_that_is_shown_is_one_that_the_older_table_allows() -> None:
-    for before in (None, *MOVES):
-        for after in MOVES:
-            way = path_between(before, after)
+    for before in (None, *TRANSITIONS):
+        for after in TRANSITIONS:
+            way = transition_path(before, after)
             assert way[-1] == after
-            reachable = before is None or before == after or (MOVES[before] and after != before)
+            reachable = before is None or before == after or (TRANSITIONS[before] and after != before)
             if reachable and before != after:
                 steps = [*([before] if before else []), *way]
-                assert all(to in MOVES[frm] for frm, to in pairwise(steps)), (before, after, way)
+                assert all(to in TRANSITIONS[frm] for frm, to in pairwise(steps)), (before, after, way)
 
 
 def test_a_return_to_the_queue_is_shown_as_a_failure_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     inbox = world.open()
     world.drop("x.prompt.md")
-    inbox.turn()
+    inbox.run_cycle()
     job_id, registry = world.only_job().job_id, world.registry()
     written: list[tuple[str, int]] = []
     from mam.inbox import mirror
@@ -270,24 +270,24 @@ def test_a_return_to_the_queue_is_shown_as_a_failure_first(world: World, monkeyp
 
     monkeypatch.setattr(mirror._Folder, "write", note)
     registry.pick("inbox", owner="me")
-    inbox.turn()
+    inbox.run_cycle()
     registry.release(job_id)
-    inbox.turn()
+    inbox.run_cycle()
     registry.pick("inbox", owner="me")
     registry.fail(job_id, reason="git-error", retryable=True)
-    inbox.turn()
+    inbox.run_cycle()
     assert world.mirrored(job_id)["metadata"]["last_failure"] == "git-error"
     assert written == [("running", 0), ("failed_retryable", 0), ("queued", 1), ("running", 1), ("failed_retryable", 1)]
     registry.cancel(job_id)
-    inbox.turn()
+    inbox.run_cycle()
     assert written[-1] == ("failed_final", 1)
-    assert state_of(registry.get(job_id)) == "failed_final"
+    assert mirror_state(registry.get(job_id)) == "failed_final"
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"job_id": "no"}', "gone", "other state", "left over", "retries"])
 def test_a_spoilt_mirror_is_repaired_on_start(world: World, damage: str) -> None:
     world.drop("x.prompt.md")
-    world.open().turn()
+    world.open().run_cycle()
     world.close()
     job_id = world.only_job().job_id
     folder = world.root / ".queue" / "jobs" / job_id
@@ -309,12 +309,12 @@ def test_a_spoilt_mirror_is_repaired_on_start(world: World, damage: str) -> None
 def test_what_is_older_than_the_user_wants_leaves_the_mirror_and_the_copies(world: World) -> None:
     inbox = world.open()
     world.drop("x.prompt.md")
-    inbox.turn()
+    inbox.run_cycle()
     world.drop("y.prompt.md")
-    inbox.turn()
+    inbox.run_cycle()
     ended, running = (job.job_id for job in world.all_jobs())
     world.registry().complete(ended)
-    inbox.turn()
+    inbox.run_cycle()
     later = inbox._now_ms() + 3 * 86_400_000
     assert prune(inbox._mirror, world.settings.jobs_root, str(world.root), later, 0) == 0
     assert prune(inbox._mirror, world.settings.jobs_root, str(world.root), later, 2) == 1
@@ -324,7 +324,7 @@ def test_what_is_older_than_the_user_wants_leaves_the_mirror_and_the_copies(worl
 
 
 def test_names_beside_each_other() -> None:
-    assert beside("a/b/x.prompt.md", "error") == "a/b/x.error.md"
+    assert path_with_state("a/b/x.prompt.md", "error") == "a/b/x.error.md"
 
 
 def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
@@ -334,7 +334,7 @@ def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
 
     inbox = world.open()
     world.drop()
-    inbox.turn()
+    inbox.run_cycle()
     job_id = world.only_job().job_id
     world.registry().complete(job_id)
     write = tree.write_new
@@ -343,21 +343,21 @@ def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(deliver, "write_new", refuse)
-    inbox.turn({job_id})
+    inbox.run_cycle({job_id})
     assert any("No space left" in words for words in world.complaints)
     assert world.files("inbox") == [f"{WHERE}/x.running.md"]
     monkeypatch.setattr(deliver, "write_new", write)
-    inbox.turn(set())
+    inbox.run_cycle(set())
     assert world.files("finished") == [f"{WHERE}/x.done.md"]
 
 
 def test_what_another_watcher_took_and_left_is_told_by_the_one_that_stays(world: World) -> None:
     stays, goes = world.open(), world.open()
-    stays.turn()
+    stays.run_cycle()
     world.drop()
-    goes.turn()
+    goes.run_cycle()
     world.registry().complete(world.only_job().job_id)
     goes.close()
-    stays.turn(set())
-    stays.turn(set())
+    stays.run_cycle(set())
+    stays.run_cycle(set())
     assert world.files("finished") == [f"{WHERE}/x.done.md"]

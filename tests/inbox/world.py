@@ -9,7 +9,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from mam.inbox.loop import Inbox
-from mam.inbox.mirror import MOVES, problem_of
+from mam.inbox.mirror import TRANSITIONS, schema_problem
 from mam.inbox.settings import Settings
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from mam.inbox.ledger import Claim
+    from mam.inbox.ledger import LedgerRow
     from mam.jobs.record import Job
     from mam.stores.port import Store
 
@@ -77,7 +77,7 @@ class World:
             opened.close()
         self._opened.clear()
 
-    def _tell(self, what: str, claim: Claim, _job: Job | None, words: str) -> None:
+    def _tell(self, what: str, claim: LedgerRow, _job: Job | None, words: str) -> None:
         self.told.append((what, claim.rel, words))
 
     def drop(self, name: str = "x.prompt.md", content: str | bytes = "do it\n", where: str = WHERE) -> Path:
@@ -109,9 +109,9 @@ class World:
         folder = self.root / ".queue" / "jobs" / job_id
         record: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
         assert sorted(os.listdir(folder)) == ["job.json", "state"]
-        assert problem_of(record, job_id) is None
+        assert schema_problem(record, job_id) is None
         assert (folder / "state").read_text().strip() == record["state"]
-        assert record["state"] in MOVES
+        assert record["state"] in TRANSITIONS
         assert ("processed_path" in record) == (record["state"] == "succeeded")
         assert ("failure_reason" in record) == (record["state"] == "failed_final")
         assert ("archived_path" in record) == (record["state"] == "failed_final")
@@ -121,7 +121,7 @@ class World:
     def steady(self) -> Inbox:
         """After somebody was cut off: the next process does what is left, and then nothing is left to do."""
         inbox = self.open()
-        inbox.turn()
-        inbox.turn()
-        assert not inbox.troubles, inbox.troubles
+        inbox.run_cycle()
+        inbox.run_cycle()
+        assert not inbox.problems, inbox.problems
         return inbox

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mam.agents import hook_log
-from mam.agents.hook_log import HookReader, append, forget_others, log_path, tail
+from mam.agents.hook_log import HookReader, append, log_path, remove_old_logs, tail
 
 WRITERS, LINES = 4, 250
 
@@ -72,7 +72,7 @@ def test_what_earlier_lives_left_is_forgotten(tmp_path: Path) -> None:
         append(str(tmp_path), generation, b"line")
     (tmp_path / "manifest.json").write_text("{}", "utf-8")
 
-    forget_others(str(tmp_path), "g")
+    remove_old_logs(str(tmp_path), "g")
 
     assert sorted(os.listdir(tmp_path)) == ["hooks-g.jsonl", "manifest.json"]
 

@@ -12,6 +12,8 @@ import pytest
 from tests.agents.sessions import await_that
 from tests.live.stage import Stage
 
+pytestmark = pytest.mark.external
+
 OTHER = json.dumps({"prompt_id": "another-turn", "last_assistant_message": "a lie"})
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.agents.sessions import await_that
 from tests.live.stage import Stage
+
+pytestmark = pytest.mark.external
 
 
 def test_a_session_that_asks_for_permission_is_not_typed_into(stage: Stage) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from tests.live.stage import Stage
 
+pytestmark = pytest.mark.external
+
 
 @pytest.mark.parametrize("tool", ["claude-code", "codex"])
 def test_a_job_is_done_by_the_session_and_its_hooks_tell_so(stage: Stage, tool: str) -> None:

@@ -7,8 +7,12 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.agents.sessions import await_that
 from tests.live.stage import Stage
+
+pytestmark = pytest.mark.external
 
 
 def test_a_session_still_at_its_job_is_watched_by_the_next_worker(stage: Stage) -> None:

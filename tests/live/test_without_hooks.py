@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from tests.agents.sessions import await_that
 from tests.live.stage import Stage
+
+pytestmark = pytest.mark.external
 
 
 def test_without_hooks_the_agents_own_word_ends_the_job(stage: Stage) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.agents.directory import FilesDirectory
+from mam.agents.files_directory import FilesDirectory
 from mam.errors import BadInput, Refused
 from mam.jobs.status import Status
 from mam.maintenance.old_agents import copy_agents
@@ -96,8 +96,8 @@ def test_sessions_of_the_other_directory(tree: Path, tmp_path: Path) -> None:
     assert (moved.jobs, moved.left_behind) == (2, [])
     assert fingerprint(tree) == before
     assert [path.name for path in tmp_path.iterdir() if path != tree] == ["to"], "what it was filled in is gone"
-    old = {look.agent_id: look.record for look in FilesDirectory(str(tree)).looks()}
-    new = {look.agent_id: look.record for look in FilesDirectory(str(tmp_path / "to")).looks()}
+    old = {lookup.agent_id: lookup.record for lookup in FilesDirectory(str(tree)).read_all()}
+    new = {lookup.agent_id: lookup.record for lookup in FilesDirectory(str(tmp_path / "to")).read_all()}
     assert new == old
     assert len(new) == 2
     with pytest.raises(Refused, match="not empty"):

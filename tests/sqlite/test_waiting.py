@@ -6,13 +6,12 @@ import threading
 from typing import TYPE_CHECKING
 
 import apsw
+import pytest
 
 from mam.jobs.pause import Pause
 from mam.stores.sqlite.database import open_database
 
 if TYPE_CHECKING:
-    from pytest import MonkeyPatch
-
     from tests.sqlite.conftest import Place
 
 LONG = 20.0
@@ -63,24 +62,25 @@ def test_a_log_that_is_begun_anew_still_wakes(place: Place) -> None:
         assert mine.store.end_offset() != offset
 
 
-def test_opening_waits_for_a_reader_while_it_changes_the_journal_mode(place: Place, monkeypatch: MonkeyPatch) -> None:
+def test_opening_waits_for_a_writer_while_it_changes_the_journal_mode(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SQLite calls no busy handler there: processes that opened a new database at once failed after a millisecond."""
     place.open().store.close()
     path = str(place.path)
-    reader = apsw.Connection(path)
-    assert reader.execute("PRAGMA journal_mode = DELETE").fetchall() == [("delete",)]
-    reader.execute("BEGIN")
-    reader.execute("SELECT * FROM store").fetchall()
+    writer = apsw.Connection(path)
+    assert writer.execute("PRAGMA journal_mode = DELETE").fetchall() == [("delete",)]
+    writer.execute("BEGIN IMMEDIATE")
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
-        if reader.in_transaction:
-            reader.execute("COMMIT")
+        if writer.in_transaction:
+            writer.execute("COMMIT")
 
     monkeypatch.setattr("mam.stores.sqlite.database.time.sleep", pause)
     database = open_database(path, wait_seconds=10)
     assert database.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
     assert pauses
     database.close()
-    reader.close()
+    writer.close()

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -277,7 +278,7 @@ class SqliteBesideModel(StoreBesideModel):
 
 TestMemory = MemoryBesideModel.TestCase
 TestMemory.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
-TestFiles = FilesBesideModel.TestCase
+TestFiles = pytest.mark.slow(FilesBesideModel.TestCase)
 TestFiles.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-TestSqlite = SqliteBesideModel.TestCase
+TestSqlite = pytest.mark.slow(SqliteBesideModel.TestCase)
 TestSqlite.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mam.agents.hook_events import TEXT_LIMIT, line_for, mark_in
-from mam.agents.turns import KEPT, Turns
+from mam.agents.hook_events import TEXT_LIMIT, find_mark, log_line
+from mam.agents.turns import MAX_TURNS, TurnTracker
 
 LIVE = Path(__file__).parents[1] / "live"
 START = {"hook_event_name": "SessionStart", "source": "startup"}
@@ -65,47 +65,47 @@ def test_what_the_hooks_tell(lines: list[dict[str, Any]], expected: str | None) 
     assert (state and state.state) == expected
 
 
-def taken(lines: list[dict[str, Any]]) -> Turns:
-    turns = Turns()
+def taken(lines: list[dict[str, Any]]) -> TurnTracker:
+    turns = TurnTracker()
     for number, line in enumerate(lines):
-        turns.take({"at_ms": 1000 + number, **line})
+        turns.apply({"at_ms": 1000 + number, **line})
     return turns
 
 
 def test_a_marked_turn_is_known_again_and_keeps_its_own_end() -> None:
     turns = taken([prompt("a", "job.1"), prompt("b"), hook("Stop", "b", text="theirs"), hook("Stop", "a", text="ours")])
-    turn = turns.marked("job.1")
+    turn = turns.find_by_mark("job.1")
     assert turn is not None
     assert (turn.ended, turn.text, turn.replaced) == (True, "ours", True)
-    assert turns.marked("job.2") is None
+    assert turns.find_by_mark("job.2") is None
 
 
 def test_a_failure_is_told_and_old_turns_are_forgotten() -> None:
-    turns = taken([prompt(str(number)) for number in range(KEPT + 50)])
-    turns.take({"at_ms": 9999, **hook("StopFailure", str(KEPT + 49), error="overloaded")})
+    turns = taken([prompt(str(number)) for number in range(MAX_TURNS + 50)])
+    turns.apply({"at_ms": 9999, **hook("StopFailure", str(MAX_TURNS + 49), error="overloaded")})
     assert turns.latest is not None
     assert turns.latest.failure == "overloaded"
-    assert turns.take({"at_ms": 9999, **hook("Stop", "0")}) is None
+    assert turns.apply({"at_ms": 9999, **hook("Stop", "0")}) is None
 
 
 def test_after_it_was_broken_off_what_came_before_is_not_believed() -> None:
     turns = taken([prompt("a")])
     assert turns.state(since_ms=2000) is None
-    turns.take({"at_ms": 3000, **prompt("b")})
+    turns.apply({"at_ms": 3000, **prompt("b")})
     assert (state := turns.state(since_ms=2000)) is not None
     assert state.state == "working"
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
 def test_what_the_real_agents_gave_to_their_hooks_is_understood(agent: str) -> None:
-    turns = Turns()
+    turns = TurnTracker()
     states: list[tuple[str, str | None]] = []
     for recorded in (LIVE / f"{agent}-hooks.jsonl").read_text("utf-8").splitlines():
         given = json.loads(recorded)["stdin"]
-        line = line_for(agent, given, len(states) + 1)
+        line = log_line(agent, given, len(states) + 1)
         assert "prompt" not in line
         assert "tool_input" not in line
-        turns.take(line)
+        turns.apply(line)
         states.append((line["hook_event_name"], getattr(turns.state(), "state", None)))
     assert states[:2] == [("SessionStart", "done"), ("UserPromptSubmit", "working")]
     assert ("Stop", "done") in states
@@ -129,10 +129,10 @@ def test_what_the_real_agents_gave_to_their_hooks_is_understood(agent: str) -> N
     ],
 )
 def test_the_mark_in_a_prompt(text: object, mark: str) -> None:
-    assert mark_in(text) == mark
+    assert find_mark(text) == mark
 
 
 def test_a_long_last_message_keeps_its_end() -> None:
-    line = line_for("codex", {"hook_event_name": "Stop", "last_assistant_message": "x" * 10**6 + "end"}, 1)
+    line = log_line("codex", {"hook_event_name": "Stop", "last_assistant_message": "x" * 10**6 + "end"}, 1)
     assert line["text"].endswith("end")
     assert len(line["text"].encode()) <= TEXT_LIMIT

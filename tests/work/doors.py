@@ -6,7 +6,7 @@ import json
 import socket
 from typing import TYPE_CHECKING, Any
 
-from mam.door_client import DoorRegistry
+from mam.door_client import DoorClient
 from mam.errors import StoreMissing
 from mam.jobs.change import Change, audit_record
 from mam.stores.port import ClaimRequest
@@ -41,13 +41,13 @@ def unchanged_but(job: Job, now: Moment, **fields: Any) -> Change:
     return Change(job=job.replace(**fields), lines=(audit_record("renewed", now, job),))
 
 
-def through(door: Door, *, whole: bool = False) -> DoorRegistry:
+def through(door: Door, *, whole: bool = False) -> DoorClient:
     """The client that the verbs use, in a place without a store."""
 
     def nowhere() -> Registry:
         raise StoreMissing(store="here")
 
-    return DoorRegistry(door.address, nowhere, whole=whole)
+    return DoorClient(door.address, nowhere, whole=whole)
 
 
 def visitor(door: Door) -> socket.socket:

@@ -47,7 +47,7 @@ def test_who_registers_inside_a_job_is_its_parent(mam: Mam) -> None:
 
 def test_three_deep_is_deep_enough_unless_configured(mam: Mam) -> None:
     *_, deepest = family_of(mam, 3)
-    mam("register", "p", "--agent", "a", MAM_JOB_ID=deepest).failed(1, "3 deep", "max_depth")
+    mam("register", "p", "--agent", "a", MAM_JOB_ID=deepest).failed(1, "MAM_JOB_ID", "3 deep", "max_depth")
     (mam.home / "config" / "mam").mkdir(parents=True)
     (mam.home / "config" / "mam" / "config.toml").write_text("max_depth = 4\n")
     deeper = inside(mam, deepest)
@@ -64,6 +64,19 @@ def test_a_job_of_another_store_is_no_parent(mam: Mam, tmp_path: Path) -> None:
     assert (record["parent_id"], record["depth"]) == (None, 0)
 
 
+@pytest.mark.parametrize("end", [("complete",), ("fail", "--reason", "x"), ("cancel",)])
+def test_an_ended_job_is_no_parent(mam: Mam, end: tuple[str, ...]) -> None:
+    """`export $(mam pick --export)` leaves MAM_JOB_ID in the shell after the job has ended."""
+    job = mam.register()
+    mam("pick", "-s", "shell")
+    mam(*end, job)
+    for _ in range(5):
+        made = mam("register", "p", "--agent", "a", MAM_JOB_ID=job)
+        assert (made.code, made.stderr.count("\n")) == (0, 1)
+        assert f"MAM_JOB_ID names job {job}, which has ended" in made.stderr
+        assert [mam.record(made.out.strip())[name] for name in ("parent_id", "depth")] == [None, 0]
+
+
 def test_a_retry_keeps_its_parent(mam: Mam) -> None:
     parent, child = family_of(mam, 1)
     mam("cancel", child)
@@ -74,8 +87,8 @@ def test_a_retry_keeps_its_parent(mam: Mam) -> None:
 def test_cancel_takes_the_tree_along(mam: Mam) -> None:
     parent, child, grandchild = family_of(mam, 2)
     done = inside(mam, parent)
-    mam("complete", done)
     below_done = inside(mam, done)
+    mam("complete", done)
     stranger = mam.register()
     ran = mam("cancel", "--tree", parent, "--reason", "enough")
     assert ran.code == 0, ran.stderr

@@ -154,8 +154,8 @@ def test_a_thousand_connections_are_bounded(doors: Doors, registry: Registry, do
 
 def test_a_thousand_requests_are_all_answered(door: Door, job: Job, registry: Registry) -> None:
     program = (
-        "import sys; from mam.door_client import DoorRegistry\n"
-        "for _ in range(125): DoorRegistry(sys.argv[1], None).publish(sys.argv[2], event='progress')"
+        "import sys; from mam.door_client import DoorClient\n"
+        "for _ in range(125): DoorClient(sys.argv[1], None).publish(sys.argv[2], event='progress')"
     )
     crowd = [subprocess.Popen([sys.executable, "-c", program, door.address, job.job_id]) for _ in range(8)]
     assert [process.wait(PATIENCE) for process in crowd] == [0] * 8
@@ -322,10 +322,10 @@ def test_a_socket_of_another_user_is_not_spoken_to(tmp_path: Path) -> None:
         assert impostor.stdout is not None
         assert impostor.stdout.readline()
         try:
-            from mam.door_client import DoorRegistry
+            from mam.door_client import DoorClient
 
             with pytest.raises(StoreUnavailable, match="another user"):
-                DoorRegistry(address, lambda: Registry(MemoryStore()))
+                DoorClient(address, lambda: Registry(MemoryStore()))
         finally:
             impostor.communicate()
             os.unlink(address)

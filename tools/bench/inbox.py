@@ -48,13 +48,13 @@ def _many(folder: Path, name: str, count: int) -> Row:
     for number in range(count):
         (where / f"{number}.prompt.md").write_text(f"do number {number}\n", encoding="ascii")
     start = time.perf_counter()
-    ready = inbox.tree.look().prompts
+    ready = inbox.tree.scan().prompts
     taken, bare = time.perf_counter() - start, 0.0
     for first in range(0, count, BATCH):
         batch = ready[first : first + BATCH]
         start = time.perf_counter()
         with inbox._ledger.locked():
-            inbox._received(inbox._taking.take(batch))
+            inbox._record(inbox._ingester.ingest(batch))
         between = time.perf_counter()
         for seen in batch:
             store.register(
@@ -112,7 +112,7 @@ def _inbox(folder: Path, store: Store) -> Inbox:
         jobs_root=str(root / ".queue" / "jobs"),
     )  # fmt: skip
     inbox = Inbox(settings, Registry(store), lambda *_: None, lambda _: None)
-    inbox.turn()
+    inbox.run_cycle()
     return inbox
 
 

@@ -6,9 +6,9 @@ import os
 import socket
 
 from mam.agents.hook_log import HookReader
-from mam.agents.screen_prompts import question_on
+from mam.agents.screen_prompts import find_question
 from mam.agents.tmux import Tmux
-from mam.agents.turns import Turns
+from mam.agents.turns import TurnTracker
 from mam.errors import MamError
 from mam.jobs.activity import GONE, NEEDS_PERMISSION, PROCESS, SCREEN, UNKNOWN, State, decide_state
 from mam.machine.processes import ProcessId, is_alive
@@ -24,20 +24,20 @@ _MARKS = ("inside", "background")
 """Fields of a line that are there or not."""
 
 
-def session_state(record: AgentRecord, now_ms: int, *, look: bool = False) -> State:
+def session_state(record: AgentRecord, now_ms: int, *, lookup: bool = False) -> State:
     """`look` has the screen looked at as well, which costs a question to tmux."""
-    told = turns_of(record).state()
-    seen = screen_state(record, now_ms) if look and told is None else None
-    return decide_state([process_state(record, now_ms), told, seen], now_ms)
+    hook_state = read_turns(record).state()
+    on_screen = screen_state(record, now_ms) if lookup and hook_state is None else None
+    return decide_state([process_state(record, now_ms), hook_state, on_screen], now_ms)
 
 
-def turns_of(record: AgentRecord) -> Turns:
-    turns = Turns()
-    reader = HookReader(root_of(record), record.generation_id)
+def read_turns(record: AgentRecord) -> TurnTracker:
+    turns = TurnTracker()
+    reader = HookReader(session_root_of(record), record.generation_id)
     try:
         for line in reader.lines():
-            if (fields := parsed(line)) is not None:
-                turns.take(fields)
+            if (fields := parse_hook_line(line)) is not None:
+                turns.apply(fields)
     except OSError:
         pass  # what cannot be read tells nothing
     finally:
@@ -47,8 +47,8 @@ def turns_of(record: AgentRecord) -> Turns:
 
 def process_state(record: AgentRecord, now_ms: int) -> State | None:
     """Only of this host's: what runs elsewhere cannot be seen from here, and is not dead for that."""
-    process = ProcessId.from_json(record.place.process)
-    if process is None or record.place.host != socket.gethostname():
+    process = ProcessId.from_json(record.mam.process)
+    if process is None or record.mam.host != socket.gethostname():
         return None
     if is_alive(process):
         return State(state=UNKNOWN, source=PROCESS, at_ms=now_ms, why="it runs, and nothing tells more")
@@ -57,25 +57,25 @@ def process_state(record: AgentRecord, now_ms: int) -> State | None:
 
 def screen_state(record: AgentRecord, now_ms: int) -> State | None:
     try:
-        screen = Tmux(record.place.socket).ask("capture-pane", "-p", "-t", record.place.pane)
+        screen = Tmux(record.mam.socket).run("capture-pane", "-p", "-t", record.mam.pane)
     except MamError:
         return None
-    return state_on(screen, now_ms)
+    return state_from_screen(screen, now_ms)
 
 
-def state_on(screen: str, at_ms: int) -> State | None:
+def state_from_screen(screen: str, at_ms: int) -> State | None:
     """A screen can only show that it asks; that it shows nothing of the kind is no news."""
-    question = question_on(screen)
+    question = find_question(screen)
     if question is None:
         return None
     return State(state=NEEDS_PERMISSION, source=SCREEN, at_ms=at_ms, why=question[:120])
 
 
-def root_of(record: AgentRecord) -> str:
+def session_root_of(record: AgentRecord) -> str:
     return record.runtime.session_root or os.path.dirname(record.runtime.manifest_path)
 
 
-def parsed(line: bytes) -> dict[str, Any] | None:
+def parse_hook_line(line: bytes) -> dict[str, Any] | None:
     """A line of the file; None for what is none of ours. The agent can write there too, so each field has its kind."""
     from mam.util.notices import storable_text
     from mam.util.strict_json import safe_json

@@ -7,7 +7,7 @@ any number of generations exactly one wins.
 from __future__ import annotations
 
 from mam.agents.errors import GenerationConflict, LeaseInThePast, NewerRecord, NotPublished
-from mam.agents.lease import DEFAULT_SECONDS, is_fresh, is_removable, length_seconds, stamped
+from mam.agents.lease import DEFAULT_SECONDS, is_fresh, is_removable, length_seconds, with_lease
 from mam.agents.lookup import NEWER
 from mam.agents.record import RETIRED, STOPPED
 from mam.errors import GenerationLost
@@ -16,14 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.agents.lookup import Look
+    from mam.agents.lookup import Lookup
     from mam.agents.record import AgentRecord
     from mam.util.clock import Moment
 
-    Act = Callable[[Look, Moment], AgentRecord | None]
+    Act = Callable[[Lookup, Moment], AgentRecord | None]
     """What shall stand there; None for nothing. Returning the record that stands there changes nothing."""
 
-REMEMBERED = 64
+MAX_SUPERSEDED = 64
 """How many replaced generations a record remembers."""
 
 
@@ -33,19 +33,19 @@ def publish(record: AgentRecord, lease_seconds: float | None = None) -> Act:
     Without a length the record's own lease counts, as somebody else has written it.
     """
 
-    def act(look: Look, now: Moment) -> AgentRecord:
+    def act(lookup: Lookup, now: Moment) -> AgentRecord:
         new = record
         if record.live and (lease_seconds is not None or record.liveness is None):
-            new = stamped(record, DEFAULT_SECONDS if lease_seconds is None else lease_seconds, now)
+            new = with_lease(record, DEFAULT_SECONDS if lease_seconds is None else lease_seconds, now)
         if new.live and not is_fresh(new, now):
             assert new.liveness is not None
             raise LeaseInThePast(agent=new.agent_id, expires_at=new.liveness.lease_expires_at)
-        if look.kind == NEWER:
-            raise NewerRecord(agent=new.agent_id, problem=look.reason)
-        if look.record is None:
+        if lookup.kind == NEWER:
+            raise NewerRecord(agent=new.agent_id, problem=lookup.reason)
+        if lookup.record is None:
             return new
-        _check_owner(look.record, new, now)
-        return _succeeding(look.record, new)
+        _check_owner(lookup.record, new, now)
+        return _as_successor(lookup.record, new)
 
     return act
 
@@ -55,32 +55,32 @@ def refresh(
 ) -> Act:
     """The lease begins anew. That it had run out is no harm as long as nobody else has taken the place."""
 
-    def act(look: Look, now: Moment) -> AgentRecord:
-        held = owned(look, generation_id)
+    def act(lookup: Lookup, now: Moment) -> AgentRecord:
+        held = require_owned(lookup, generation_id)
         if not held.live:
             raise NotPublished(agent=held.agent_id, why=f"its session is {held.lifecycle.state}")
         changed = held if change is None else change(held)
-        return stamped(changed, length_seconds(held) if lease_seconds is None else lease_seconds, now)
+        return with_lease(changed, length_seconds(held) if lease_seconds is None else lease_seconds, now)
 
     return act
 
 
-def claimed_from(generation_id: str, store: str) -> Act:
+def add_store(generation_id: str, store: str) -> Act:
     """Remembers a store (its address without a password) that holds claims of this session: a later generation has to
     announce itself there."""
 
-    def act(look: Look, _now: Moment) -> AgentRecord:
-        held = owned(look, generation_id)
-        if store in held.place.stores:
+    def act(lookup: Lookup, _now: Moment) -> AgentRecord:
+        held = require_owned(lookup, generation_id)
+        if store in held.mam.stores:
             return held
-        return held.replace(place=held.place.replace(stores=(*held.place.stores, store)))
+        return held.replace(mam=held.mam.replace(stores=(*held.mam.stores, store)))
 
     return act
 
 
 def remove(generation_id: str) -> Act:
-    def act(look: Look, _now: Moment) -> None:
-        owned(look, generation_id)
+    def act(lookup: Lookup, _now: Moment) -> None:
+        require_owned(lookup, generation_id)
 
     return act
 
@@ -88,54 +88,54 @@ def remove(generation_id: str) -> Act:
 def stop(generation_id: str, reason: str) -> Act:
     """The session is over; what would be needed to start it again stays."""
 
-    def act(look: Look, now: Moment) -> AgentRecord:
-        held = owned(look, generation_id)
-        return held if not held.live else ended(held, STOPPED, reason, now)
+    def act(lookup: Lookup, now: Moment) -> AgentRecord:
+        held = require_owned(lookup, generation_id)
+        return held if not held.live else end_session(held, STOPPED, reason, now)
 
     return act
 
 
 def retire(generation_id: str, reason: str) -> Act:
-    def act(look: Look, now: Moment) -> AgentRecord:
-        held = owned(look, generation_id)
-        return held if held.lifecycle.state == RETIRED else ended(held, RETIRED, reason, now)
+    def act(lookup: Lookup, now: Moment) -> AgentRecord:
+        held = require_owned(lookup, generation_id)
+        return held if held.lifecycle.state == RETIRED else end_session(held, RETIRED, reason, now)
 
     return act
 
 
-def take_away(grace_seconds: float) -> Act:
+def remove_if_expired(grace_seconds: float) -> Act:
     """Cleanup's removal: only of what is still to be removed at this moment."""
 
-    def act(look: Look, now: Moment) -> AgentRecord | None:
-        return None if removal_reason(look, now, grace_seconds) else look.record
+    def act(lookup: Lookup, now: Moment) -> AgentRecord | None:
+        return None if removal_reason(lookup, now, grace_seconds) else lookup.record
 
     return act
 
 
-def removal_reason(look: Look, now: Moment, grace_seconds: float) -> str | None:
+def removal_reason(lookup: Lookup, now: Moment, grace_seconds: float) -> str | None:
     """Why cleanup takes it; None if it stays."""
-    if look.kind == NEWER:
+    if lookup.kind == NEWER:
         return None
-    if look.record is None:
-        return look.reason
-    if is_removable(look.record, now, grace_seconds):
-        assert look.record.liveness is not None
-        return f"expired at {look.record.liveness.lease_expires_at}"
+    if lookup.record is None:
+        return lookup.reason
+    if is_removable(lookup.record, now, grace_seconds):
+        assert lookup.record.liveness is not None
+        return f"expired at {lookup.record.liveness.lease_expires_at}"
     return None
 
 
-def owned(look: Look, generation_id: str) -> AgentRecord:
+def require_owned(lookup: Lookup, generation_id: str) -> AgentRecord:
     """The record, if it is this generation's."""
-    if look.kind == NEWER:
-        raise NewerRecord(agent=look.agent_id, problem=look.reason)
-    if look.record is None:
-        raise NotPublished(agent=look.agent_id, why=look.reason)
-    if look.record.generation_id != generation_id:
-        raise GenerationLost(agent=look.agent_id, owner=look.record.generation_id, generation=generation_id)
-    return look.record
+    if lookup.kind == NEWER:
+        raise NewerRecord(agent=lookup.agent_id, problem=lookup.reason)
+    if lookup.record is None:
+        raise NotPublished(agent=lookup.agent_id, why=lookup.reason)
+    if lookup.record.generation_id != generation_id:
+        raise GenerationLost(agent=lookup.agent_id, owner=lookup.record.generation_id, generation=generation_id)
+    return lookup.record
 
 
-def ended(held: AgentRecord, state: str, reason: str, now: Moment) -> AgentRecord:
+def end_session(held: AgentRecord, state: str, reason: str, now: Moment) -> AgentRecord:
     lifecycle = held.lifecycle
     return held.replace(
         lifecycle=lifecycle.replace(
@@ -147,7 +147,7 @@ def ended(held: AgentRecord, state: str, reason: str, now: Moment) -> AgentRecor
         ),
         terminal=held.terminal.replace(current_session_name=None),
         liveness=None,
-        place=held.place.replace(lease_boot=None, companion=None),
+        mam=held.mam.replace(lease_boot=None, companion=None),
         groups={name: group for name, group in held.groups.items() if name != "gateway"},
     )
 
@@ -163,16 +163,16 @@ def _check_owner(held: AgentRecord, new: AgentRecord, now: Moment) -> None:
             until=f" until {held.liveness.lease_expires_at}",
             generation=new.generation_id,
         )
-    if new.generation_id in held.place.superseded:
+    if new.generation_id in held.mam.superseded:
         # It has been replaced before; that its successor is gone by now does not bring it back.
         raise GenerationConflict(
             agent=held.agent_id, owner=held.generation_id, until=", which replaced it", generation=new.generation_id
         )
 
 
-def _succeeding(held: AgentRecord, new: AgentRecord) -> AgentRecord:
-    replaced = held.place.superseded
+def _as_successor(held: AgentRecord, new: AgentRecord) -> AgentRecord:
+    replaced = held.mam.superseded
     if held.generation_id != new.generation_id:
-        replaced = (*replaced, held.generation_id)[-REMEMBERED:]
-    stores = tuple(dict.fromkeys((*held.place.stores, *new.place.stores)))
-    return new.replace(place=new.place.replace(superseded=replaced, stores=stores))
+        replaced = (*replaced, held.generation_id)[-MAX_SUPERSEDED:]
+    stores = tuple(dict.fromkeys((*held.mam.stores, *new.mam.stores)))
+    return new.replace(mam=new.mam.replace(superseded=replaced, stores=stores))

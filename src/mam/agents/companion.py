@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 READY = b"ready\n"
 READY_SECONDS = 15.0
-LONGEST_NAP = 3600.0
-AGAIN_SECONDS = 10.0
+MAX_SLEEP_SECONDS = 3600.0
+RETRY_SECONDS = 10.0
 """Between two tries when the directory, or tmux, does not answer."""
 
-LOOK_SECONDS = 2.0
+POLL_SECONDS = 2.0
 """How often to look where the system does not tell when a process ends."""
 
 
 def start_companion(opener: str, record: AgentRecord) -> bool:
     """Returns when it has taken over the lease; False when it did not say so in time."""
-    orders = {"directory": opener, "agent_id": record.agent_id, "generation_id": record.generation_id}
+    options = {"directory": opener, "agent_id": record.agent_id, "generation_id": record.generation_id}
     process = subprocess.Popen(
         [sys.executable, "-m", "mam.agents.companion"],
         stdin=subprocess.PIPE,
@@ -53,12 +53,12 @@ def start_companion(opener: str, record: AgentRecord) -> bool:
     assert process.stdin is not None
     assert process.stdout is not None
     with process.stdin, process.stdout:
-        process.stdin.write(json.dumps(orders).encode())
+        process.stdin.write(json.dumps(options).encode())
         process.stdin.close()
         answered = bool(select.select([process.stdout], [], [], READY_SECONDS)[0])
-        said = process.stdout.read(len(READY)) if answered else b""
+        answer = process.stdout.read(len(READY)) if answered else b""
     process.returncode = 0  # it outlives this command, which therefore must not wait for it
-    return said == READY
+    return answer == READY
 
 
 class Companion:
@@ -73,37 +73,37 @@ class Companion:
         """Says who keeps the lease from now on."""
         own = identify(os.getpid())
 
-        def signed(record: AgentRecord) -> AgentRecord:
-            return record.replace(place=record.place.replace(companion=None if own is None else own.to_json()))
+        def with_companion(record: AgentRecord) -> AgentRecord:
+            return record.replace(mam=record.mam.replace(companion=None if own is None else own.to_json()))
 
-        record = self._directory.change(self._agent_id, acts.refresh(self._generation_id, change=signed))
+        record = self._directory.change(self._agent_id, acts.refresh(self._generation_id, change=with_companion))
         assert record is not None
         self._lease_seconds = length_seconds(record)
-        self._process = ProcessId.from_json(record.place.process)
+        self._process = ProcessId.from_json(record.mam.process)
 
     def run(self) -> None:
-        due = self._next()
+        due = self._next_refresh()
         while True:
             ended = self._wait(max(0.0, due - time.monotonic()))
-            if ended and not self._still_there():
+            if ended and not self._has_session():
                 return
             if time.monotonic() >= due:
                 if not self._refresh():
                     return
-                due = self._next()
+                due = self._next_refresh()
 
-    def _next(self) -> float:
-        return time.monotonic() + min(self._lease_seconds / 3, LONGEST_NAP)
+    def _next_refresh(self) -> float:
+        return time.monotonic() + min(self._lease_seconds / 3, MAX_SLEEP_SECONDS)
 
     def _wait(self, seconds: float) -> bool:
         """Whether the program in the pane has ended; else the time is over."""
         if self._process is None:
-            time.sleep(min(seconds, LOOK_SECONDS))
+            time.sleep(min(seconds, POLL_SECONDS))
             return True
         if not is_alive(self._process):
             return True
         if not hasattr(os, "pidfd_open"):
-            time.sleep(min(seconds, LOOK_SECONDS))
+            time.sleep(min(seconds, POLL_SECONDS))
             return not is_alive(self._process)
         try:
             descriptor = os.pidfd_open(self._process.pid)
@@ -116,19 +116,19 @@ class Companion:
         finally:
             os.close(descriptor)
 
-    def _still_there(self) -> bool:
+    def _has_session(self) -> bool:
         """The program has ended. The session may have another one in its pane (respawned); else it is over."""
         while True:
-            look = self._directory.look(self._agent_id)
-            record = look.record
-            if look.kind != FOUND or record is None or record.generation_id != self._generation_id or not record.live:
+            lookup = self._directory.read(self._agent_id)
+            record = lookup.record
+            if lookup.kind != FOUND or record is None or record.generation_id != self._generation_id or not record.live:
                 return False
             try:
-                pane = Tmux(record.place.socket).pane(record.place.pane)
+                pane = Tmux(record.mam.socket).pane(record.mam.pane)
             except NoServer:
                 pane = None
             except MamError:
-                time.sleep(AGAIN_SECONDS)  # not known is not dead
+                time.sleep(RETRY_SECONDS)  # not known is not dead
                 continue
             if pane is None or pane.dead or pane.generation != self._generation_id:
                 self._end()
@@ -140,15 +140,15 @@ class Companion:
     def _refresh(self) -> bool:
         process = None if self._process is None else self._process.to_json()
 
-        def current(record: AgentRecord) -> AgentRecord:
-            return record.replace(place=record.place.replace(process=process))
+        def with_process(record: AgentRecord) -> AgentRecord:
+            return record.replace(mam=record.mam.replace(process=process))
 
-        return self._insist(acts.refresh(self._generation_id, change=current))
+        return self._change_with_retries(acts.refresh(self._generation_id, change=with_process))
 
     def _end(self) -> None:
-        self._insist(acts.stop(self._generation_id, "session_ended"))
+        self._change_with_retries(acts.stop(self._generation_id, "session_ended"))
 
-    def _insist(self, act: acts.Act) -> bool:
+    def _change_with_retries(self, act: acts.Act) -> bool:
         """False when the record is somebody else's by now. A directory that does not answer is asked again."""
         while True:
             try:
@@ -157,14 +157,14 @@ class Companion:
             except (GenerationLost, NotPublished, NewerRecord):
                 return False
             except MamError:
-                time.sleep(AGAIN_SECONDS)
+                time.sleep(RETRY_SECONDS)
 
 
 def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    orders = json.loads(sys.stdin.buffer.read())
-    companion = Companion(_directory(orders["directory"]), orders["agent_id"], orders["generation_id"])
+    options = json.loads(sys.stdin.buffer.read())
+    companion = Companion(_directory(options["directory"]), options["agent_id"], options["generation_id"])
     companion.begin()
     os.write(1, READY)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -175,10 +175,10 @@ def main() -> None:
 
 def _directory(opener: str) -> Directory:
     if opener.startswith(("postgresql://", "postgres://")):
-        from mam.agents.directory_postgres import PostgresDirectory
+        from mam.agents.postgres_directory import PostgresDirectory
 
         return PostgresDirectory(opener)
-    from mam.agents.directory import FilesDirectory
+    from mam.agents.files_directory import FilesDirectory
 
     return FilesDirectory(opener)
 

@@ -36,14 +36,14 @@ class Target(Frozen):
     agent_def_dir: str | None
 
 
-def checked(record: AgentRecord, agent_def_dir: str | None = None) -> Target:
-    manifest = checked_manifest(record)
-    definition = _definition(record, manifest, agent_def_dir)
-    tmux, pane = checked_pane(record, manifest)
+def check_target(record: AgentRecord, agent_def_dir: str | None = None) -> Target:
+    manifest = check_manifest(record)
+    definition = _check_definition_dir(record, manifest, agent_def_dir)
+    tmux, pane = check_pane(record, manifest)
     return Target(name=_name(record), record=record, manifest=manifest, tmux=tmux, pane=pane, agent_def_dir=definition)
 
 
-def checked_manifest(record: AgentRecord) -> Manifest:
+def check_manifest(record: AgentRecord) -> Manifest:
     """The manifest, if it is that of this very record. The tmux session's name is never asked who it is."""
     name = _name(record)
     manifest = read_manifest(record.runtime.manifest_path, name)
@@ -61,12 +61,12 @@ def checked_manifest(record: AgentRecord) -> Manifest:
     return manifest
 
 
-def checked_pane(record: AgentRecord, manifest: Manifest) -> tuple[Tmux, Pane]:
+def check_pane(record: AgentRecord, manifest: Manifest) -> tuple[Tmux, Pane]:
     """The server, the session and the pane, each the one that was written down and not one of the same name."""
-    name, place = _name(record), record.place
-    if place.host and place.host != socket.gethostname():
-        raise errors.OnAnotherHost(name=name, host=place.host[:80])
-    address = place.socket or manifest.tmux_socket
+    name, mam = _name(record), record.mam
+    if mam.host and mam.host != socket.gethostname():
+        raise errors.OnAnotherHost(name=name, host=mam.host[:80])
+    address = mam.socket or manifest.tmux_socket
     if not address:
         raise errors.ServerUnknown(name=name, why="neither record nor manifest names the socket of its tmux server")
     tmux = Tmux(address)
@@ -80,9 +80,9 @@ def checked_pane(record: AgentRecord, manifest: Manifest) -> tuple[Tmux, Pane]:
     there = [pane for pane in panes if pane.session == session]
     if not there:
         raise errors.SessionGone(name=name, session=session)
-    pane = next((pane for pane in there if not place.pane or pane.pane == place.pane), None)
+    pane = next((pane for pane in there if not mam.pane or pane.pane == mam.pane), None)
     _check_server(record, there[0], address)
-    if pane is None or (place.session_id and pane.session_id != place.session_id):
+    if pane is None or (mam.session_id and pane.session_id != mam.session_id):
         raise errors.SessionReplaced(name=name, session=session)
     if pane.generation != record.generation_id:
         found = pane.generation or "nobody"
@@ -94,12 +94,12 @@ def checked_pane(record: AgentRecord, manifest: Manifest) -> tuple[Tmux, Pane]:
 
 def _check_server(record: AgentRecord, pane: Pane, address: str) -> None:
     """The socket's path says nothing: after a restart another server sits there, and counts its ids from zero too."""
-    expected = ProcessId.from_json(record.place.server)
+    expected = ProcessId.from_json(record.mam.server)
     if expected is not None and identify(pane.server_pid) != expected:
         raise errors.ServerReplaced(name=_name(record), socket=address)
 
 
-def _definition(record: AgentRecord, manifest: Manifest, override: str | None) -> str | None:
+def _check_definition_dir(record: AgentRecord, manifest: Manifest, override: str | None) -> str | None:
     """Where the agent is defined: what was asked for now wins over what was written down."""
     path = override or record.runtime.agent_def_dir or manifest.agent_def_dir
     if path is None:

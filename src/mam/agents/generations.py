@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mam.location.stores import StoreLocation
 
 
-class Visit(Frozen):
+class Announcement(Frozen):
     """What became of telling one store."""
 
     store: str
@@ -33,19 +33,19 @@ def note_store(directory: Directory, agent_id: str, generation_id: str, store: s
     """Writes it into the record; why that was not possible, if it was not. A generation that was replaced is refused:
     GenerationLost."""
     try:
-        directory.change(agent_id, acts.claimed_from(generation_id, store))
+        directory.change(agent_id, acts.add_store(generation_id, store))
     except (NotPublished, NewerRecord) as error:
         return str(error)
     return None
 
 
-def announce_in_stores(record: AgentRecord, config: Config, here: StoreLocation | None) -> list[Visit]:
+def announce_in_stores(record: AgentRecord, config: Config, here: StoreLocation | None) -> list[Announcement]:
     """Tells every store that the session, or one before it, has claimed from. `here` is the store of this command: its
     address may hold a password, which the record never does."""
-    return [_visited(store, record, config, here) for store in record.place.stores]
+    return [_announce_in(store, record, config, here) for store in record.mam.stores]
 
 
-def _visited(store: str, record: AgentRecord, config: Config, here: StoreLocation | None) -> Visit:
+def _announce_in(store: str, record: AgentRecord, config: Config, here: StoreLocation | None) -> Announcement:
     from mam.location.stores import locate, open_located
 
     try:
@@ -56,5 +56,5 @@ def _visited(store: str, record: AgentRecord, config: Config, here: StoreLocatio
         finally:
             registry.store.close()
     except MamError as error:
-        return Visit(store=store, problem=str(error))
-    return Visit(store=store, moved=tuple(job.job_id for job in moved))
+        return Announcement(store=store, problem=str(error))
+    return Announcement(store=store, moved=tuple(job.job_id for job in moved))

@@ -43,16 +43,16 @@ TEXT_LIMIT = 64 * 1024
 _PATH_LIMIT = 4096
 
 
-def line_for(agent: str, given: Any, at_ms: int) -> Json:
+def log_line(agent: str, given: Any, at_ms: int) -> Json:
     """What is kept of a hook in the session's own file; `event_for` reads it as it reads the hook itself."""
-    line: Json = {"at_ms": at_ms, "agent": agent, "hook_event_name": name_of(given["hook_event_name"])}
+    line: Json = {"at_ms": at_ms, "agent": agent, "hook_event_name": safe_identifier(given["hook_event_name"])}
     for name in ("tool_name", "notification_type", "source", "error", "session_id", "reason"):
-        if word := name_of(given.get(name)):
+        if word := safe_identifier(given.get(name)):
             line[name] = word
     # One agent numbers its prompts, the other its turns; both are the name of a turn.
-    if turn := name_of(given.get("prompt_id")) or name_of(given.get("turn_id")):
+    if turn := safe_identifier(given.get("prompt_id")) or safe_identifier(given.get("turn_id")):
         line["turn"] = turn
-    if mark := mark_in(given.get("prompt")):
+    if mark := find_mark(given.get("prompt")):
         line["mark"] = mark
     if given.get("agent_id"):
         line["inside"] = True
@@ -66,19 +66,19 @@ def line_for(agent: str, given: Any, at_ms: int) -> Json:
     return line
 
 
-def mark_in(prompt: object) -> str:
+def find_mark(prompt: object) -> str:
     """The last mark in a prompt: `JOB.ATTEMPT`, or nothing."""
     if not isinstance(prompt, str):
         return ""
     _, found, rest = prompt.rpartition(f"({MARK}")
     mark = rest.partition(")")[0] if found else ""
-    return mark if len(mark) <= 2 * NAME_LIMIT and name_of(mark.replace(".", "", 1)[:NAME_LIMIT]) else ""
+    return mark if len(mark) <= 2 * NAME_LIMIT and safe_identifier(mark.replace(".", "", 1)[:NAME_LIMIT]) else ""
 
 
-def event_for(agent: str, given: Any) -> tuple[str, str, dict[str, str]] | None:
+def event_from_hook(agent: str, given: Any) -> tuple[str, str, dict[str, str]] | None:
     """The event, its detail and its data; None for what is nobody's news."""
-    hook = name_of(given["hook_event_name"])
-    tool = name_of(given["tool_name"]) if isinstance(given.get("tool_name"), str) else ""
+    hook = safe_identifier(given["hook_event_name"])
+    tool = safe_identifier(given["tool_name"]) if isinstance(given.get("tool_name"), str) else ""
     data = {"source": f"{agent} hook", "hook": hook}
     if tool:
         data["tool"] = tool
@@ -90,12 +90,12 @@ def event_for(agent: str, given: Any) -> tuple[str, str, dict[str, str]] | None:
     if hook == "Elicitation":
         return "permission_required", f"{agent} asks for input", data
     if hook == "Notification":
-        data["kind"] = kind = name_of(given.get("notification_type", ""))
+        data["kind"] = kind = safe_identifier(given.get("notification_type", ""))
         return ("permission_required", f"{agent} {_WAITING[kind]}", data) if kind in _WAITING else None
     if hook == "SessionStart":
         return _session(agent, given, data)
     if hook == "StopFailure":
-        data["failure"] = failure = name_of(given.get("error", "")) or "unknown"
+        data["failure"] = failure = safe_identifier(given.get("error", "")) or "unknown"
         return "progress", f"{agent} ended its turn with {failure}", data
     if hook in _PROGRESS:
         return "progress", f"{agent} {_PROGRESS[hook].format(tool=tool or 'a tool')}", data
@@ -103,12 +103,12 @@ def event_for(agent: str, given: Any) -> tuple[str, str, dict[str, str]] | None:
 
 
 def _session(agent: str, given: Any, data: dict[str, str]) -> tuple[str, str, dict[str, str]]:
-    data["how"] = how = name_of(given.get("source", ""))
+    data["how"] = how = safe_identifier(given.get("source", ""))
     # Only the first one is a beginning; the others go on with what had begun.
     return ("started" if how == "startup" else "progress"), f"{agent} began a session", data
 
 
-def name_of(text: object) -> str:
+def safe_identifier(text: object) -> str:
     """A word of an identifier's form; anything else could be somebody's text."""
     word = text if isinstance(text, str) else ""
     plain = word.isascii() and all(letter.isalnum() or letter in _PARTS for letter in word)

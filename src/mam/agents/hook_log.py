@@ -128,7 +128,7 @@ def tail(root: str, generation: str, size: int = FULL) -> list[bytes]:
         reader.close()
 
 
-def forget_others(root: str, generation: str) -> None:
+def remove_old_logs(root: str, generation: str) -> None:
     """What earlier lives of the session left behind."""
     for name in os.listdir(root):
         if name.startswith("hooks-") and not name.startswith(f"hooks-{generation}."):

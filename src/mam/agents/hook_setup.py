@@ -48,7 +48,7 @@ _SETTINGS_LIMIT = 1 << 20
 _OPENCODE_SETTINGS = "OPENCODE_CONFIG_CONTENT"
 
 
-def with_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tuple[tuple[str, ...], dict[str, str]]:
+def add_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The command that is run instead, and what its environment gets; the same for an agent whose hooks are not known.
     Writes below the root only."""
     if tool == CLAUDE:
@@ -58,7 +58,7 @@ def with_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tu
     return tuple(command), _opencode(root) if tool == OPENCODE else {}
 
 
-def mam_words() -> list[str]:
+def mam_argv() -> list[str]:
     """This very mam: an agent's PATH may not have it, or another one."""
     own = os.path.abspath(sys.argv[0])
     if os.path.basename(own) == "mam" and os.access(own, os.X_OK):
@@ -68,7 +68,7 @@ def mam_words() -> list[str]:
 
 def mam_command() -> str:
     """The same for a shell."""
-    return shlex.join(mam_words())
+    return shlex.join(mam_argv())
 
 
 def _claude(command: list[str], root: str, workdir: str) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def _opencode(root: str) -> dict[str, str]:
         raise BadInput(why=f"{_OPENCODE_SETTINGS} is set, so mam's plugin cannot be added; unset it, or --no-hooks")
     with open(os.path.join(os.path.dirname(__file__), "opencode_plugin.js"), encoding="utf-8") as file:
         plugin = file.read()
-    given = {"command": mam_words(), "briefs": os.path.join(root, BRIEFS), "verbs": _REPORTS}
+    given = {"command": mam_argv(), "briefs": os.path.join(root, BRIEFS), "verbs": _REPORTS}
     head = "".join(f"const {name} = {json.dumps(value)}\n" for name, value in given.items())
     path = os.path.join(root, "opencode.js")
     replace_bytes(path, (head + plugin).encode())

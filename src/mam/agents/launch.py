@@ -12,12 +12,12 @@ import socket
 from mam.agents import acts
 from mam.agents.companion import start_companion
 from mam.agents.errors import EndedAtOnce, NoServer, SessionGone, SessionOccupied, TmuxFailed
-from mam.agents.hook_log import SESSION_DIR, forget_others
-from mam.agents.hook_setup import BRIEFS, HOOKED, with_hooks
+from mam.agents.hook_log import SESSION_DIR, remove_old_logs
+from mam.agents.hook_setup import BRIEFS, HOOKED, add_hooks
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.manifest import Manifest, session_root, write_manifest
 from mam.agents.names import bare_name
-from mam.agents.record import ACTIVE, RELAUNCHING, AgentRecord, Identity, Lifecycle, Place, Runtime, Terminal
+from mam.agents.record import ACTIVE, RELAUNCHING, AgentRecord, Identity, Lifecycle, MamGroup, Runtime, Terminal
 from mam.agents.tmux import Tmux
 from mam.errors import AgentNotFound, BadInput
 from mam.machine.environment import find_program
@@ -27,7 +27,7 @@ from mam.util.state_dir import make_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.agents.lookup import Look
+    from mam.agents.lookup import Lookup
     from mam.agents.port import Directory
     from mam.agents.tmux import Pane
     from mam.util.clock import Moment
@@ -54,20 +54,20 @@ def launch(directory: Directory, agents_dir: str, plan: Plan) -> AgentRecord:
     """A new generation, in a new tmux session on mam's own server."""
     _check_command(plan)
     tmux, generation = Tmux(), directory.clock.new_id()
-    before = directory.look(plan.agent_id).record
+    before = directory.read(plan.agent_id).record
     reserved = _record(directory, agents_dir, plan, generation, RELAUNCHING)
     directory.change(plan.agent_id, acts.publish(reserved, RESERVED_SECONDS))
     try:
-        pane = _started(tmux, plan, generation, session_root(agents_dir, plan.agent_id))
+        pane = _start_session(tmux, plan, generation, session_root(agents_dir, plan.agent_id))
         try:
-            record = _settled(directory, agents_dir, plan, generation, pane)
+            record = _publish_session(directory, agents_dir, plan, generation, pane)
             _check_runs(tmux, plan, pane)
             return record
         except BaseException:
-            _end(tmux, pane)
+            _kill_session(tmux, pane)
             raise
     except BaseException:
-        directory.change(plan.agent_id, _withdrawn(generation, before))
+        directory.change(plan.agent_id, _restore_previous(generation, before))
         raise
 
 
@@ -87,9 +87,9 @@ def _ended_at_once(plan: Plan) -> EndedAtOnce:
     return EndedAtOnce(program=repr(plan.command[0][:80]), name=bare_name(plan.agent_name), hint=hint)
 
 
-def _end(tmux: Tmux, pane: Pane) -> None:
+def _kill_session(tmux: Tmux, pane: Pane) -> None:
     try:
-        tmux.ask("kill-session", "-t", pane.session_id)
+        tmux.run("kill-session", "-t", pane.session_id)
     except (NoServer, TmuxFailed):
         pass  # it has ended by itself
 
@@ -106,17 +106,17 @@ def adopt(directory: Directory, agents_dir: str, plan: Plan, tmux: Tmux, held: A
     if held is not None and held.live and held.generation_id == pane.generation:
         generation = held.generation_id
     reserved = _record(directory, agents_dir, plan, generation, RELAUNCHING)
-    before = directory.look(plan.agent_id).record
+    before = directory.read(plan.agent_id).record
     directory.change(plan.agent_id, acts.publish(reserved, RESERVED_SECONDS))
     try:
         tmux.mark(pane, generation, plan.agent_id)
-        return _settled(directory, agents_dir, plan, generation, pane)
+        return _publish_session(directory, agents_dir, plan, generation, pane)
     except BaseException:
-        directory.change(plan.agent_id, _withdrawn(generation, before))
+        directory.change(plan.agent_id, _restore_previous(generation, before))
         raise
 
 
-def _started(tmux: Tmux, plan: Plan, generation: str, root: str) -> Pane:
+def _start_session(tmux: Tmux, plan: Plan, generation: str, root: str) -> Pane:
     try:
         taken = tmux.first_pane(plan.session)
     except NoServer:
@@ -125,8 +125,8 @@ def _started(tmux: Tmux, plan: Plan, generation: str, root: str) -> Pane:
         raise SessionOccupied(session=plan.session, socket=taken.socket)
     root = make_private(root)
     make_private(os.path.join(root, BRIEFS))
-    forget_others(root, generation)
-    command, added = with_hooks(plan.tool, plan.command, root, plan.workdir) if plan.hooks else (plan.command, {})
+    remove_old_logs(root, generation)
+    command, added = add_hooks(plan.tool, plan.command, root, plan.workdir) if plan.hooks else (plan.command, {})
     env = {
         "MAM_AGENT_ID": plan.agent_id, "MAM_AGENT_NAME": plan.agent_name, "MAM_GENERATION": generation,
         SESSION_DIR: root, **added,
@@ -137,7 +137,7 @@ def _started(tmux: Tmux, plan: Plan, generation: str, root: str) -> Pane:
     return pane
 
 
-def _settled(directory: Directory, agents_dir: str, plan: Plan, generation: str, pane: Pane) -> AgentRecord:
+def _publish_session(directory: Directory, agents_dir: str, plan: Plan, generation: str, pane: Pane) -> AgentRecord:
     """Manifest, record, companion: each points only at what is there already."""
     write_manifest(
         session_root(agents_dir, plan.agent_id),
@@ -156,11 +156,11 @@ def _settled(directory: Directory, agents_dir: str, plan: Plan, generation: str,
             created_at=directory.clock.now().second,
         ),
     )
-    record = _record(directory, agents_dir, plan, generation, ACTIVE).replace(place=_place(pane))
+    record = _record(directory, agents_dir, plan, generation, ACTIVE).replace(mam=_mam_group(pane))
     published = directory.change(plan.agent_id, acts.publish(record, plan.lease_seconds))
     assert published is not None
     start_companion(directory.opener, published)
-    return directory.look(plan.agent_id).record or published
+    return directory.read(plan.agent_id).record or published
 
 
 def _record(directory: Directory, agents_dir: str, plan: Plan, generation: str, state: str) -> AgentRecord:
@@ -177,13 +177,13 @@ def _record(directory: Directory, agents_dir: str, plan: Plan, generation: str, 
             manifest_path=os.path.join(root, "manifest.json"), session_root=root, agent_def_dir=plan.agent_def_dir
         ),
         terminal=Terminal(current_session_name=plan.session, last_session_name=plan.session),
-        place=Place(host=socket.gethostname()),
+        mam=MamGroup(host=socket.gethostname()),
     )
 
 
-def _place(pane: Pane) -> Place:
+def _mam_group(pane: Pane) -> MamGroup:
     server, process = identify(pane.server_pid), identify(pane.pid)
-    return Place(
+    return MamGroup(
         host=socket.gethostname(),
         socket=pane.socket,
         server=None if server is None else server.to_json(),
@@ -194,12 +194,12 @@ def _place(pane: Pane) -> Place:
     )
 
 
-def _withdrawn(generation: str, before: AgentRecord | None) -> acts.Act:
+def _restore_previous(generation: str, before: AgentRecord | None) -> acts.Act:
     """What stood there before, as long as the place is still ours to give back."""
 
-    def act(look: Look, _now: Moment) -> AgentRecord | None:
-        if look.record is None or look.record.generation_id != generation:
-            return look.record
+    def act(lookup: Lookup, _now: Moment) -> AgentRecord | None:
+        if lookup.record is None or lookup.record.generation_id != generation:
+            return lookup.record
         return before
 
     return act

@@ -20,11 +20,11 @@ LONGEST_SECONDS = 36_500 * 86_400.0
 """A hundred years: what the other system writes for `for ever`."""
 
 
-def left_ms(record: AgentRecord, moment: Moment) -> int:
+def remaining_ms(record: AgentRecord, moment: Moment) -> int:
     """What is left of the lease; below zero it is over. A record without a session has had its time."""
     if record.liveness is None:
         return -1
-    expires_at, boot = record.liveness.lease_expires_at, record.place.lease_boot
+    expires_at, boot = record.liveness.lease_expires_at, record.mam.lease_boot
     # Whoever changed expires_at by hand, or by another program, knows nothing of the clock beside it.
     if boot is not None and boot.get("expires_at") == expires_at and boot.get("boot_id") == moment.boot_id != "":
         boot_ms = boot.get("boot_ms")
@@ -34,11 +34,11 @@ def left_ms(record: AgentRecord, moment: Moment) -> int:
 
 
 def is_fresh(record: AgentRecord, moment: Moment) -> bool:
-    return record.live and left_ms(record, moment) >= 0
+    return record.live and remaining_ms(record, moment) >= 0
 
 
 def is_removable(record: AgentRecord, moment: Moment, grace_seconds: float) -> bool:
-    return record.live and left_ms(record, moment) + round(grace_seconds * 1000) < 0
+    return record.live and remaining_ms(record, moment) + round(grace_seconds * 1000) < 0
 
 
 def length_seconds(record: AgentRecord) -> float:
@@ -48,7 +48,7 @@ def length_seconds(record: AgentRecord) -> float:
     return (parse_time(record.liveness.lease_expires_at) - parse_time(record.liveness.published_at)) / 1000
 
 
-def stamped(record: AgentRecord, seconds: float, moment: Moment) -> AgentRecord:
+def with_lease(record: AgentRecord, seconds: float, moment: Moment) -> AgentRecord:
     """The record as it is published now, for so long."""
     length = max(1, round(min(seconds, LONGEST_SECONDS) * 1000))
     expires_at = iso_milli(moment.wall_ms + length)
@@ -57,5 +57,5 @@ def stamped(record: AgentRecord, seconds: float, moment: Moment) -> AgentRecord:
         boot = {"boot_id": moment.boot_id, "boot_ms": moment.boot_ms + length, "expires_at": expires_at}
     return record.replace(
         liveness=Liveness(published_at=iso_milli(moment.wall_ms), lease_expires_at=expires_at),
-        place=record.place.replace(lease_boot=boot),
+        mam=record.mam.replace(lease_boot=boot),
     )

@@ -1,12 +1,20 @@
-"""What a look into the directory finds. Nothing raises here: a directory is out of date by nature."""
+"""Find the live record of an agent by name, id or tmux session.
+
+A directory is out of date by nature, so a missing or expired record is a result and not an exception.
+"""
 
 from __future__ import annotations
 
+from mam.agents.errors import AmbiguousName, NoLiveRecord
 from mam.agents.lease import is_fresh
+from mam.agents.names import bare_name, default_agent_id, is_agent_id, is_name
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.agents.port import Directory
     from mam.agents.record import AgentRecord
     from mam.util.clock import Moment
 
@@ -14,7 +22,7 @@ FOUND, MISSING, MALFORMED, INVALID, NEWER = "found", "missing", "malformed", "in
 LIVE, EXPIRED, STOPPED, MISNAMED, AMBIGUOUS = "live", "expired", "stopped", "misnamed", "ambiguous"
 
 
-class Look(Frozen):
+class Lookup(Frozen):
     """What stands at one id: a record, or why there is none."""
 
     agent_id: str
@@ -25,7 +33,7 @@ class Look(Frozen):
     """Where it stands, for people."""
 
 
-class Answer(Frozen):
+class Resolution(Frozen):
     """What became of a search: the one live record, or which kind of nothing it was."""
 
     kind: str
@@ -39,15 +47,72 @@ class Answer(Frozen):
         return self.record if self.kind == LIVE else None
 
 
-def judged(look: Look, now: Moment) -> Answer:
+def resolve_lookup(lookup: Lookup, now: Moment) -> Resolution:
     """One record by itself."""
-    record = look.record
+    record = lookup.record
     if record is None:
-        return Answer(kind=look.kind, reason=look.reason)
+        return Resolution(kind=lookup.kind, reason=lookup.reason)
     if not record.live:
         state = record.lifecycle.state
-        return Answer(kind=STOPPED, record=record, reason=f"it is {state} since {record.lifecycle.stopped_at}")
+        return Resolution(kind=STOPPED, record=record, reason=f"it is {state} since {record.lifecycle.stopped_at}")
     if not is_fresh(record, now):
         assert record.liveness is not None
-        return Answer(kind=EXPIRED, record=record, reason=f"its lease ended at {record.liveness.lease_expires_at}")
-    return Answer(kind=LIVE, record=record)
+        return Resolution(kind=EXPIRED, record=record, reason=f"its lease ended at {record.liveness.lease_expires_at}")
+    return Resolution(kind=LIVE, record=record)
+
+
+def by_id(directory: Directory, agent_id: str) -> Resolution:
+    if not is_agent_id(agent_id):
+        return Resolution(kind=MISNAMED, reason=f"{agent_id[:80]!r} is not an id")
+    return resolve_lookup(directory.read(agent_id), directory.clock.now())
+
+
+def by_name(directory: Directory, name: str) -> Resolution:
+    """The unique fresh match. Without one, what stands at the id that this name would have by default is told."""
+    if not is_name(name):
+        return Resolution(kind=MISNAMED, reason=f"{name[:80]!r} is not a name")
+    wanted = bare_name(name)
+    resolution = _unique(directory, lambda record: bare_name(record.agent_name) == wanted)
+    if resolution.kind != MISSING:
+        return resolution
+    own = resolve_lookup(directory.read(default_agent_id(wanted)), directory.clock.now())
+    if own.kind == LIVE and own.record is not None:
+        return Resolution(kind=MISNAMED, reason=f"at its id stands a record named {own.record.agent_name}")
+    return resolution if own.kind == MISSING else own
+
+
+def by_session(directory: Directory, session: str) -> Resolution:
+    return _unique(directory, lambda record: record.terminal.current_session_name == session)
+
+
+def by_any(directory: Directory, text: str) -> Resolution:
+    """What a person typed: an id that is there, else a name."""
+    if is_agent_id(text):
+        resolution = by_id(directory, text)
+        if resolution.kind != MISSING:
+            return resolution
+    return by_name(directory, text)
+
+
+def require_live(resolution: Resolution, name: str) -> AgentRecord:
+    """The live record, for whoever cannot go on without one."""
+    if resolution.kind == AMBIGUOUS:
+        raise AmbiguousName(name=name[:80], candidates=list(resolution.candidates))
+    if resolution.kind != LIVE or resolution.record is None:
+        raise NoLiveRecord(name=name[:80], why=resolution.reason)
+    return resolution.record
+
+
+def _unique(directory: Directory, matches: Callable[[AgentRecord], bool]) -> Resolution:
+    now = directory.clock.now()
+    found: list[Resolution] = []
+    for lookup in directory.read_all():
+        if lookup.record is not None and matches(lookup.record):
+            found.append(resolve_lookup(lookup, now))
+    live = [resolution.record for resolution in found if resolution.kind == LIVE and resolution.record is not None]
+    if len(live) > 1:
+        ids = tuple(sorted(record.agent_id for record in live))
+        return Resolution(kind=AMBIGUOUS, reason=f"{len(ids)} live records match", candidates=ids)
+    if live:
+        return Resolution(kind=LIVE, record=live[0])
+    return found[0] if found else Resolution(kind=MISSING, reason="there is none")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from mam.agents.directory_files import foreign
 from mam.agents.errors import ManifestMissing, ManifestNotAbsolute, ManifestUnreadable
+from mam.agents.files_tree import ownership_problem
 from mam.stores.private_files import replace_json_file
 from mam.util.frozen import Frozen
 from mam.util.state_dir import make_private
@@ -61,7 +61,7 @@ def read_manifest(path: str, name: str) -> Manifest:
         problem = getattr(error, "strerror", None) or str(error)
         raise ManifestUnreadable(name=name, path=path, problem=problem) from None
     with open(descriptor, "rb") as file:
-        problem = foreign(os.fstat(descriptor))
+        problem = ownership_problem(os.fstat(descriptor))
         if problem is not None:
             raise ManifestUnreadable(name=name, path=path, problem=problem)
         try:

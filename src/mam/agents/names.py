@@ -15,8 +15,8 @@ def bare_name(text: str) -> str:
     """The name without its prefix; BadName for what cannot be one."""
     for prefix in PREFIXES:
         if text.startswith(f"{prefix}-"):
-            return _checked(text[len(prefix) + 1 :], text)
-    return _checked(text, text)
+            return _validate(text[len(prefix) + 1 :], text)
+    return _validate(text, text)
 
 
 def canonical_name(text: str, prefix: str = PREFIXES[0]) -> str:
@@ -54,7 +54,7 @@ def check_agent_id(text: str, what: str = "id") -> str:
     return text
 
 
-def _checked(name: str, given: str) -> str:
+def _validate(name: str, given: str) -> str:
     if not is_agent_id(name):
         raise BadName(name=repr(given[:80]), why=f"a name has letters, digits, _ and -, at most {LENGTH_LIMIT}")
     word = next((prefix for prefix in PREFIXES if name.upper().startswith(prefix)), None)

@@ -21,10 +21,10 @@ def open_directory(store: str | None = None, registry_dir: str | None = None) ->
     except StoreUnavailable:
         located = None  # something odd lies where the jobs would be; sessions are not written down there anyway
     if located is not None and located.kind == POSTGRES:
-        from mam.agents.directory_postgres import PostgresDirectory
+        from mam.agents.postgres_directory import PostgresDirectory
 
         return PostgresDirectory(located.address)
-    from mam.agents.directory import FilesDirectory, agents_directory
+    from mam.agents.files_directory import FilesDirectory, agents_directory
     from mam.location.ownership import check_path_ownership
 
     root = agents_directory()
@@ -33,7 +33,7 @@ def open_directory(store: str | None = None, registry_dir: str | None = None) ->
     return FilesDirectory(root, lock_wait_seconds=config.lock_wait_seconds)
 
 
-def written_prefix() -> str:
+def configured_prefix() -> str:
     """The mark before names in records: MAM, HOUMAO, or none."""
     from mam.config.settings import load_config
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from mam.agents.acts import Act
-    from mam.agents.lookup import Look
+    from mam.agents.lookup import Lookup
     from mam.agents.record import AgentRecord
     from mam.util.clock import Clock
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
         clock: Clock
         """The one by which leases are judged here."""
 
-        def look(self, agent_id: str) -> Look:
+        def read(self, agent_id: str) -> Lookup:
             """What stands at this id. Nothing is an answer too, and nothing raises but a home that cannot be read."""
 
-        def looks(self) -> Iterator[Look]:
+        def read_all(self) -> Iterator[Lookup]:
             """All of them by id, also what cannot be read; what is removed meanwhile is simply not among them."""
 
         def change(self, agent_id: str, act: Act) -> AgentRecord | None:
             """One act at one id, and nobody else's between its look and its change. What stands there afterwards."""
 
-        def remains(self) -> Iterator[Look]:
+        def leftovers(self) -> Iterator[Lookup]:
             """What was put aside, or left behind by somebody who was killed."""
 
-        def discard(self, remains: Look) -> None: ...
+        def discard(self, leftover: Lookup) -> None: ...
 
         def close(self) -> None: ...

@@ -53,7 +53,7 @@ class Liveness(Frozen):
     lease_expires_at: str
 
 
-class Place(Frozen):
+class MamGroup(Frozen):
     """The group `mam`: what has to be known so that nobody else is taken for this session."""
 
     host: str = ""
@@ -84,7 +84,7 @@ class AgentRecord(Frozen):
     runtime: Runtime
     terminal: Terminal
     liveness: Liveness | None = None
-    place: Place = Place()
+    mam: MamGroup = MamGroup()
     groups: Json = {}  # noqa: RUF012 - nothing writes into a record's tables
     """What others keep in the record, as it came."""
 
@@ -105,9 +105,9 @@ class AgentRecord(Frozen):
             "terminal": self.terminal.as_dict(),
             "liveness": None if self.liveness is None else self.liveness.as_dict(),
         }
-        place = {name: _plain(held) for name, held in self.place.as_dict().items() if held}
-        if place:
-            value["mam"] = place
+        mam = {name: _plain(held) for name, held in self.mam.as_dict().items() if held}
+        if mam:
+            value["mam"] = mam
         return value
 
 

@@ -17,7 +17,7 @@ from mam.agents.record import (
     Identity,
     Lifecycle,
     Liveness,
-    Place,
+    MamGroup,
     Runtime,
     Terminal,
 )
@@ -74,7 +74,7 @@ def record_from(value: Json) -> AgentRecord:
         runtime=_runtime(_group(value, "runtime", Runtime.field_names)),
         terminal=_terminal(_group(value, "terminal", Terminal.field_names)),
         liveness=_liveness(value),
-        place=_place(value),
+        mam=_mam_group(value),
         groups=_others(value),
     )
     _check_names(record)
@@ -168,13 +168,13 @@ def _liveness(value: Json) -> Liveness | None:
     return liveness
 
 
-def _place(value: Json) -> Place:
+def _mam_group(value: Json) -> MamGroup:
     if value.get("mam") is None:
-        return Place()
-    group = _group(value, "mam", Place.field_names)
+        return MamGroup()
+    group = _group(value, "mam", MamGroup.field_names)
     fields: Json = {}
     for name, held in group.items():
-        default = Place.field_defaults[name]
+        default = MamGroup.field_defaults[name]
         if isinstance(default, tuple):
             if not isinstance(held, list) or not all(isinstance(item, str) for item in held):
                 raise Invalid(f"mam.{name} must be a list of texts")
@@ -184,7 +184,7 @@ def _place(value: Json) -> Place:
         elif default is not None and type(held) is not type(default):
             raise Invalid(f"mam.{name} must be a {'number' if default == 0 else 'text'}")
         fields[name] = held
-    return Place(**fields)
+    return MamGroup(**fields)
 
 
 def _others(value: Json) -> Json:

@@ -26,7 +26,7 @@ _AT_THE_END = re.compile(
 )
 
 
-def question_on(screen: str) -> str | None:
+def find_question(screen: str) -> str | None:
     """The line that asks, or None."""
     lines = [line.strip(" \t│┃|╭╮╰╯─━") for line in screen.splitlines()]
     shown = [line for line in lines if line][-LINES_LOOKED_AT:]

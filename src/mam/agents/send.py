@@ -12,8 +12,8 @@ import os
 import time
 
 from mam.agents import errors
-from mam.agents.screen_prompts import question_on
-from mam.agents.tmux import is_generation
+from mam.agents.screen_prompts import find_question
+from mam.agents.tmux import generation_condition
 from mam.errors import BadInput, StoreUnavailable
 from mam.stores.private_files import read_json_file, replace_json_file
 from mam.util.state_dir import make_private
@@ -32,7 +32,7 @@ KEYS_REMEMBERED = 500
 BEGUN, DONE = "begun", "done"
 
 
-def harmless(text: str) -> bytes:
+def strip_controls(text: str) -> bytes:
     """The text without control characters (C0 but tab and newline, DEL, C1); everything else byte for byte."""
     try:
         data = text.encode()
@@ -40,25 +40,25 @@ def harmless(text: str) -> bytes:
         raise BadInput(why="the text is not valid UTF-8") from None
     if len(data) > LONGEST_TEXT:
         raise BadInput(why=f"the text has {len(data):,} bytes; at most {LONGEST_TEXT:,} are typed")
-    kept = "".join(letter for letter in text if not _steers(letter))
+    kept = "".join(letter for letter in text if not _is_control(letter))
     if not kept.strip():
         raise BadInput(why="there is nothing to send")
     return kept.encode()
 
 
-def _steers(letter: str) -> bool:
+def _is_control(letter: str) -> bool:
     code = ord(letter)
     return (code < 0x20 and letter not in "\t\n") or 0x7F <= code < 0xA0
 
 
 def send(target: Target, text: str, key: str | None = None) -> bool:
     """Whether it was sent now; False when a text with this key has been sent before."""
-    data = harmless(text)
+    data = strip_controls(text)
     root = make_private(target.record.runtime.session_root or os.path.dirname(target.record.runtime.manifest_path))
-    with _turn(root, target.name):
-        if key is not None and _known(root, key, target.name):
+    with _send_lock(root, target.name):
+        if key is not None and _was_sent(root, key, target.name):
             return False
-        check_quiet(target)
+        check_can_type(target)
         if key is not None:
             # Before the deed: killed in between, a second try must not type it twice.
             _remember(root, key, BEGUN)
@@ -68,24 +68,24 @@ def send(target: Target, text: str, key: str | None = None) -> bool:
         return True
 
 
-def press(target: Target, key: str) -> None:
+def press_key(target: Target, key: str) -> None:
     """One key of mam's own choice, unless a person is at the keyboard; into this very pane or nowhere."""
     root = make_private(target.record.runtime.session_root or os.path.dirname(target.record.runtime.manifest_path))
-    with _turn(root, target.name):
-        _check_hands(target)
-        _step(target, f"send-keys -t {target.pane.pane} {key}")
+    with _send_lock(root, target.name):
+        _check_no_typing(target)
+        _run_fenced(target, f"send-keys -t {target.pane.pane} {key}")
 
 
-def check_quiet(target: Target) -> None:
+def check_can_type(target: Target) -> None:
     """Nobody and nothing in the pane that a text would disturb."""
     name, pane = target.name, target.pane
-    _check_hands(target)
-    question = question_on(target.tmux.ask("capture-pane", "-p", "-t", pane.pane))
+    _check_no_typing(target)
+    question = find_question(target.tmux.run("capture-pane", "-p", "-t", pane.pane))
     if question is not None:
         raise errors.PaneAsks(name=name, question=question[:120])
 
 
-def _check_hands(target: Target) -> None:
+def _check_no_typing(target: Target) -> None:
     name, pane = target.name, target.pane
     if pane.dead:
         raise errors.PaneDead(name=name)
@@ -101,7 +101,7 @@ def _check_hands(target: Target) -> None:
 def _last_typed(target: Target, pane: Pane) -> int:
     """When a person last pressed a key there. One who has left is still known by the session's own time."""
     times = [pane.session_activity] if pane.session_activity > pane.session_created else []
-    listed = target.tmux.ask("list-clients", "-F", "#{client_activity} #{client_readonly} #{session_id}")
+    listed = target.tmux.run("list-clients", "-F", "#{client_activity} #{client_readonly} #{session_id}")
     for line in listed.splitlines():
         fields = line.split(" ")
         if len(fields) == 3 and fields[0].isdigit() and fields[1] != "1" and fields[2] == pane.session_id:
@@ -112,31 +112,31 @@ def _last_typed(target: Target, pane: Pane) -> int:
 def _paste(target: Target, data: bytes) -> None:
     tmux, pane = target.tmux, target.pane.pane
     buffer = f"mam-{os.urandom(8).hex()}"
-    tmux.ask("load-buffer", "-b", buffer, "-", data=data)
+    tmux.run("load-buffer", "-b", buffer, "-", data=data)
     pasted = False
     try:
         # -p: as a paste where the program asked for that; -r: newlines stay newlines.
-        pasted = _step(target, f"paste-buffer -p -r -d -b {buffer} -t {pane}")
+        pasted = _run_fenced(target, f"paste-buffer -p -r -d -b {buffer} -t {pane}")
     finally:
         if not pasted:
-            tmux.ask("delete-buffer", "-b", buffer)
+            tmux.run("delete-buffer", "-b", buffer)
     if not pasted:
         raise errors.GenerationDiffers(
             what="The tmux session", name=target.name, found="another state", record=target.record.generation_id
         )
     time.sleep(SETTLE_SECONDS)
-    if not _step(target, f"send-keys -t {pane} Enter"):
+    if not _run_fenced(target, f"send-keys -t {pane} Enter"):
         raise errors.SendUnknown(name=target.name, why="the session has changed in between")
 
 
-def _step(target: Target, command: str) -> bool:
+def _run_fenced(target: Target, command: str) -> bool:
     """Whether the tmux server found it to be the pane that was checked, and did it."""
     idle = "#{&&:#{==:#{pane_dead},0},#{==:#{pane_in_mode},0}}"
-    same = f"#{{&&:{is_generation(target.record.generation_id)},{idle}}}"
-    return target.tmux.when(target.pane.pane, same, command)
+    same = f"#{{&&:{generation_condition(target.record.generation_id)},{idle}}}"
+    return target.tmux.run_if(target.pane.pane, same, command)
 
 
-class _turn:  # noqa: N801 - used as a function
+class _send_lock:  # noqa: N801 - used as a function
     """One sender at a time: the Enter of one must not submit the half text of another."""
 
     def __init__(self, root: str, name: str) -> None:
@@ -166,20 +166,20 @@ def _lock(descriptor: int, path: str, wait_seconds: float = 30.0) -> None:
         time.sleep(0.02)
 
 
-def _known(root: str, key: str, name: str) -> bool:
-    state = _keys(root).get(key)
+def _was_sent(root: str, key: str, name: str) -> bool:
+    state = _read_keys(root).get(key)
     if state == BEGUN:
         raise errors.SentBefore(key=key[:80], name=name)
     return state == DONE
 
 
 def _remember(root: str, key: str, state: str) -> None:
-    keys = _keys(root)
+    keys = _read_keys(root)
     keys.pop(key, None)
     kept = dict(list(keys.items())[-KEYS_REMEMBERED + 1 :])
     replace_json_file(os.path.join(root, "sent.json"), {**kept, key: state})
 
 
-def _keys(root: str) -> dict[str, str]:
+def _read_keys(root: str) -> dict[str, str]:
     found = read_json_file(os.path.join(root, "sent.json"))
     return found if isinstance(found, dict) else {}

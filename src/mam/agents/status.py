@@ -9,9 +9,9 @@ from __future__ import annotations
 import socket
 
 from mam.agents.activity import session_state
-from mam.agents.control import checked
+from mam.agents.control import check_target
 from mam.agents.errors import NoServer, OnAnotherHost, ServerUnknown
-from mam.agents.lookup import LIVE, judged
+from mam.agents.lookup import LIVE, resolve_lookup
 from mam.agents.names import bare_name
 from mam.agents.tmux import Tmux
 from mam.errors import MamError
@@ -21,7 +21,7 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.agents.lookup import Look
+    from mam.agents.lookup import Lookup
     from mam.agents.record import AgentRecord, Json
     from mam.jobs.activity import State
     from mam.jobs.record import Job
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 THERE, GONE, UNKNOWN, NONE = "there", "gone", "unknown", "-"
 
 
-class Status(Frozen):
+class AgentStatus(Frozen):
     agent_id: str
     agent_name: str
     record: str
@@ -48,30 +48,30 @@ class Status(Frozen):
     """Jobs that run for it; None when the store could not be asked."""
 
 
-def status_of(look: Look, now: Moment) -> Status:
-    answer, record = judged(look, now), look.record
+def session_status(lookup: Lookup, now: Moment) -> AgentStatus:
+    resolution, record = resolve_lookup(lookup, now), lookup.record
     if record is None:
-        return Status(
-            agent_id=look.agent_id, agent_name=NONE, record=answer.kind, reason=answer.reason, session=NONE,
+        return AgentStatus(
+            agent_id=lookup.agent_id, agent_name=NONE, record=resolution.kind, reason=resolution.reason, session=NONE,
             tmux=NONE, process=NONE, companion=NONE, drift=(),
         )  # fmt: skip
-    tmux, process, companion = _tmux(record), _process(record, record.place.process), _companion(record)
-    return Status(
+    tmux, process, companion = _tmux(record), _process(record, record.mam.process), _companion(record)
+    return AgentStatus(
         agent_id=record.agent_id,
         agent_name=record.agent_name,
-        record=answer.kind,
-        reason=answer.reason,
+        record=resolution.kind,
+        reason=resolution.reason,
         session=record.terminal.current_session_name or record.terminal.last_session_name,
         tmux=tmux,
         process=process,
         companion=companion,
-        drift=tuple(_drift(record, answer.kind, tmux, process, companion)),
+        drift=tuple(_drift(record, resolution.kind, tmux, process, companion)),
         generation_id=record.generation_id,
-        state=session_state(record, now.wall_ms, look=tmux == THERE),
+        state=session_state(record, now.wall_ms, lookup=tmux == THERE),
     )
 
 
-def with_jobs(status: Status, running: list[Job] | None) -> Status:
+def with_jobs(status: AgentStatus, running: list[Job] | None) -> AgentStatus:
     """Those that it holds, by its claim or by a label of its own; None when nobody could be asked."""
     if running is None or status.generation_id is None:
         return status
@@ -91,11 +91,11 @@ def with_jobs(status: Status, running: list[Job] | None) -> Status:
     return status.replace(jobs=tuple(jobs), drift=tuple(drift))
 
 
-def proven_gone(record: AgentRecord) -> bool:
+def is_proven_gone(record: AgentRecord) -> bool:
     """Whether the session is certainly over: on this host, and its server, or its own place there, is no more."""
-    if not record.place.host or record.place.host != socket.gethostname():
+    if not record.mam.host or record.mam.host != socket.gethostname():
         return False
-    server = ProcessId.from_json(record.place.server)
+    server = ProcessId.from_json(record.mam.server)
     if server is not None and (server.boot_id != boot_id() or not is_alive(server)):
         return True
     return _tmux(record) == GONE
@@ -103,10 +103,10 @@ def proven_gone(record: AgentRecord) -> bool:
 
 def _tmux(record: AgentRecord) -> str:
     """Whether a session of this generation is there. One that merely has its name is not."""
-    if not _here(record):
+    if not _is_on_this_host(record):
         return UNKNOWN
     try:
-        panes = Tmux(record.place.socket).panes()
+        panes = Tmux(record.mam.socket).panes()
     except NoServer:
         return GONE
     except MamError:
@@ -116,17 +116,17 @@ def _tmux(record: AgentRecord) -> str:
 
 def _process(record: AgentRecord, value: Json | None) -> str:
     process = ProcessId.from_json(value)
-    if process is None or not _here(record):
+    if process is None or not _is_on_this_host(record):
         return UNKNOWN
     return THERE if is_alive(process) else GONE
 
 
 def _companion(record: AgentRecord) -> str:
-    return NONE if record.place.companion is None else _process(record, record.place.companion)
+    return NONE if record.mam.companion is None else _process(record, record.mam.companion)
 
 
-def _here(record: AgentRecord) -> bool:
-    return record.place.host == socket.gethostname() and bool(record.place.socket)
+def _is_on_this_host(record: AgentRecord) -> bool:
+    return record.mam.host == socket.gethostname() and bool(record.mam.socket)
 
 
 def _drift(record: AgentRecord, kind: str, tmux: str, process: str, companion: str) -> list[str]:
@@ -146,7 +146,7 @@ def _drift(record: AgentRecord, kind: str, tmux: str, process: str, companion: s
 
 def _broken_pointers(record: AgentRecord) -> list[str]:
     try:
-        checked(record)
+        check_target(record)
     except (OnAnotherHost, ServerUnknown):
         return []
     except MamError as error:

@@ -6,9 +6,9 @@ import signal
 import time
 
 from mam.agents import acts, errors
-from mam.agents.control import checked
-from mam.agents.status import proven_gone
-from mam.agents.tmux import is_generation
+from mam.agents.control import check_target
+from mam.agents.status import is_proven_gone
+from mam.agents.tmux import generation_condition
 from mam.machine.processes import ProcessId, is_alive, send_signal
 
 TYPE_CHECKING = False
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 HANGUP_SECONDS, STEP = 5.0, 0.02
 
 
-def halt(directory: Directory, record: AgentRecord, reason: str) -> AgentRecord:
+def stop_session(directory: Directory, record: AgentRecord, reason: str) -> AgentRecord:
     """The record says that it is over only after it is: ended here, or proven to be gone."""
     if record.live:
         try:
-            target = checked(record, agent_def_dir="/")  # what an agent is made of plays no part in ending it
+            target = check_target(record, agent_def_dir="/")  # what an agent is made of plays no part in ending it
         except (errors.ServerGone, errors.ServerReplaced, errors.SessionGone):
-            if not proven_gone(record):
+            if not is_proven_gone(record):
                 raise
         else:
             _kill(target)
@@ -36,10 +36,10 @@ def halt(directory: Directory, record: AgentRecord, reason: str) -> AgentRecord:
 
 
 def _kill(target: Target) -> None:
-    process = ProcessId.from_json(target.record.place.process)
-    same = is_generation(target.record.generation_id)
+    process = ProcessId.from_json(target.record.mam.process)
+    same = generation_condition(target.record.generation_id)
     # In quotes: tmux would take $1 for a variable.
-    if not target.tmux.when(target.pane.pane, same, f"kill-session -t '{target.pane.session_id}'"):
+    if not target.tmux.run_if(target.pane.pane, same, f"kill-session -t '{target.pane.session_id}'"):
         raise errors.SessionReplaced(name=target.name, session=target.pane.session)
     if process is None:
         return

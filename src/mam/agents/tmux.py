@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OWN_SERVER = "mam"
 GENERATION, AGENT_ID = "@mam_generation", "@mam_agent_id"
 ANSWER_SECONDS = 10.0
-THEN = "\0"
+SEPARATOR = "\0"
 """Between two commands of one call. No word of anybody's can be this."""
 
 # Session names have no colon, and what somebody else wrote into the generation must not add fields.
@@ -53,27 +53,27 @@ class Tmux:
     """One server. Without a socket it is mam's own, by name; the user's tmux.conf is loaded when it starts."""
 
     def __init__(self, socket: str | None = None) -> None:
-        self._where = ["-L", OWN_SERVER] if socket is None else ["-S", socket]
+        self._server_args = ["-L", OWN_SERVER] if socket is None else ["-S", socket]
 
-    def argv(self, *words: str) -> list[str]:
+    def argv(self, *args: str) -> list[str]:
         program = find_program("tmux", os.environ)
         if program is None:
             raise TmuxMissing
-        return [program, "-u", *self._where, *map(_whole, words)]
+        return [program, "-u", *self._server_args, *map(_escape, args)]
 
-    def ask(self, *words: str, data: bytes | None = None, own: bool = False) -> str:
+    def run(self, *args: str, data: bytes | None = None, start_server: bool = False) -> str:
         """What it prints. `own` starts a server if need be, with an environment that holds none of mam's secrets."""
         env = without_secrets(os.environ)
-        if own:
+        if start_server:
             env = {name: value for name, value in env.items() if name not in ("TMUX", "TMUX_PANE")}
         try:
             ran = subprocess.run(
-                self.argv(*words),
+                self.argv(*args),
                 input=b"" if data is None else data,
                 capture_output=True,
                 timeout=ANSWER_SECONDS,
                 env=env,
-                start_new_session=own,
+                start_new_session=start_server,
             )
         except subprocess.TimeoutExpired:
             raise NoAnswer(why=f"nothing within {ANSWER_SECONDS:g} s") from None
@@ -81,21 +81,21 @@ class Tmux:
             raise NoAnswer(why=f"it could not be run: {error.strerror}") from None
         if ran.returncode == 0:
             return ran.stdout.decode(errors="replace")
-        said = ran.stderr.decode(errors="replace").strip()
-        if any(word in said for word in _GONE):
-            raise NoServer(why=said)
-        if said.startswith(("error connecting", "lost server", "server exited")):
-            raise NoAnswer(why=said)
-        raise TmuxFailed(what=words[0], problem=said or f"exit {ran.returncode}")
+        output = ran.stderr.decode(errors="replace").strip()
+        if any(word in output for word in _GONE):
+            raise NoServer(why=output)
+        if output.startswith(("error connecting", "lost server", "server exited")):
+            raise NoAnswer(why=output)
+        raise TmuxFailed(what=args[0], problem=output or f"exit {ran.returncode}")
 
     def panes(self) -> list[Pane]:
         try:
-            said = self.ask("list-panes", "-a", "-F", _FIELDS)
+            output = self.run("list-panes", "-a", "-F", _FIELDS)
         except TmuxFailed as error:
             if error.facts["problem"] != _NO_SESSION:
                 raise
             return []  # its last session has ended, and it was told to stay (exit-empty off)
-        return [pane for line in said.splitlines() if (pane := _pane(line)) is not None]
+        return [pane for line in output.splitlines() if (pane := _pane(line)) is not None]
 
     def pane(self, pane: str) -> Pane | None:
         return next((found for found in self.panes() if found.pane == pane), None)
@@ -108,41 +108,41 @@ class Tmux:
     def new_session(self, session: str, workdir: str, command: Sequence[str], env: dict[str, str]) -> Pane | None:
         """A session that runs the command itself, without a shell in between, and carries its generation; None when
         it has ended already."""
-        words = ["new-session", "-d", "-s", session, "-c", workdir, "-x", "200", "-y", "50"]
+        args = ["new-session", "-d", "-s", session, "-c", workdir, "-x", "200", "-y", "50"]
         for name, value in env.items():
-            words += ["-e", f"{name}={value}"]
+            args += ["-e", f"{name}={value}"]
         # A single word would be given to a shell.
-        words += ["--", "/usr/bin/env", "--", *command] if len(command) == 1 else ["--", *command]
+        args += ["--", "/usr/bin/env", "--", *command] if len(command) == 1 else ["--", *command]
         marks = {GENERATION: env["MAM_GENERATION"], AGENT_ID: env["MAM_AGENT_ID"]}
         for option, value in marks.items():
-            words += [THEN, "set-option", "-t", f"={session}:", option, value]
+            args += [SEPARATOR, "set-option", "-t", f"={session}:", option, value]
         # What the agent prints must not reach the terminal or the clipboard of whoever looks.
-        words += [THEN, "set-option", "-q", "-w", "-t", f"={session}:", "allow-passthrough", "off"]
-        words += [THEN, "set-option", "-q", "-s", "set-clipboard", "off"]
-        words += [THEN, "list-panes", "-a", "-F", _FIELDS]
-        said = self.ask(*words, own=True)
-        panes = [pane for line in said.splitlines() if (pane := _pane(line)) is not None]
+        args += [SEPARATOR, "set-option", "-q", "-w", "-t", f"={session}:", "allow-passthrough", "off"]
+        args += [SEPARATOR, "set-option", "-q", "-s", "set-clipboard", "off"]
+        args += [SEPARATOR, "list-panes", "-a", "-F", _FIELDS]
+        output = self.run(*args, start_server=True)
+        panes = [pane for line in output.splitlines() if (pane := _pane(line)) is not None]
         return next((pane for pane in panes if pane.generation == env["MAM_GENERATION"]), None)
 
     def mark(self, pane: Pane, generation: str, agent_id: str) -> None:
-        self.ask("set-option", "-t", pane.pane, GENERATION, generation, THEN,
+        self.run("set-option", "-t", pane.pane, GENERATION, generation, SEPARATOR,
                  "set-option", "-t", pane.pane, AGENT_ID, agent_id)  # fmt: skip
 
-    def when(self, pane: str, condition: str, command: str) -> bool:
+    def run_if(self, pane: str, condition: str, command: str) -> bool:
         """Runs the command if the condition holds, both in one breath of the server. Whether it did."""
         whole = f"#{{&&:#{{==:#{{pane_id}},{pane}}},{condition}}}"
         yes, no = f"{command} ; display-message -p yes", "display-message -p no"
-        return self.ask("if-shell", "-F", "-t", pane, whole, yes, no).strip().endswith("yes")
+        return self.run("if-shell", "-F", "-t", pane, whole, yes, no).strip().endswith("yes")
 
 
-def is_generation(generation: str) -> str:
+def generation_condition(generation: str) -> str:
     """A condition. Generations have letters, digits, _ and - only, so that none means anything to tmux."""
     return f"#{{==:#{{{GENERATION}}},{generation}}}"
 
 
-def _whole(word: str) -> str:
+def _escape(word: str) -> str:
     """A word that ends in ; would end tmux's command there."""
-    if word == THEN:
+    if word == SEPARATOR:
         return ";"
     return f"{word[:-1]}\\;" if word.endswith(";") else word
 

@@ -16,15 +16,21 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-KEPT = 200
+MAX_TURNS = 200
 """Turns that are remembered; a hook of an older one is that of nobody."""
 
-REFUSED_MS = 60_000
+REOPEN_MS = 60_000
 """How long after its end a turn may be found to go on."""
 
 _QUESTIONS = ("AskUserQuestion", "ExitPlanMode")
-_ASKING = ("permission_prompt", "agent_needs_input", "elicitation_dialog", "elicitation_url_dialog", "ToolPermission")
-_SIGNS = (
+_QUESTION_NOTIFICATIONS = (
+    "permission_prompt",
+    "agent_needs_input",
+    "elicitation_dialog",
+    "elicitation_url_dialog",
+    "ToolPermission",
+)
+_ACTIVITY_HOOKS = (
     "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact",
     "TaskCompleted",
 )  # fmt: skip
@@ -34,8 +40,8 @@ class Turn(Frozen):
     name: str
     mark: str = ""
     began_ms: int = 0
-    heard_ms: int = 0
-    asks: str = ""
+    last_hook_ms: int = 0
+    question: str = ""
     """For what it waits: a tool's name, or words; empty while it works."""
     ended_ms: int = 0
     failure: str = ""
@@ -52,14 +58,14 @@ class Turn(Frozen):
         return bool(self.ended_ms)
 
 
-class Turns:
+class TurnTracker:
     def __init__(self) -> None:
         self._turns: dict[str, Turn] = {}
         self._latest = ""
         self._unnamed = 0
         self.idle_ms = 0
         """When the session was last known to wait for a prompt before any turn began."""
-        self.left_ms = 0
+        self.remaining_ms = 0
         """When it said that it ends."""
         self.transcript = ""
         self.cleared_ms = 0
@@ -73,11 +79,11 @@ class Turns:
     def latest(self) -> Turn | None:
         return self._turns.get(self._latest)
 
-    def marked(self, mark: str) -> Turn | None:
+    def find_by_mark(self, mark: str) -> Turn | None:
         """The latest turn whose prompt carried this mark."""
         return next((turn for turn in reversed(self._turns.values()) if turn.mark == mark), None)
 
-    def take(self, line: Json) -> Turn | None:
+    def apply(self, line: Json) -> Turn | None:
         """The turn that the line was about, if it told something about one."""
         at_ms, hook = line.get("at_ms"), line.get("hook_event_name")
         if not isinstance(at_ms, int) or not isinstance(hook, str):
@@ -87,33 +93,33 @@ class Turns:
             self._begin_session(line, at_ms)
             return None
         if hook == "SessionEnd":
-            self.left_ms = 0 if line.get("reason") in ("clear", "resume") else at_ms
+            self.remaining_ms = 0 if line.get("reason") in ("clear", "resume") else at_ms
             return None
         if hook == "UserPromptSubmit":
             return self._begin_turn(line, at_ms)
         turn = self._turns.get(line.get("turn") or self._latest)
-        if turn is None or (turn.ended and not _goes_on(turn, hook, line, at_ms)):
+        if turn is None or (turn.ended and not _continues(turn, hook, line, at_ms)):
             return None
-        return self._put(_after(turn, hook, line, at_ms))
+        return self._put(_apply_hook(turn, hook, line, at_ms))
 
     def state(self, since_ms: int = 0) -> State | None:
         """What the hooks tell of the session; nothing that is older than `since_ms` counts."""
-        if self.left_ms:
-            return State(state=UNKNOWN, source=HOOK, at_ms=self.left_ms, why="its session ended")
+        if self.remaining_ms:
+            return State(state=UNKNOWN, source=HOOK, at_ms=self.remaining_ms, why="its session ended")
         turn = self.latest
         if turn is None:
             return State(state=DONE, source=HOOK, at_ms=self.idle_ms, why="no prompt yet") if self.idle_ms else None
         if turn.ended:
             why = f"its turn ended with {turn.failure}" if turn.failure else "its turn ended"
             return State(state=DONE, source=turn.ended_by, at_ms=max(turn.ended_ms, self.idle_ms), why=why)
-        if turn.heard_ms < since_ms:
+        if turn.last_hook_ms < since_ms:
             return None
-        if turn.asks:
-            return State(state=NEEDS_PERMISSION, source=HOOK, at_ms=turn.heard_ms, why=turn.asks)
-        return State(state=WORKING, source=HOOK, at_ms=turn.heard_ms, why=turn.mark)
+        if turn.question:
+            return State(state=NEEDS_PERMISSION, source=HOOK, at_ms=turn.last_hook_ms, why=turn.question)
+        return State(state=WORKING, source=HOOK, at_ms=turn.last_hook_ms, why=turn.mark)
 
     def _begin_session(self, line: Json, at_ms: int) -> None:
-        self.left_ms = 0
+        self.remaining_ms = 0
         if line.get("source") in ("startup", "clear", "resume", "fork"):
             self.idle_ms = at_ms
             self.cleared_ms = at_ms if line.get("source") == "clear" else self.cleared_ms
@@ -128,10 +134,10 @@ class Turns:
         if before is not None and not before.ended:
             self._put(before.replace(replaced=True))
         self._latest = name
-        self.left_ms = 0
-        while len(self._turns) >= KEPT:
+        self.remaining_ms = 0
+        while len(self._turns) >= MAX_TURNS:
             del self._turns[next(iter(self._turns))]
-        return self._put(Turn(name=name, mark=line.get("mark", ""), began_ms=at_ms, heard_ms=at_ms))
+        return self._put(Turn(name=name, mark=line.get("mark", ""), began_ms=at_ms, last_hook_ms=at_ms))
 
     def _new_name(self) -> str:
         self._unnamed += 1
@@ -142,25 +148,29 @@ class Turns:
         return turn
 
 
-def _goes_on(turn: Turn, hook: str, line: Json, at_ms: int) -> bool:
+def _continues(turn: Turn, hook: str, line: Json, at_ms: int) -> bool:
     """A hook of the user's own may have refused the end: the same turn then uses a tool again, at once."""
     same = line.get("turn") == turn.name and not turn.failure
-    return same and hook == "PreToolUse" and 0 < at_ms - turn.ended_ms < REFUSED_MS
+    return same and hook == "PreToolUse" and 0 < at_ms - turn.ended_ms < REOPEN_MS
 
 
-def _after(turn: Turn, hook: str, line: Json, at_ms: int) -> Turn:
+def _apply_hook(turn: Turn, hook: str, line: Json, at_ms: int) -> Turn:
     tool = line.get("tool_name", "")
-    heard = turn.replace(heard_ms=max(at_ms, turn.heard_ms), ended_ms=0)
+    updated = turn.replace(last_hook_ms=max(at_ms, turn.last_hook_ms), ended_ms=0)
     if hook == "PermissionRequest" or (hook == "PreToolUse" and tool in _QUESTIONS):
-        return heard.replace(asks=tool or "a tool")
+        return updated.replace(question=tool or "a tool")
     if hook == "Elicitation":
-        return heard.replace(asks="input")
+        return updated.replace(question="input")
     if hook == "Notification":
-        return heard.replace(asks=turn.asks or "input") if line.get("notification_type") in _ASKING else turn
+        return (
+            updated.replace(question=turn.question or "input")
+            if line.get("notification_type") in _QUESTION_NOTIFICATIONS
+            else turn
+        )
     if hook in ("Stop", "StopFailure") and not line.get("inside"):
         if line.get("background"):
-            return heard.replace(asks="")  # it waits for what it started, and will go on by itself
+            return updated.replace(question="")  # it waits for what it started, and will go on by itself
         failure = (line.get("error") or "unknown") if hook == "StopFailure" else ""
         by = PROTOCOL if line.get("by") == PROTOCOL else HOOK
-        return heard.replace(asks="", ended_ms=at_ms, ended_by=by, failure=failure, text=line.get("text"))
-    return heard.replace(asks="") if hook in _SIGNS else turn
+        return updated.replace(question="", ended_ms=at_ms, ended_by=by, failure=failure, text=line.get("text"))
+    return updated.replace(question="") if hook in _ACTIVITY_HOOKS else turn

@@ -17,57 +17,57 @@ if TYPE_CHECKING:
 LAST_SECONDS = 2.0
 
 
-class Resident:
+class BackgroundRelay:
     """`wake()` when the journal has something new; `stop()` sends what there is and ends."""
 
-    def __init__(self, store: Store, broker: Broker, say: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, broker: Broker, report: Callable[[str], None]) -> None:
         from mam.bus.relay import Relay
 
-        self._relay = Relay(store, broker, say)
-        self._say = say
-        self._news, self._stopped = Event(), Event()
+        self._relay = Relay(store, broker, report)
+        self._report = report
+        self._wake, self._stopped = Event(), Event()
         self._thread = Thread(target=self._run, name="mam-relay", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def wake(self) -> None:
-        self._news.set()
+        self._wake.set()
 
     def stop(self, seconds: float = LAST_SECONDS) -> None:
         self._stopped.set()
-        self._news.set()
+        self._wake.set()
         self._thread.join(seconds)
 
     def _run(self) -> None:
         try:
             self._relay.run(self._stopped.is_set, self._wait)
         except OSError as error:
-            self._say(f"the relay ended: {error.strerror}; events wait in the journal")
+            self._report(f"the relay ended: {error.strerror}; events wait in the journal")
 
     def _wait(self, place: str | None, seconds: float) -> bool:
         """Cleared before the journal is read, so that what comes meanwhile is not missed."""
         if place is None:  # no news makes a broker come back sooner
             return self._stopped.wait(seconds)
-        came = self._news.wait(seconds)
+        came = self._wake.wait(seconds)
         if not self._stopped.is_set():
-            self._news.clear()
+            self._wake.clear()
         return came
 
 
-def resident_relay(store: Store, config: Config, say: Callable[[str], None]) -> Resident | None:
+def start_background_relay(store: Store, config: Config, report: Callable[[str], None]) -> BackgroundRelay | None:
     """The relay that a worker carries along, started; None when no broker is configured or it cannot be used."""
-    from mam.bus.delivery import need_client
-    from mam.bus.settings import configured
+    from mam.bus.delivery import require_client
+    from mam.bus.settings import configured_broker
 
     try:
-        broker = configured(config.broker)
+        broker = configured_broker(config.broker)
         if broker is None:
             return None
-        need_client()
-        resident = Resident(store, broker, say)
+        require_client()
+        background = BackgroundRelay(store, broker, report)
     except (MamError, OSError) as error:
-        say(f"events are not sent from here: {error}")
+        report(f"events are not sent from here: {error}")
         return None
-    resident.start()
-    return resident
+    background.start()
+    return background

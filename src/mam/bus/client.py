@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NAME = "urllib.request"
 
 
-class _Later(ModuleType):
+class _LazyModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         """Whoever wants something of it gets it from the module itself, which then is in its place."""
         from importlib import import_module
@@ -28,7 +28,7 @@ class _Later(ModuleType):
 
 
 if _NAME not in sys.modules:
-    urllib.request = sys.modules[_NAME] = _Later(_NAME)
+    urllib.request = sys.modules[_NAME] = _LazyModule(_NAME)
 
 from paho.mqtt.client import Client, MQTTMessage  # noqa: E402 - not before its place is taken
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 QOS = 1
 KEEPALIVE_SECONDS = 30
 _CORK: int | None = getattr(socket_module, "TCP_CORK", getattr(socket_module, "TCP_NOPUSH", None))
-_TOO_NEW = "Unsupported protocol version"
+_UNSUPPORTED_VERSION = "Unsupported protocol version"
 WINDOW = 100
 """Messages on their way at once, if the broker allows as many."""
 
@@ -43,18 +43,18 @@ class Connection:
     """`with Connection(broker, role, seconds) as connection:`; every method may raise BrokerUnavailable."""
 
     def __init__(
-        self, broker: Broker, role: str, seconds: float, hear: Callable[[str, bytes], None] | None = None
+        self, broker: Broker, role: str, seconds: float, on_message: Callable[[str, bytes], None] | None = None
     ) -> None:
         """`hear` is given each message as it is read, before the broker has its answer."""
         self._broker = broker
-        self._hear = hear
-        self._greeting: ReasonCode | None = None
+        self._message_handler = on_message
+        self._connack: ReasonCode | None = None
         self._lost: str | None = None
         self._refused: str | None = None
-        self._unanswered: set[int] = set()
-        self._subscribed = self._is_old = self._corked = False
+        self._unacknowledged: set[int] = set()
+        self._subscribed = self._is_mqtt3_only = self._corked = False
         self.window = WINDOW
-        self._begin(role, seconds)
+        self._open(role, seconds)
 
     def __enter__(self) -> Connection:
         return self
@@ -67,53 +67,53 @@ class Connection:
         if self._lost is None:
             self._client.disconnect()
             self._client.loop_write()
-        self._hang_up()
+        self._close_socket()
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def send(self, topic: str, message: bytes, *, retain: bool) -> int:
         """Puts a message on its way: one alone at once, one of many with the next `turn` at the latest. Its number
         stays in `unanswered` until the broker has taken it."""
-        if self._unanswered:
+        if self._unacknowledged:
             self._cork(True)
         sent = self._client.publish(topic, message, qos=QOS, retain=retain)
         if sent.rc == MQTTErrorCode.MQTT_ERR_SUCCESS:
-            self._unanswered.add(sent.mid)
+            self._unacknowledged.add(sent.mid)
             if self._client.loop_write() == MQTTErrorCode.MQTT_ERR_SUCCESS:
                 return sent.mid
-        raise self._broken(self._lost or "went away")
+        raise self._error(self._lost or "went away")
 
     @property
-    def unanswered(self) -> set[int]:
-        return self._unanswered
+    def unacknowledged(self) -> set[int]:
+        return self._unacknowledged
 
     # -- receiving ---------------------------------------------------------------------------------------------------
 
     def subscribe(self, filters: Iterable[str], seconds: float) -> None:
         """Returns when the broker has said yes to all of them."""
-        if self._is_old:
+        if self._is_mqtt3_only:
             result, _ = self._client.subscribe([(one, QOS) for one in filters])
         else:
             result, _ = self._client.subscribe([(one, SubscribeOptions(qos=QOS)) for one in filters])
         if result != MQTTErrorCode.MQTT_ERR_SUCCESS:
-            raise self._broken(self._lost or "went away")
+            raise self._error(self._lost or "went away")
         ends = time.monotonic() + seconds
         while not self._subscribed:
-            self.turn(max(0.0, ends - time.monotonic()))
+            self.poll(max(0.0, ends - time.monotonic()))
             if time.monotonic() >= ends and not self._subscribed:
-                raise self._broken("does not answer")
+                raise self._error("does not answer")
 
     # -- both --------------------------------------------------------------------------------------------------------
 
-    def turn(self, seconds: float) -> None:
+    def poll(self, seconds: float) -> None:
         """Reads and writes what there is, sleeping for it at most so long."""
-        result = self._served(seconds)
+        result = self._poll_socket(seconds)
         if self._refused is not None:
-            raise self._broken(self._refused)
+            raise self._error(self._refused)
         if self._lost is not None or result != MQTTErrorCode.MQTT_ERR_SUCCESS:
-            raise self._broken(self._lost or "went away")
+            raise self._error(self._lost or "went away")
 
-    def _served(self, seconds: float) -> MQTTErrorCode:
+    def _poll_socket(self, seconds: float) -> MQTTErrorCode:
         """paho's own loop waits with select(), which knows no descriptor above 1023."""
         socket = self._client.socket()
         if socket is None:
@@ -139,26 +139,26 @@ class Connection:
             self._corked = corked
             socket.setsockopt(IPPROTO_TCP, _CORK, corked)  # type: ignore[attr-defined]
 
-    def _hang_up(self) -> None:
+    def _close_socket(self) -> None:
         """paho closes its socket when it is collected, which may be late."""
         socket = self._client.socket()
         if socket is not None:
             socket.close()
 
-    def _begin(self, role: str, seconds: float) -> None:
+    def _open(self, role: str, seconds: float) -> None:
         """MQTT 5. Only a broker on this host may be older: there a refused event has no name, and nobody to refuse."""
         ends = time.monotonic() + seconds
-        self._client = self._made(role, MQTTProtocolVersion.MQTTv5)
+        self._client = self._new_client(role, MQTTProtocolVersion.MQTTv5)
         try:
             self._connect(ends)
         except BrokerUnavailable:
-            if not (self._is_old and self._broker.is_here):
+            if not (self._is_mqtt3_only and self._broker.is_local):
                 raise
             self._lost = self._refused = None
-            self._client = self._made(role, MQTTProtocolVersion.MQTTv311)
+            self._client = self._new_client(role, MQTTProtocolVersion.MQTTv311)
             self._connect(ends)
 
-    def _made(self, role: str, version: MQTTProtocolVersion) -> Client:
+    def _new_client(self, role: str, version: MQTTProtocolVersion) -> Client:
         broker = self._broker
         client = Client(
             CallbackAPIVersion.VERSION2,
@@ -176,82 +176,89 @@ class Connection:
         client.on_disconnect = self._on_disconnect
         client.on_publish = self._on_publish
         client.on_subscribe = self._on_subscribe
-        client.on_message = self._on_message
+        client.on_message = self._on_paho_message
         return client
 
     def _connect(self, ends: float) -> None:
         self._client.connect_timeout = max(0.1, ends - time.monotonic())
         try:
             self._client.connect(self._broker.host, self._broker.port, keepalive=KEEPALIVE_SECONDS)
-            while self._greeting is None:
+            while self._connack is None:
                 left = ends - time.monotonic()
                 if left <= 0:
-                    raise self._broken("does not answer")
-                self.turn(left)
+                    raise self._error("does not answer")
+                self.poll(left)
         except (OSError, ValueError) as error:
-            self._hang_up()
-            raise self._broken(_in_words(error)) from None
+            self._close_socket()
+            raise self._error(_describe(error)) from None
         except BrokerUnavailable:
-            self._hang_up()
+            self._close_socket()
             raise
 
-    def _broken(self, problem: str) -> BrokerUnavailable:
+    def _error(self, problem: str) -> BrokerUnavailable:
         return BrokerUnavailable(broker=self._broker.address, problem=problem)
 
     # -- what paho calls ---------------------------------------------------------------------------------------------
 
     def _on_connect(
-        self, _client: Client, _userdata: Any, _flags: ConnectFlags, reason: ReasonCode, told: Properties | None
+        self, _client: Client, _userdata: Any, _flags: ConnectFlags, reason: ReasonCode, properties: Properties | None
     ) -> None:
         if reason.is_failure:
-            self._is_old = reason.getName() == _TOO_NEW
+            self._is_mqtt3_only = reason.getName() == _UNSUPPORTED_VERSION
             self._refused = f"refused the login ({reason})"
             return
-        self._greeting = reason
-        self.window = min(WINDOW, getattr(told, "ReceiveMaximum", WINDOW))
+        self._connack = reason
+        self.window = min(WINDOW, getattr(properties, "ReceiveMaximum", WINDOW))
 
     def _on_disconnect(
-        self, _client: Client, _userdata: Any, _flags: DisconnectFlags, reason: ReasonCode, _told: Properties | None
+        self,
+        _client: Client,
+        _userdata: Any,
+        _flags: DisconnectFlags,
+        reason: ReasonCode,
+        _properties: Properties | None,
     ) -> None:
-        self._lost = "closed the connection" if self._greeting is not None else "closed the connection at once"
+        self._lost = "closed the connection" if self._connack is not None else "closed the connection at once"
         if reason.value not in (0, 128):
             self._lost += f" ({reason})"
-        elif self._greeting is None:
-            self._lost += self._what_it_may_want()
+        elif self._connack is None:
+            self._lost += self._close_hint()
 
-    def _what_it_may_want(self) -> str:
+    def _close_hint(self) -> str:
         """A broker that hears what it does not understand says nothing."""
         if not self._broker.tls:
             return "; perhaps it wants TLS (MQTT_TLS=1)"
         return "" if self._broker.certfile is not None else "; perhaps it wants a certificate of ours (MQTT_CERTFILE)"
 
-    def _on_publish(self, _client: Client, _userdata: Any, number: int, reason: ReasonCode, _told: Properties) -> None:
+    def _on_publish(
+        self, _client: Client, _userdata: Any, number: int, reason: ReasonCode, _properties: Properties
+    ) -> None:
         if reason.is_failure:
             self._refused = f"does not take the events ({reason})"
         else:
-            self._unanswered.discard(number)
+            self._unacknowledged.discard(number)
 
     def _on_subscribe(
-        self, _client: Client, _userdata: Any, _number: int, reasons: list[ReasonCode], _told: Properties | None
+        self, _client: Client, _userdata: Any, _number: int, reasons: list[ReasonCode], _properties: Properties | None
     ) -> None:
         if any(reason.is_failure for reason in reasons):
             self._refused = f"does not let us subscribe ({reasons[0]})"
         self._subscribed = True
 
-    def _on_message(self, _client: Client, _userdata: Any, message: MQTTMessage) -> None:
+    def _on_paho_message(self, _client: Client, _userdata: Any, message: MQTTMessage) -> None:
         try:
             topic = message.topic
         except UnicodeDecodeError:
             return
-        if self._hear is not None:
-            self._hear(topic, bytes(message.payload))
+        if self._message_handler is not None:
+            self._message_handler(topic, bytes(message.payload))
 
 
 def _write_later(_client: Client, _userdata: Any, _socket: Any) -> None:
     """With this paho leaves the writing to us: whatever it has to send waits until `loop_write`."""
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"shows a certificate that is not to be trusted ({error.verify_message.rstrip('.')})"
     if isinstance(error, ssl.SSLError):

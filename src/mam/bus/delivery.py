@@ -22,34 +22,34 @@ def broker_for(store: Store, job: Job, config: Config, *, insecure: bool = False
     table = config.broker
     if not (os.environ.get("MQTT_BROKER") or table.get("host") or job.broker.get("host")):
         return None
-    from mam.bus.settings import configured, of_record
+    from mam.bus.settings import configured_broker, record_broker
 
-    found = configured(table, insecure=insecure)
+    found = configured_broker(table, insecure=insecure)
     if found is not None or not job.broker.get("host"):
         return found
-    return of_record(job, store.secrets(job.job_id), insecure=insecure)
+    return record_broker(job, store.secrets(job.job_id), insecure=insecure)
 
 
-def deliver(store: Store, broker: Broker, say: Callable[[str], None], seconds: float = SECONDS) -> None:
+def deliver(store: Store, broker: Broker, report: Callable[[str], None], seconds: float = SECONDS) -> None:
     """A relay that stays is woken by the journal itself; without one this is a relay for a moment."""
-    from mam.bus.sender_lock import sender_of
+    from mam.bus.relay_state import relay_locks
     from mam.errors import BrokerUnavailable, MamError
 
     broker.check_safe()
-    if sender_of(store, broker).is_served():
+    if relay_locks(store, broker).has_resident():
         return
-    need_client()
+    require_client()
     from mam.bus.relay import Relay
 
     try:
-        Relay(store, broker, say).deliver(seconds)
+        Relay(store, broker, report).deliver(seconds)
     except BrokerUnavailable as away:
-        say(f"{away} The event is stored and waits in the journal.")
+        report(f"{away} The event is stored and waits in the journal.")
     except MamError as error:
-        say(f"the event is stored and waits in the journal: {error}")
+        report(f"the event is stored and waits in the journal: {error}")
 
 
-def need_client() -> None:
+def require_client() -> None:
     from mam.errors import BadInput
 
     try:

@@ -26,12 +26,12 @@ class Message(Frozen):
     """A terminal event is kept by the broker, so that who comes late still learns how the job ended."""
 
 
-class Addressee(Frozen):
+class Destination(Frozen):
     """Where the events of one job go, and what they are signed with."""
 
     topic: str
     token: str | None
-    concerns: bool
+    is_for_broker: bool
     """Whether this broker is the job's."""
 
 
@@ -50,53 +50,53 @@ def default_prefix(job_id: str) -> str:
     return f"python/mqtt/jobs/{job_id}"
 
 
-class Post:
+class MessageBuilder:
     """Turns entries into messages for one broker."""
 
-    def __init__(self, store: Store, broker: Broker, say: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, broker: Broker, report: Callable[[str], None]) -> None:
         self._store = store
         self._broker = broker
-        self._say = say
-        self._known: dict[str, Addressee] = {}
+        self._report = report
+        self._destinations: dict[str, Destination] = {}
 
     def messages(self, entry: Entry) -> Iterator[Message]:
         payloads = [line["payload"] for line in entry.lines if line["event"] == "published"]
         gone = entry.fields is None
         if not payloads and not gone:
             return
-        to = self._addressee(entry)
-        if not to.concerns:
+        destination = self._destination(entry)
+        if not destination.is_for_broker:
             return
-        hidden = [secret for secret in (to.token, self._broker.password) if secret]
+        hidden = [secret for secret in (destination.token, self._broker.password) if secret]
         for payload in payloads:
             yield Message(
-                topic=to.topic,
-                payload=to_wire(payload, to.token, hidden),
+                topic=destination.topic,
+                payload=to_wire(payload, destination.token, hidden),
                 retain=payload["event"] in TERMINAL,
             )
         if gone:
             # An empty message takes the place of the one that the broker keeps.
-            yield Message(topic=to.topic, payload=b"", retain=True)
+            yield Message(topic=destination.topic, payload=b"", retain=True)
 
-    def _addressee(self, entry: Entry) -> Addressee:
-        found = self._known.get(entry.job_id)
+    def _destination(self, entry: Entry) -> Destination:
+        found = self._destinations.get(entry.job_id)
         if found is None:
-            found = self._known[entry.job_id] = self._asked(entry)
-            if len(self._known) > _REMEMBERED:
-                del self._known[next(iter(self._known))]
+            found = self._destinations[entry.job_id] = self._load_destination(entry)
+            if len(self._destinations) > _REMEMBERED:
+                del self._destinations[next(iter(self._destinations))]
         return found
 
-    def _asked(self, entry: Entry) -> Addressee:
+    def _load_destination(self, entry: Entry) -> Destination:
         job = self._job(entry.job_id)
         secrets = self._store.secrets(entry.job_id)
         prefix = default_prefix(entry.job_id) if job is None else job.topic_prefix
         topic = events_topic(prefix)
         if topic is None:
-            self._say(f"the events of {entry.job_id} are not sent: its topic_prefix is no place for them")
-        return Addressee(
+            self._report(f"the events of {entry.job_id} are not sent: its topic_prefix is no place for them")
+        return Destination(
             topic=topic or "",
             token=secrets.get("auth_token"),
-            concerns=topic is not None and self._concerns(job, secrets),
+            is_for_broker=topic is not None and self._is_for_broker(job, secrets),
         )
 
     def _job(self, job_id: str) -> Job | None:
@@ -108,10 +108,10 @@ class Post:
             kept = self._store.archived(job_id)
             return None if kept is None else kept.job  # gone or broken since; its events can still be told
 
-    def _concerns(self, job: Job | None, secrets: dict[str, str]) -> bool:
-        if self._broker.everybody:
+    def _is_for_broker(self, job: Job | None, secrets: dict[str, str]) -> bool:
+        if self._broker.for_all_jobs:
             return True
-        from mam.bus.settings import of_record
+        from mam.bus.settings import record_broker
 
-        own = None if job is None else of_record(job, secrets)
+        own = None if job is None else record_broker(job, secrets)
         return own is not None and own.address == self._broker.address

@@ -12,8 +12,8 @@ import time
 from collections import deque
 
 from mam.bus.connection import Connection
-from mam.bus.messages import Post
-from mam.bus.sender_lock import consumer_of, sender_of
+from mam.bus.messages import MessageBuilder
+from mam.bus.relay_state import relay_consumer, relay_locks
 from mam.errors import BrokerUnavailable, MamError
 
 TYPE_CHECKING = False
@@ -37,17 +37,17 @@ BACKOFF_SECONDS = (0.25, 30.0)
 class Relay:
     """One store, one broker. Not for two threads at once."""
 
-    def __init__(self, store: Store, broker: Broker, say: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, broker: Broker, report: Callable[[str], None]) -> None:
         broker.check_safe()
         self._store = store
         self._broker = broker
-        self._say = say
-        self._post = Post(store, broker, say)
-        self._consumer = consumer_of(store, broker)
-        sender = sender_of(store, broker)
-        sender.make()
-        self._sending, self._staying = sender.sending(), sender.staying()
-        self._told: str | None = None
+        self._report = report
+        self._builder = MessageBuilder(store, broker, report)
+        self._consumer = relay_consumer(store, broker)
+        sender = relay_locks(store, broker)
+        sender.prepare()
+        self._send_lock, self._resident_lock = sender.send_lock(), sender.resident_lock()
+        self._last_problem: str | None = None
         self._delay = BACKOFF_SECONDS[0]
 
     # -- once --------------------------------------------------------------------------------------------------------
@@ -55,22 +55,22 @@ class Relay:
     def deliver(self, seconds: float) -> None:
         """Everything that is in the journal now. BrokerUnavailable when that does not work in time."""
         ends = time.monotonic() + seconds
-        if not self._sending.take(seconds):
+        if not self._send_lock.take(seconds):
             raise self._too_slow()
         try:
             self._load()
-            if not self._has_something():
+            if not self._has_messages():
                 return
             with Connection(self._broker, "publish", _left(ends)) as connection:
                 self._send_new(connection, lambda: _left(ends))
         finally:
             self._save()
-            self._sending.release()
+            self._send_lock.release()
 
-    def _has_something(self) -> bool:
+    def _has_messages(self) -> bool:
         """Whether anything behind the position is to be sent; the position moves behind what is not."""
         for entry in self._consumer.entries():
-            if any(True for _ in self._post.messages(entry)):
+            if any(True for _ in self._builder.messages(entry)):
                 return True
             self._consumer.done(entry)
         return False
@@ -84,27 +84,27 @@ class Relay:
             while not last:
                 last = stopping()  # one more look: what was stored before it was stopped shall still go out
                 try:
-                    if not self._lead():
+                    if not self._acquire():
                         wait(None, STANDBY_SECONDS)
                         continue
                     with Connection(self._broker, "relay", LAST_SECONDS if last else CONNECT_SECONDS) as connection:
                         self._serve(connection, stopping, wait)
                         return
-                except MamError as away:
-                    self._complain(away)
+                except MamError as error:
+                    self._report_problem(error)
                     self._save()
                     wait(None, self._delay * (0.5 + self._store.clock.chance() / 2))
                     self._delay = min(self._delay * 2, BACKOFF_SECONDS[1])
         finally:
-            self._resign()
+            self._release()
 
-    def _lead(self) -> bool:
-        if not self._sending.take():
+    def _acquire(self) -> bool:
+        if not self._send_lock.take():
             return False
-        if self._staying.take(STANDBY_SECONDS):
+        if self._resident_lock.take(STANDBY_SECONDS):
             self._load()
             return True
-        self._sending.release()
+        self._send_lock.release()
         return False
 
     def _serve(
@@ -115,67 +115,67 @@ class Relay:
             last = stopping()
             if last:
                 # From here on others deliver by themselves; whoever relied on us before has stored its event already.
-                self._staying.release()
+                self._resident_lock.release()
             begin = self._consumer.offset or self._store.end_offset()
             self._send_new(connection, lambda: ANSWER_SECONDS)
-            self._be_content()
+            self._report_recovery()
             due = self._consumer.due_in
             if not last and not wait(self._consumer.offset or begin, LONGEST_SLEEP_SECONDS if due is None else due):
-                connection.turn(0)
+                connection.poll(0)
             self._save_if_due()
 
-    def _be_content(self) -> None:
+    def _report_recovery(self) -> None:
         """It has taken what there was: a broker that lets us in and then says nothing is not there again."""
         self._delay = BACKOFF_SECONDS[0]
-        if self._told is not None:
-            self._say(f"the broker {self._broker.address} is there again")
-            self._told = None
+        if self._last_problem is not None:
+            self._report(f"the broker {self._broker.address} is there again")
+            self._last_problem = None
 
-    def _complain(self, away: MamError) -> None:
+    def _report_problem(self, error: MamError) -> None:
         """Once for each new problem."""
-        if str(away) != self._told:
-            self._told = str(away)
-            self._say(f"{away} Events wait in the journal; trying again.")
+        if str(error) != self._last_problem:
+            self._last_problem = str(error)
+            self._report(f"{error} Events wait in the journal; trying again.")
 
-    def _resign(self) -> None:
+    def _release(self) -> None:
         self._save()
-        self._staying.release()
-        self._sending.release()
+        self._resident_lock.release()
+        self._send_lock.release()
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
-    def _send_new(self, connection: Connection, patience: Callable[[], float]) -> None:
+    def _send_new(self, connection: Connection, timeout: Callable[[], float]) -> None:
         """All entries behind the position, as many at once as the broker takes."""
-        on_their_way: deque[tuple[Entry, list[int]]] = deque()
-        open_numbers = connection.unanswered
+        in_flight: deque[tuple[Entry, list[int]]] = deque()
+        unacknowledged = connection.unacknowledged
         for entry in self._consumer.entries():
-            on_their_way.append((entry, self._sent(connection, entry, patience)))
-            self._move(on_their_way, open_numbers)
-        while on_their_way:
-            self._answered(connection, lambda: not open_numbers.intersection(on_their_way[0][1]), patience)
-            self._move(on_their_way, open_numbers)
+            in_flight.append((entry, self._send_entry(connection, entry, timeout)))
+            self._confirm(in_flight, unacknowledged)
+        while in_flight:
+            self._await_acks(connection, lambda: not unacknowledged.intersection(in_flight[0][1]), timeout)
+            self._confirm(in_flight, unacknowledged)
 
-    def _sent(self, connection: Connection, entry: Entry, patience: Callable[[], float]) -> list[int]:
+    def _send_entry(self, connection: Connection, entry: Entry, timeout: Callable[[], float]) -> list[int]:
         """The numbers of its messages, which are on their way."""
         numbers = []
-        for message in self._post.messages(entry):
-            self._answered(connection, lambda: len(connection.unanswered) < connection.window, patience)
+        for message in self._builder.messages(entry):
+            self._await_acks(connection, lambda: len(connection.unacknowledged) < connection.window, timeout)
             numbers.append(connection.send(message.topic, message.payload, retain=message.retain))
         return numbers
 
-    def _answered(self, connection: Connection, enough: Callable[[], bool], patience: Callable[[], float]) -> None:
+    def _await_acks(self, connection: Connection, enough: Callable[[], bool], timeout: Callable[[], float]) -> None:
         """Reads the broker's answers until it is enough; each may take as long as there is patience."""
         while not enough():
-            before, ends = len(connection.unanswered), time.monotonic() + patience()
-            while len(connection.unanswered) == before:
+            before, ends = len(connection.unacknowledged), time.monotonic() + timeout()
+            while len(connection.unacknowledged) == before:
                 if time.monotonic() >= ends:
                     raise self._too_slow()
-                connection.turn(_left(ends))
+                connection.poll(_left(ends))
 
-    def _move(self, on_their_way: deque[tuple[Entry, list[int]]], open_numbers: set[int]) -> None:
+    def _confirm(self, in_flight: deque[tuple[Entry, list[int]]], unacknowledged: set[int]) -> None:
         """Behind everything that was answered, in the order of the journal."""
-        while on_their_way and open_numbers.isdisjoint(on_their_way[0][1]):
-            entry, numbers = on_their_way.popleft()
+        while in_flight and unacknowledged.isdisjoint(in_flight[0][1]):
+            entry, numbers = in_flight.popleft()
             self._consumer.done(entry, len(numbers))
         self._save_if_due()
 
@@ -187,7 +187,7 @@ class Relay:
     def _load(self) -> None:
         self._consumer.load()
         if self._consumer.starts_over:
-            self._say("the journal is not the one that was sent before; it is sent from its beginning")
+            self._report("the journal is not the one that was sent before; it is sent from its beginning")
             self._save()
 
     def _save_if_due(self) -> None:
@@ -198,7 +198,7 @@ class Relay:
         try:
             self._consumer.save()
         except MamError as error:
-            self._say(f"how far the events were sent could not be kept, so some may be sent again: {error}")
+            self._report(f"how far the events were sent could not be kept, so some may be sent again: {error}")
 
 
 def _left(ends: float) -> float:

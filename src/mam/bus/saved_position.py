@@ -18,11 +18,11 @@ NAME = ".subscribe-all.json"
 _SIZE_LIMIT = 64 * 1024
 
 
-def bookmark_of(store: Store, logs_dir: str) -> Consumer:
-    return Consumer(store, "subscribe", _File(os.path.join(logs_dir, NAME)))
+def subscribe_consumer(store: Store, logs_dir: str) -> Consumer:
+    return Consumer(store, "subscribe", _PositionFile(os.path.join(logs_dir, NAME)))
 
 
-class _File:
+class _PositionFile:
     def __init__(self, path: str) -> None:
         self._path = path
 

@@ -43,7 +43,7 @@ class Broker(Frozen):
     client_id_prefix: str = CLIENT_ID_PREFIX
     insecure: bool = False
     """Whether the user said that a broker elsewhere may do without TLS."""
-    everybody: bool = True
+    for_all_jobs: bool = True
     """Whether it is the one for all jobs; a record's own broker is only for the jobs that name it."""
 
     @property
@@ -51,11 +51,11 @@ class Broker(Frozen):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         return is_loopback(self.host)
 
     def check_safe(self) -> None:
-        if not self.tls and not self.is_here and not self.insecure:
+        if not self.tls and not self.is_local and not self.insecure:
             raise InsecureBroker(broker=self.address)
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1")
 
 
-def configured(table: Mapping[str, Any], *, insecure: bool = False) -> Broker | None:
+def configured_broker(table: Mapping[str, Any], *, insecure: bool = False) -> Broker | None:
     """The user's broker: the environment's, else that of `[broker]` with what the environment changes in it."""
     values = {name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)}
     host = os.environ.get("MQTT_BROKER")
@@ -90,7 +90,7 @@ def host_and_port(text: str) -> tuple[str, str | None]:
     return text.strip("[]"), None
 
 
-def of_record(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -> Broker | None:
+def record_broker(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -> Broker | None:
     """What an old record says itself. Only what says how to check the broker is added from the environment."""
     host = job.broker.get("host")
     if not isinstance(host, str) or not host:
@@ -101,7 +101,7 @@ def of_record(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -
             values[name] = os.environ[_ENVIRONMENT[name]]
     if "broker_password" in secrets:
         values["password"] = secrets["broker_password"]
-    return _broker(host, values, insecure=insecure).replace(everybody=False)
+    return _broker(host, values, insecure=insecure).replace(for_all_jobs=False)
 
 
 def _from_table(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,11 +110,11 @@ def _from_table(table: Mapping[str, Any]) -> dict[str, Any]:
         if name in values:
             values[name] = os.path.expanduser(values[name])
     if "password_file" in table and not os.environ.get("MQTT_PASSWORD"):
-        values["password"] = _password_in(os.path.expanduser(table["password_file"]))
+        values["password"] = _read_password(os.path.expanduser(table["password_file"]))
     return values
 
 
-def _password_in(path: str) -> str:
+def _read_password(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
             about = os.fstat(file.fileno())
@@ -131,9 +131,9 @@ def _broker(host: str, values: dict[str, Any], *, insecure: bool) -> Broker:
         # Not repeated: whoever mistakes it for an address may have put a password into it.
         raise BadInput(why="the broker's host is not a host name; port, user and password have settings of their own")
     tls = _flag("MQTT_TLS", values.pop("tls", False))
-    told = _flag("MAM_INSECURE_BROKER", values.pop("insecure", False))
+    allowed = _flag("MAM_INSECURE_BROKER", values.pop("insecure", False))
     port = _port(values.pop("port", TLS_PORT if tls else PORT))
-    return Broker(host=host.strip("[]"), port=port, tls=tls, insecure=insecure or told, **values)
+    return Broker(host=host.strip("[]"), port=port, tls=tls, insecure=insecure or allowed, **values)
 
 
 def _flag(name: str, value: object) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mam.registry import Registry
     from mam.stores.port import Entry
 
-    Tell = Callable[[dict[str, Any]], None]
+    Emit = Callable[[dict[str, Any]], None]
 
 LONGEST_SLEEP_SECONDS = 30.0
 """Longest sleep: what is due is settled by those who wait, and a message may have been lost on the way."""
@@ -33,39 +33,39 @@ CONNECT_SECONDS = (3.0, 10.0)
 """How long a broker may take to let us in, at first and at most: meanwhile nothing is heard from anywhere."""
 
 BACKOFF_SECONDS = (0.25, 30.0)
-FRUITLESS_SECONDS = 0.05
+RECHECK_SECONDS = 0.05
 """Messages that turn out to be nobody's make the registry be read this often at most."""
 
-WARNINGS_TOLD = 10
+MAX_WARNINGS = 10
 
 
-class Everything(Frozen):
+class AllJobs(Frozen):
     """For whoever listens to all jobs."""
 
     begin: str | None
     """Where in the journal; None for its beginning."""
-    moved: Callable[[Entry], None]
+    handled: Callable[[Entry], None]
     """Called with each entry that was handled."""
-    received: Callable[[str], int]
+    last_seen: Callable[[str], int]
     """The last number of a job that was ever told here."""
 
 
-class Listener:
+class Subscriber:
     """`add` the subscriptions, then `run`. What was heard is told once, in order, by number."""
 
     def __init__(
-        self, registry: Registry, tell: Tell, say: Callable[[str], None], *, everything: Everything | None = None
+        self, registry: Registry, emit: Emit, report: Callable[[str], None], *, all_jobs: AllJobs | None = None
     ) -> None:
         self._registry = registry
         self._store = registry.store
-        self._tell = tell
-        self._say = say
-        self._everything = everything
+        self._emit = emit
+        self._report = report
+        self._all_jobs = all_jobs
         self._subscriptions: dict[str, Subscription] = {}
         self._topics: dict[str, str] = {}
-        self._offset = self._store.end_offset() if everything is None else everything.begin or ""
+        self._offset = self._store.end_offset() if all_jobs is None else all_jobs.begin or ""
         self._dropped = 0
-        self._look_at: float | None = None
+        self._recheck_at: float | None = None
         """When the registry is to be read again because of messages that it did not know."""
         self._registry_first = True
         """Whether the registry had news when a message last made it be read."""
@@ -87,22 +87,22 @@ class Listener:
         while self._is_open():
             self._registry.sweep()
             if not self._catch_up() and self._is_open():
-                self._store.wait(self._offset, self._nap())
+                self._store.wait(self._offset, self._sleep_seconds())
 
     def run_with_broker(self, broker: Broker) -> None:
         self._begin()
         delay, away = BACKOFF_SECONDS[0], False
         while self._is_open():
             try:
-                connection = self._connected(broker, _patience(delay) if away else CONNECT_SECONDS[0])
+                connection = self._connected(broker, _connect_timeout(delay) if away else CONNECT_SECONDS[0])
                 if away:
-                    self._say(f"the broker {broker.address} is there again")
+                    self._report(f"the broker {broker.address} is there again")
                 delay, away = BACKOFF_SECONDS[0], False
                 with connection:
                     self._listen(connection)
             except BrokerUnavailable as gone:
                 if not away:
-                    self._say(f"{gone} Following the store meanwhile.")
+                    self._report(f"{gone} Following the store meanwhile.")
                 away = True
                 self._follow_store(delay)
                 delay = min(delay * 2, BACKOFF_SECONDS[1])
@@ -112,7 +112,7 @@ class Listener:
 
         now, deadline = time.monotonic(), self._deadline()
         ends = now + seconds if deadline is None else min(now + seconds, deadline)
-        connection = Connection(broker, "subscribe", ends - now, self._hear)
+        connection = Connection(broker, "subscribe", ends - now, self._on_message)
         try:
             connection.subscribe(self._filters(), max(0.0, ends - time.monotonic()))
         except BrokerUnavailable:
@@ -123,29 +123,29 @@ class Listener:
     def _filters(self) -> list[str]:
         from mam.bus.messages import default_prefix
 
-        return [f"{default_prefix('+')}/events"] if self._everything is not None else list(self._topics)
+        return [f"{default_prefix('+')}/events"] if self._all_jobs is not None else list(self._topics)
 
     def _listen(self, connection: Connection) -> None:
         # The subscription stands: what was stored before is read now, what comes later is heard.
-        settle_at = 0.0
+        sweep_at = 0.0
         while self._is_open():
             now = time.monotonic()
-            if now >= settle_at or (self._look_at is not None and now >= self._look_at):
-                self._look_at = None
-                self._settle()
-                settle_at = time.monotonic() + self._nap()
+            if now >= sweep_at or (self._recheck_at is not None and now >= self._recheck_at):
+                self._recheck_at = None
+                self._sweep_and_catch_up()
+                sweep_at = time.monotonic() + self._sleep_seconds()
                 continue
-            known = [settle_at, self._look_at, self._deadline()]
-            connection.turn(min(moment for moment in known if moment is not None) - now)
+            known = [sweep_at, self._recheck_at, self._deadline()]
+            connection.poll(min(moment for moment in known if moment is not None) - now)
 
     def _follow_store(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
         while self._is_open() and (left := ends - time.monotonic()) > 0:
-            self._settle()
+            self._sweep_and_catch_up()
             if self._is_open():
-                self._store.wait(self._offset, min(left, self._nap()))
+                self._store.wait(self._offset, min(left, self._sleep_seconds()))
 
-    def _settle(self) -> None:
+    def _sweep_and_catch_up(self) -> None:
         self._registry.sweep()
         self._catch_up()
 
@@ -154,36 +154,36 @@ class Listener:
     def _begin(self) -> None:
         """The registry first: what it knows already is told now."""
         for subscription in list(self._subscriptions.values()):
-            self._told(subscription, subscription.read(self._store.events(subscription.job_id), time.monotonic()))
+            self._emit_all(subscription, subscription.read(self._store.events(subscription.job_id), time.monotonic()))
 
-    def _hear(self, topic: str, raw: bytes) -> None:
+    def _on_message(self, topic: str, raw: bytes) -> None:
         subscription = self._subscription(topic)
         if subscription is None:
             return
         if not raw:
             return  # a retained message was cleared
-        if self._registry_first and self._look_at is None and not subscription.is_signed:
+        if self._registry_first and self._recheck_at is None and not subscription.is_signed:
             # Only the registry's word counts here, so it is told before the message is looked at more closely.
             self._registry_first = self._catch_up()
         verdict = subscription.hear(raw, time.monotonic())
         if verdict.dropped is not None:
             self._warn(topic, verdict.dropped)
         if verdict.accepted is not None:
-            self._told(subscription, [verdict.accepted])
+            self._emit_all(subscription, [verdict.accepted])
         elif verdict.look is not None:
-            self._look(subscription, topic, verdict.look)
+            self._check_registry(subscription, topic, verdict.look)
         else:
-            self._told(subscription, [])
+            self._emit_all(subscription, [])
 
     def _subscription(self, topic: str) -> Subscription | None:
         found = self._subscriptions.get(self._topics.get(topic, ""))
-        if found is not None or self._everything is None or self._look_at is not None:
+        if found is not None or self._all_jobs is None or self._recheck_at is not None:
             return found
         self._catch_up()  # it may be of a job that was registered since
         found = self._subscriptions.get(self._topics.get(topic, ""))
         if found is None and not self._knows(topic):
             self._warn(topic, "there is no such job here")
-            self._look_at = time.monotonic() + FRUITLESS_SECONDS
+            self._recheck_at = time.monotonic() + RECHECK_SECONDS
         return found
 
     def _knows(self, topic: str) -> bool:
@@ -191,52 +191,52 @@ class Listener:
         job_id = topic.removesuffix("/events").rpartition("/")[2]
         return is_job_id(job_id) and job_id in self._store.ids_with_prefix(job_id, 1)
 
-    def _look(self, subscription: Subscription, topic: str, seq: int) -> None:
-        if self._look_at is not None:
+    def _check_registry(self, subscription: Subscription, topic: str, seq: int) -> None:
+        if self._recheck_at is not None:
             return  # soon, with all the others
         self._catch_up()
         self._registry_first = subscription.seen >= seq
         if not self._registry_first:
             self._warn(topic, f"the registry has no event {seq} of this job")
-            self._look_at = time.monotonic() + FRUITLESS_SECONDS
+            self._recheck_at = time.monotonic() + RECHECK_SECONDS
 
     def _catch_up(self) -> bool:
         """Everything that the journal has behind the offset; whether that was something."""
-        moved = False
+        handled = False
         for entry in self._store.entries(self._offset or None):
             self._offset = entry.offset
-            moved = True
-            self._take(entry)
-            if self._everything is not None:
-                self._everything.moved(entry)
-        return moved
+            handled = True
+            self._handle_entry(entry)
+            if self._all_jobs is not None:
+                self._all_jobs.handled(entry)
+        return handled
 
-    def _take(self, entry: Entry) -> None:
+    def _handle_entry(self, entry: Entry) -> None:
         events = [event for event in map(event_in_line, entry.lines) if event is not None]
         subscription = self._subscriptions.get(entry.job_id)
-        if subscription is None and self._everything is not None and events:
-            subscription = self._new_job(entry.job_id, events[0]["seq"] - 1, self._everything)
+        if subscription is None and self._all_jobs is not None and events:
+            subscription = self._new_job(entry.job_id, events[0]["seq"] - 1, self._all_jobs)
         if subscription is None:
             return
-        self._told(subscription, subscription.read(events, time.monotonic()))
-        if entry.fields is None and self._everything is None:
-            self._say(f"{entry.job_id} is gone")
+        self._emit_all(subscription, subscription.read(events, time.monotonic()))
+        if entry.fields is None and self._all_jobs is None:
+            self._report(f"{entry.job_id} is gone")
             self.expired[entry.job_id] = "gone"
             self._forget(subscription)
 
-    def _new_job(self, job_id: str, seen: int, everything: Everything) -> Subscription:
+    def _new_job(self, job_id: str, seen: int, all_jobs: AllJobs) -> Subscription:
         """An earlier subscriber may have printed more than was seen here."""
         from mam.bus.messages import default_prefix
 
         token = self._store.secrets(job_id).get("auth_token")
-        seen = max(seen, everything.received(job_id))
+        seen = max(seen, all_jobs.last_seen(job_id))
         subscription = Subscription(job_id, now=time.monotonic(), token=token, seen=seen)
         self.add(subscription, f"{default_prefix(job_id)}/events")
         return subscription
 
-    def _told(self, subscription: Subscription, events: list[dict[str, Any]]) -> None:
+    def _emit_all(self, subscription: Subscription, events: list[dict[str, Any]]) -> None:
         for event in events:
-            self._tell(event)
+            self._emit(event)
         if subscription.ended is not None:
             self.statuses[subscription.job_id] = subscription.ended
             self._forget(subscription)
@@ -247,9 +247,9 @@ class Listener:
     def _warn(self, topic: str, why: str) -> None:
         """The first ones are told; a flood of them is only counted."""
         self._dropped += 1
-        if self._dropped <= WARNINGS_TOLD:
-            more = "; more of these are not told" if self._dropped == WARNINGS_TOLD else ""
-            self._say(f"dropped a message on {topic[:200]}: {why}{more}")
+        if self._dropped <= MAX_WARNINGS:
+            more = "; more of these are not told" if self._dropped == MAX_WARNINGS else ""
+            self._report(f"dropped a message on {topic[:200]}: {why}{more}")
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class Listener:
             if ran_out is not None:
                 self.expired[subscription.job_id] = ran_out
                 self._forget(subscription)
-        return not self._ran_out(now) if self._everything is not None else bool(self._subscriptions)
+        return not self._ran_out(now) if self._all_jobs is not None else bool(self._subscriptions)
 
     def _ran_out(self, now: float) -> bool:
         return self.ends is not None and now >= self.ends
@@ -270,7 +270,7 @@ class Listener:
         known = [moment for moment in (*deadlines, self.ends) if moment is not None]
         return min(known) if known else None
 
-    def _nap(self) -> float:
+    def _sleep_seconds(self) -> float:
         due, deadline = self._store.due_in(), self._deadline()
         naps = [LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001]
         if deadline is not None:
@@ -278,6 +278,6 @@ class Listener:
         return max(0.0, min(naps))
 
 
-def _patience(delay: float) -> float:
+def _connect_timeout(delay: float) -> float:
     """For another try: about as long as the store was followed before it."""
     return max(1.0, min(delay, CONNECT_SECONDS[1]))

@@ -20,13 +20,13 @@ def tls_context(broker: Broker) -> ssl.SSLContext:
     except ssl.SSLError:
         raise BadConfig(file=broker.ca_certs, problem="holds no certificate in PEM form") from None
     if broker.certfile is not None:
-        _show(context, broker.certfile, broker.keyfile or broker.certfile)
+        _load_client_certificate(context, broker.certfile, broker.keyfile or broker.certfile)
     elif broker.keyfile is not None:
         raise BadConfig(file=broker.keyfile, problem="is a key without a certificate; MQTT_CERTFILE says where that is")
     return context
 
 
-def _show(context: ssl.SSLContext, certfile: str, keyfile: str) -> None:
+def _load_client_certificate(context: ssl.SSLContext, certfile: str, keyfile: str) -> None:
     asked = []
 
     def passphrase() -> str:
@@ -40,11 +40,11 @@ def _show(context: ssl.SSLContext, certfile: str, keyfile: str) -> None:
         if b"CERTIFICATE" not in _read(certfile):
             raise BadConfig(file=certfile, problem="holds no certificate in PEM form") from None
         raise BadConfig(
-            file=keyfile, problem=_about_key(error, certfile, keyfile, has_passphrase=bool(asked))
+            file=keyfile, problem=_key_problem(error, certfile, keyfile, has_passphrase=bool(asked))
         ) from None
 
 
-def _about_key(error: ssl.SSLError, certfile: str, keyfile: str, *, has_passphrase: bool) -> str:
+def _key_problem(error: ssl.SSLError, certfile: str, keyfile: str, *, has_passphrase: bool) -> str:
     if has_passphrase:
         return "has a passphrase, which nobody is here to type; `openssl pkey` makes a copy without, to be kept private"
     if error.reason == "KEY_VALUES_MISMATCH":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mam.cli.args.options import at_door
 from mam.cli.render.streams import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.cli.args.options import AnyRegistry
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
-    from mam.registry import Registry
 
 
 def add_broker(parser: Parser) -> None:
@@ -18,27 +17,22 @@ def add_broker(parser: Parser) -> None:
     )
 
 
-def deliver(options: Options, registry: Registry, job: Job) -> None:
+def deliver(options: Options, registry: AnyRegistry, job: Job) -> None:
     """What was stored is told whatever becomes of this: trouble with the broker is talk, and no failure of the verb."""
-    if at_door(options) and _is_door(registry):
-        return  # the worker at the other side has a relay of its own
+    store = getattr(registry, "store", None)
+    if store is None:
+        return  # a door: the worker delivers
     from mam.bus.delivery import broker_for
     from mam.bus.delivery import deliver as send
     from mam.config.settings import load_config
     from mam.errors import MamError
 
     try:
-        broker = broker_for(registry.store, job, load_config(), insecure=options.insecure_broker)
+        broker = broker_for(store, job, load_config(), insecure=options.insecure_broker)
         if broker is None:
             return
-        if broker.insecure and not broker.tls and not broker.is_here:
+        if broker.insecure and not broker.tls and not broker.is_local:
             say(f"everybody on the way to {broker.address} can read and forge these events")
-        send(registry.store, broker, say)
+        send(store, broker, say)
     except (MamError, OSError) as error:
         say(f"the event is stored but was not sent: {error}")
-
-
-def _is_door(registry: Registry) -> bool:
-    from mam.door_client import DoorRegistry
-
-    return isinstance(registry, DoorRegistry)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mam.bus.lag import lag_of
-from mam.bus.settings import configured
+from mam.bus.relay_state import relay_lag
+from mam.bus.settings import configured_broker
 from mam.doctor.finding import count, fine, wrong
 from mam.errors import BrokerUnavailable, MamError, Refused
 
@@ -21,7 +21,7 @@ SECONDS = 10.0
 
 def check(context: Context) -> Iterator[Finding]:
     try:
-        broker = configured(context.config.broker)
+        broker = configured_broker(context.config.broker)
         if broker is not None:
             broker.check_safe()
     except MamError as error:
@@ -43,9 +43,9 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _unreachable(broker: Broker) -> str | None:
-    from mam.bus.delivery import need_client
+    from mam.bus.delivery import require_client
 
-    need_client()
+    require_client()
     from mam.bus.connection import Connection
 
     try:
@@ -56,7 +56,7 @@ def _unreachable(broker: Broker) -> str | None:
 
 
 def _lag(store: Store, broker: Broker, *, reachable: bool) -> Iterator[Finding]:
-    lag = lag_of(store, broker)
+    lag = relay_lag(store, broker)
     if not lag.waiting:
         if reachable:
             yield fine(f"{lag.broker} answers and has every event")
@@ -67,7 +67,7 @@ def _lag(store: Store, broker: Broker, *, reachable: bool) -> Iterator[Finding]:
 
         said: list[str] = []
         Relay(store, broker, said.append).deliver(60.0)
-        if lag_of(store, broker).waiting:
+        if relay_lag(store, broker).waiting:
             raise Refused(why=said[-1] if said else "the broker did not take them")
 
     if lag.served:

@@ -6,9 +6,9 @@ import os
 
 from mam.doctor.finding import count, fine, first_few, wrong
 from mam.errors import BadRecord, UnknownJob
-from mam.inbox.mirror import Mirror, state_of
+from mam.inbox.mirror import Mirror, mirror_state
 from mam.inbox.repair import repair
-from mam.inbox.settings import mirror_of
+from mam.inbox.settings import mirror_location
 from mam.jobs.input_rules import is_job_id
 from mam.registry import Registry
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check(context: Context) -> Iterator[Finding]:
-    places, store = mirror_of(context.config), context.try_open()
+    places, store = mirror_location(context.config), context.try_open()
     if places is None or store is None or not os.path.isdir(places[1]):
         return
     root, jobs_root = places
@@ -45,4 +45,4 @@ def _drifts(mirror: Mirror, store: Store, job_id: str) -> bool:
         job = store.get(job_id)
     except (BadRecord, UnknownJob):
         return False
-    return mirror.shown(job_id) != state_of(job)
+    return mirror.consistent_state(job_id) != mirror_state(job)

@@ -18,27 +18,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mam.inbox.tree import Seen, Tree
+    from mam.inbox.tree import PromptFile, Tree
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _AGAIN_SECONDS = 0.25
 """How soon a file is looked at again that somebody has open."""
 
 
-class Settling:
+class Debouncer:
     def __init__(self, tree: Tree, seconds: float) -> None:
         self._tree = tree
         self._seconds = seconds
-        self._first: dict[str, tuple[Seen, float]] = {}
+        self._first_seen: dict[str, tuple[PromptFile, float]] = {}
         self.next_in: float | None = None
         """Seconds until another file may have settled."""
 
-    def settled(self, seen: Iterable[Seen]) -> list[Seen]:
+    def settled(self, seen: Iterable[PromptFile]) -> list[PromptFile]:
         """Those that are whole, by what they are now."""
         now, wall_ns = time.monotonic(), time.time_ns()
         ready, first, waits = [], {}, []
         for one in seen:
-            before = self._first.get(one.rel)
+            before = self._first_seen.get(one.rel)
             since = before[1] if before is not None and before[0] == one else now
             first[one.rel] = (one, since)
             age = (wall_ns - one.modified_ns) / 1e9
@@ -46,15 +46,15 @@ class Settling:
             left = min(self._seconds - age if age >= 0 else self._seconds, since + self._seconds - now)
             if left > 0:
                 waits.append(left)
-            elif one.is_file and self._is_written(one):
+            elif one.is_file and self._is_open_for_writing(one):
                 waits.append(_AGAIN_SECONDS)
             else:
                 ready.append(one)
-        self._first = first
+        self._first_seen = first
         self.next_in = min(waits) if waits else None
         return ready
 
-    def _is_written(self, one: Seen) -> bool:
+    def _is_open_for_writing(self, one: PromptFile) -> bool:
         """Whether somebody has it open for writing; False where the system cannot say."""
         if not hasattr(fcntl, "F_SETLEASE"):
             return False

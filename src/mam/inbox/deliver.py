@@ -16,9 +16,9 @@ import os
 
 from mam.inbox import names
 from mam.inbox.ledger import SHOWN
-from mam.inbox.mirror import Ends
-from mam.inbox.names import INBOX, RUNNING, beside, numbered
-from mam.inbox.outcome import identity, note_beside, outcome_of, refusal
+from mam.inbox.mirror import OutcomePaths
+from mam.inbox.names import INBOX, RUNNING, path_with_state, with_infix
+from mam.inbox.outcome import format_note, format_outcome, format_refusal, identity_line
 from mam.inbox.submit import COPY
 from mam.inbox.tree import FAILED, FINISHED, PROCESSED, exists, move, replace, temporary_name, unlink, write_new
 from mam.jobs.status import Status
@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.inbox.ledger import Claim
+    from mam.inbox.ledger import LedgerRow
     from mam.inbox.mirror import Mirror
     from mam.inbox.settings import Settings
     from mam.inbox.tree import Tree
@@ -37,7 +37,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _PART = 1 << 20
 
 
-class Putting:
+class OutcomeWriter:
     """Every method is called with the ledger's lock held."""
 
     def __init__(self, settings: Settings, tree: Tree, mirror: Mirror) -> None:
@@ -45,60 +45,60 @@ class Putting:
         self._tree = tree
         self._mirror = mirror
 
-    def show(self, claim: Claim, job: Job, now_ms: int) -> Claim:
+    def write_outcome(self, row: LedgerRow, job: Job, now_ms: int) -> LedgerRow:
         """The outcome of an ended job, beside where the prompt was dropped."""
         done = job.status is Status.COMPLETED
-        rel = self._write(claim, names.DONE if done else names.ERROR, outcome_of(job, claim), job)
+        rel = self._write(row, names.DONE if done else names.ERROR, format_outcome(job, row), job)
         self._mirror.write(
-            job, claim, Ends(processed=self._processed(claim), archived=self._archived(claim, job, done))
+            job, row, OutcomePaths(processed=self._processed(row), archived=self._archived(row, job, done))
         )
-        return claim.replace(state=SHOWN, outcome=rel, shown_ms=now_ms)
+        return row.replace(state=SHOWN, outcome=rel, shown_ms=now_ms)
 
-    def show_refusal(self, claim: Claim, why: str, now_ms: int) -> Claim:
-        claim = claim.replace(refused=1)
-        rel = self._write(claim, names.ERROR, refusal(claim, why), None)
-        return claim.replace(state=SHOWN, outcome=rel, shown_ms=now_ms)
+    def write_refusal(self, row: LedgerRow, why: str, now_ms: int) -> LedgerRow:
+        row = row.replace(refused=1)
+        rel = self._write(row, names.ERROR, format_refusal(row, why), None)
+        return row.replace(state=SHOWN, outcome=rel, shown_ms=now_ms)
 
-    def refusal_of(self, claim: Claim) -> str | None:
+    def find_refusal(self, row: LedgerRow) -> str | None:
         """Where an earlier try has told that it was refused."""
-        claim = claim.replace(refused=1)
-        rel = beside(claim.rel, names.ERROR)
+        row = row.replace(refused=1)
+        rel = path_with_state(row.rel, names.ERROR)
         try:
             with self._tree.folder(INBOX, os.path.dirname(rel)) as folder:
-                for candidate in (rel, numbered(rel, claim.job_id)):
-                    if self._is_ours(folder, os.path.basename(candidate), claim):
+                for candidate in (rel, with_infix(rel, row.job_id)):
+                    if self._is_ours(folder, os.path.basename(candidate), row):
                         return candidate
         except (FileNotFoundError, NotADirectoryError):
             pass
         return None
 
-    def note(self, rel: str, why: str) -> None:
+    def write_note(self, rel: str, why: str) -> None:
         """`x.error.md` beside something that stays where it is."""
         with self._tree.folder(INBOX, os.path.dirname(rel)) as folder:
-            name = os.path.basename(beside(rel, names.ERROR))
+            name = os.path.basename(path_with_state(rel, names.ERROR))
             if exists(folder, name):
-                self._move_away(os.path.join(os.path.dirname(rel), name), "")
-            replace(folder, name, note_beside(rel, why), durable=False)
+                self._move_to_finished(os.path.join(os.path.dirname(rel), name), "")
+            replace(folder, name, format_note(rel, why), durable=False)
 
-    def put_away(self, claim: Claim) -> str:
+    def archive(self, row: LedgerRow) -> str:
         """From the inbox to `finished`, below the root. Nobody's file is overwritten there, and one that was taken is
         not missed."""
-        return self._move_away(claim.outcome, claim.job_id)
+        return self._move_to_finished(row.outcome, row.job_id)
 
     # -- steps -----------------------------------------------------------------------------------------------------
 
-    def _write(self, claim: Claim, state: str, outcome: bytes, job: Job | None) -> str:
-        rel = beside(claim.rel, state)
+    def _write(self, row: LedgerRow, state: str, outcome: bytes, job: Job | None) -> str:
+        rel = path_with_state(row.rel, state)
         parent = os.path.dirname(rel)
         with self._tree.folder(INBOX, parent, make=True) as folder:
-            running = os.path.basename(beside(claim.rel, RUNNING))
+            running = os.path.basename(path_with_state(row.rel, RUNNING))
             there = exists(folder, running)
-            for candidate in (rel, numbered(rel, claim.job_id)):
+            for candidate in (rel, with_infix(rel, row.job_id)):
                 name = os.path.basename(candidate)
-                if exists(folder, name) and not self._is_ours(folder, name, claim):
+                if exists(folder, name) and not self._is_ours(folder, name, row):
                     continue
                 if there or not exists(folder, name):
-                    self._put(folder, name, self._parts(claim, folder, running, outcome, job))
+                    self._put(folder, name, self._parts(row, folder, running, outcome, job))
                 unlink(folder, running)
                 os.fsync(folder)
                 return candidate
@@ -111,34 +111,34 @@ class Putting:
         unlink(folder, name)  # only ever ours
         move(folder, temporary, folder, name)
 
-    def _is_ours(self, folder: int, name: str, claim: Claim) -> bool:
+    def _is_ours(self, folder: int, name: str, row: LedgerRow) -> bool:
         """The line may stand in an agent's answer too, so only one right below the heading counts."""
-        mark = b"# Outcome: %s\n\n%s\n" % (name.rsplit(".", 2)[-2].encode(), identity(claim).encode())
+        mark = b"# Outcome: %s\n\n%s\n" % (name.rsplit(".", 2)[-2].encode(), identity_line(row).encode())
         try:
             return any(mark in part for part in _overlapping(folder, name, len(mark)))
         except OSError:
             return False
 
-    def _parts(self, claim: Claim, folder: int, running: str, outcome: bytes, job: Job | None) -> Iterator[bytes]:
+    def _parts(self, row: LedgerRow, folder: int, running: str, outcome: bytes, job: Job | None) -> Iterator[bytes]:
         """The prompt as it was dropped: from the inbox, else the copy, else the registry."""
         try:
             yield from _parts_of(folder, running)
         except OSError:
-            yield from self._kept(claim, job)
+            yield from self._saved_prompt(row, job)
         yield outcome
 
-    def _kept(self, claim: Claim, job: Job | None) -> Iterator[bytes]:
+    def _saved_prompt(self, row: LedgerRow, job: Job | None) -> Iterator[bytes]:
         try:
-            with self._tree.folder(PROCESSED, claim.target.path, claim.job_id) as folder:
+            with self._tree.folder(PROCESSED, row.target.path, row.job_id) as folder:
                 yield from _parts_of(folder, COPY)
         except OSError:
             yield b"" if job is None else job.prompt.encode(errors="replace")
 
-    def _processed(self, claim: Claim) -> str:
+    def _processed(self, row: LedgerRow) -> str:
         """Where the copy is. Synced by now, since nobody looks after it once its job has ended."""
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
-            self._tree.folder(PROCESSED, claim.target.path, claim.job_id) as folder,
+            self._tree.folder(PROCESSED, row.target.path, row.job_id) as folder,
         ):
             descriptor = os.open(COPY, _READ, dir_fd=folder)
             try:
@@ -146,25 +146,25 @@ class Putting:
             finally:
                 os.close(descriptor)
             os.fsync(folder)
-        return os.path.join(self._tree.root, PROCESSED, claim.target.path, claim.job_id, COPY)
+        return os.path.join(self._tree.root, PROCESSED, row.target.path, row.job_id, COPY)
 
-    def _archived(self, claim: Claim, job: Job, done: bool) -> str | None:
+    def _archived(self, row: LedgerRow, job: Job, done: bool) -> str | None:
         if done or not self._settings.failure_archive:
             return None
-        parts = (FAILED, claim.target.path, claim.job_id)
+        parts = (FAILED, row.target.path, row.job_id)
         with self._tree.folder(*parts, make=True) as folder:
-            replace(folder, os.path.basename(claim.rel), b"".join(self._kept(claim, job)), durable=True)
+            replace(folder, os.path.basename(row.rel), b"".join(self._saved_prompt(row, job)), durable=True)
             os.fsync(folder)
-        return os.path.join(self._tree.root, *parts, os.path.basename(claim.rel))
+        return os.path.join(self._tree.root, *parts, os.path.basename(row.rel))
 
-    def _move_away(self, rel: str, job_id: str) -> str:
+    def _move_to_finished(self, rel: str, job_id: str) -> str:
         parent, name = os.path.split(rel)
         candidate = name
         with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._tree.folder(INBOX, parent) as folder:
             if not exists(folder, name):
                 return ""
             with self._tree.folder(FINISHED, parent, make=True) as finished:
-                for candidate in (name, *_others(name, job_id)):
+                for candidate in (name, *_alternative_names(name, job_id)):
                     try:
                         move(folder, name, finished, os.path.basename(candidate))
                     except FileExistsError:
@@ -176,11 +176,11 @@ class Putting:
         return os.path.join(FINISHED, parent, os.path.basename(candidate))
 
 
-def _others(name: str, job_id: str) -> Iterator[str]:
+def _alternative_names(name: str, job_id: str) -> Iterator[str]:
     if job_id:
-        yield numbered(name, job_id)
+        yield with_infix(name, job_id)
     for number in range(2, 1000):
-        yield numbered(name, str(number))
+        yield with_infix(name, str(number))
 
 
 def _parts_of(folder: int, name: str) -> Iterator[bytes]:

@@ -14,20 +14,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.inbox.front_matter import Wishes
+    from mam.inbox.front_matter import FrontMatter
     from mam.inbox.names import Target
     from mam.inbox.settings import Settings
 
 NO_REPOSITORY = "no repository is known for {name}, so it ran in an empty directory; [repos] in config.toml names one"
 
 
-class Draft(Frozen):
+class FileDraft(Frozen):
     prompt: str
     agent: str
     choices: dict[str, Any]
 
 
-def drafted(content: bytes, target: Target, rel: str, settings: Settings) -> Draft:
+def draft_from_file(content: bytes, target: Target, rel: str, settings: Settings) -> FileDraft:
     """BadInput says what to do about a file that cannot be a job."""
     if len(content) > TEXT_LIMIT:
         raise BadInput(
@@ -37,55 +37,57 @@ def drafted(content: bytes, target: Target, rel: str, settings: Settings) -> Dra
         text = content.decode()
     except UnicodeDecodeError as error:
         raise BadInput(why=f"it is not UTF-8 text (byte {error.start:,}); save it as UTF-8") from None
-    wishes, prompt = parse(text)
+    front_matter, prompt = parse(text)
     if not prompt.strip():
         raise BadInput(why="it is empty; write what shall be done")
-    return Draft(
+    return FileDraft(
         prompt=prompt.strip("\n"),
-        agent=wishes.agent or settings.agent,
+        agent=front_matter.agent or settings.agent,
         choices={
-            **_asked(wishes, settings),
-            **_place(wishes, target, settings),
+            **_requested_fields(front_matter, settings),
+            **_workdir_fields(front_matter, target, settings),
             "inbox": {"root": settings.root, "file": rel, **target.as_dict()},
             "origin_host": os.uname().nodename,
         },
     )
 
 
-def _asked(wishes: Wishes, settings: Settings) -> dict[str, Any]:
+def _requested_fields(front_matter: FrontMatter, settings: Settings) -> dict[str, Any]:
     asked = {
-        "priority": wishes.priority,
-        "artifacts": wishes.artifacts,
-        "timeout_sec": wishes.timeout,
-        "idle_timeout_sec": wishes.idle_timeout,
-        "after": wishes.after,
-        "due_ms": wishes.at,
+        "priority": front_matter.priority,
+        "artifacts": front_matter.artifacts,
+        "timeout_sec": front_matter.timeout,
+        "idle_timeout_sec": front_matter.idle_timeout,
+        "after": front_matter.after,
+        "due_ms": front_matter.at,
     }
     return {
         **{name: value for name, value in asked.items() if value is not None},
-        "label": wishes.label or settings.label,
-        "permissions": wishes.permissions or settings.permissions,
-        "max_retries": settings.max_retries if wishes.retries is None else wishes.retries,
+        "label": front_matter.label or settings.label,
+        "permissions": front_matter.permissions or settings.permissions,
+        "max_retries": settings.max_retries if front_matter.retries is None else front_matter.retries,
         "on_idle": settings.on_idle,
     }
 
 
-def _place(wishes: Wishes, target: Target, settings: Settings) -> dict[str, Any]:
-    push = settings.push if wishes.push is None else wishes.push
-    pull_request = settings.pull_request if wishes.pull_request is None else wishes.pull_request
+def _workdir_fields(front_matter: FrontMatter, target: Target, settings: Settings) -> dict[str, Any]:
+    push = settings.push if front_matter.push is None else front_matter.push
+    pull_request = settings.pull_request if front_matter.pull_request is None else front_matter.pull_request
     if settings.here_path is not None:
         if push or pull_request:
             raise BadInput(
                 why="flat mode leaves the branch in this very repository; push and pull_request are for [repos]"
             )
         here = {"workdir": settings.here_path, "repository": {"name": target.name, "branch": target.branch}}
-        return {**here, "workspace": "worktree"} if wishes.worktree is not False else {"workdir": settings.here_path}
+        return (
+            {**here, "workspace": "worktree"} if front_matter.worktree is not False else {"workdir": settings.here_path}
+        )
     address = settings.repos.get(target.name)
     if address is None:
-        if wishes.worktree or wishes.push or wishes.pull_request:
+        if front_matter.worktree or front_matter.push or front_matter.pull_request:
             raise BadInput(why=f"no repository is known for {target.name}; [repos] in config.toml names it")
         return {"workspace": "fresh"}
-    if wishes.worktree is False:
+    if front_matter.worktree is False:
         if not is_local(address):
             raise BadInput(why=f"`worktree: false` is for a repository that is a directory here; {target.name} is not")
         return {"workdir": os.path.expanduser(address), "workspace": "workdir"}

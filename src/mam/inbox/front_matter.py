@@ -24,7 +24,7 @@ FENCE = "---"
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
-class Wishes(Frozen):
+class FrontMatter(Frozen):
     """What the file asks for; None where it says nothing."""
 
     agent: str | None = None
@@ -43,17 +43,17 @@ class Wishes(Frozen):
     pull_request: bool | None = None
 
 
-def parse(text: str) -> tuple[Wishes, str]:
+def parse(text: str) -> tuple[FrontMatter, str]:
     """What a file asks for, and its prompt. BadInput names the line."""
     text = text.removeprefix("\ufeff")
     first, newline, rest = text.partition("\n")
     if first.rstrip() != FENCE or not newline:
-        return Wishes(), text
+        return FrontMatter(), text
     end = 0
     for line in rest[: SIZE_LIMIT + len(FENCE) + 1].split("\n"):
         behind = end + len(line)
         if line.rstrip() in (FENCE, "...") and rest[behind : behind + 1] in ("", "\n"):
-            return _wishes(rest[:end].removesuffix("\n")), rest[behind + 1 :]
+            return _parse_keys(rest[:end].removesuffix("\n")), rest[behind + 1 :]
         end = behind + 1
     raise BadInput(
         why=f"the front matter that begins in line 1 has no end: close it with a line --- within {SIZE_LIMIT:,}"
@@ -61,7 +61,7 @@ def parse(text: str) -> tuple[Wishes, str]:
     )
 
 
-def _wishes(head: str) -> Wishes:
+def _parse_keys(head: str) -> FrontMatter:
     found: dict[str, Any] = {}
 
     def check_key(name: str, line: int) -> None:
@@ -75,7 +75,7 @@ def _wishes(head: str) -> Wishes:
             found[entry.key] = _READERS[entry.key](entry.value)
         except BadInput as bad:
             raise BadInput(why=f"line {entry.line}: {entry.key}: {bad}") from None
-    return Wishes(**found)
+    return FrontMatter(**found)
 
 
 def _hint(name: str) -> str:

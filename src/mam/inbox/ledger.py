@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS belonging (one INTEGER PRIMARY KEY CHECK (one = 1), j
 _LOCK_MS = 60_000
 
 
-class Claim(Frozen):
+class LedgerRow(Frozen):
     job_id: str
     rel: str
     """The prompt file, as it was dropped."""
@@ -66,34 +66,34 @@ class Ledger:
         path = os.path.join(directory, DATABASE)
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-            self._database = _connected(path, apsw.SQLITE_OPEN_READWRITE)
-            for words in ("PRAGMA journal_mode = TRUNCATE", "PRAGMA synchronous = FULL", _SCHEMA):
-                self._database.execute(words).fetchall()
+            self._database = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+            for sql in ("PRAGMA journal_mode = TRUNCATE", "PRAGMA synchronous = FULL", _SCHEMA):
+                self._database.execute(sql).fetchall()
         except (apsw.Error, OSError) as error:
             raise _unavailable(path, error) from None
 
     @classmethod
-    def for_reading(cls, directory: str) -> list[Claim]:
+    def read_rows(cls, directory: str) -> list[LedgerRow]:
         """All rows, without making or changing anything; none where there is no ledger."""
         path = os.path.join(directory, DATABASE)
         if not os.path.exists(path):
             return []
         try:
-            database = _connected(path, apsw.SQLITE_OPEN_READONLY)
+            database = _connect(path, apsw.SQLITE_OPEN_READONLY)
             with contextlib.closing(database):
                 rows = database.execute("SELECT * FROM claim ORDER BY job_id").fetchall()
         except apsw.Error as error:
             raise _unavailable(path, error) from None
-        return [Claim.of(dict(zip(Claim.field_names, row, strict=True))) for row in rows]
+        return [LedgerRow.of(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
 
     @classmethod
-    def store_of(cls, directory: str) -> str | None:
+    def bound_store(cls, directory: str) -> str | None:
         """The address of the store that an inbox belongs to; None when it belongs to none yet."""
         path = os.path.join(directory, DATABASE)
         if not os.path.exists(path):
             return None
         try:
-            database = _connected(path, apsw.SQLITE_OPEN_READONLY)
+            database = _connect(path, apsw.SQLITE_OPEN_READONLY)
             with contextlib.closing(database):
                 found = database.execute("SELECT store FROM belonging").fetchall()
         except apsw.Error:
@@ -113,12 +113,12 @@ class Ledger:
         finally:
             os.close(descriptor)
 
-    def belong(self, journal_id: str, store: str, root: str) -> bool:
+    def bind_store(self, journal_id: str, store: str, root: str) -> bool:
         """A claim means something only in the store that it was made for. Whether the ledger is a new one."""
         with self.locked():
-            found = self._all("SELECT journal, store FROM belonging")
+            found = self._fetch("SELECT journal, store FROM belonging")
             if not found:
-                self._change([("INSERT INTO belonging VALUES (1, ?, ?)", (journal_id, store))])
+                self._execute([("INSERT INTO belonging VALUES (1, ?, ?)", (journal_id, store))])
             elif found[0][0] != journal_id:
                 page = os.path.join(self._directory, DATABASE)
                 raise InboxTaken(root=root, store=found[0][1], other=store, page=page)
@@ -126,45 +126,45 @@ class Ledger:
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
-    def add(self, claims: Iterable[Claim]) -> None:
-        words = "INSERT INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        self._change([(words, tuple(claim.as_dict().values())) for claim in claims])
+    def add(self, rows: Iterable[LedgerRow]) -> None:
+        sql = "INSERT INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        self._execute([(sql, tuple(row.as_dict().values())) for row in rows])
 
-    def put(self, claims: Iterable[Claim]) -> None:
-        words = "UPDATE claim SET state = ?, outcome = ?, shown_ms = ?, refused = ? WHERE job_id = ?"
-        self._change([(words, (c.state, c.outcome, c.shown_ms, c.refused, c.job_id)) for c in claims])
+    def update(self, rows: Iterable[LedgerRow]) -> None:
+        sql = "UPDATE claim SET state = ?, outcome = ?, shown_ms = ?, refused = ? WHERE job_id = ?"
+        self._execute([(sql, (c.state, c.outcome, c.shown_ms, c.refused, c.job_id)) for c in rows])
 
     def remove(self, job_ids: Iterable[str]) -> None:
-        self._change([("DELETE FROM claim WHERE job_id = ?", (job_id,)) for job_id in job_ids])
+        self._execute([("DELETE FROM claim WHERE job_id = ?", (job_id,)) for job_id in job_ids])
 
-    def claims(self, *states: str) -> list[Claim]:
-        words = "SELECT * FROM claim WHERE state = ? ORDER BY job_id"
-        rows = [row for state in states for row in self._all(words, (state,))]
-        return [Claim.of(dict(zip(Claim.field_names, row, strict=True))) for row in rows]
+    def rows(self, *states: str) -> list[LedgerRow]:
+        sql = "SELECT * FROM claim WHERE state = ? ORDER BY job_id"
+        rows = [row for state in states for row in self._fetch(sql, (state,))]
+        return [LedgerRow.of(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
 
-    def holds(self, rel: str) -> bool:
+    def has_active(self, rel: str) -> bool:
         """Whether a file of this name is claimed, so that the next one has to wait."""
-        return bool(self._all("SELECT 1 FROM claim WHERE rel = ? AND state IN ('claimed', 'open')", (rel,)))
+        return bool(self._fetch("SELECT 1 FROM claim WHERE rel = ? AND state IN ('claimed', 'open')", (rel,)))
 
     def version(self) -> int:
         """Another number whenever another process has changed something."""
-        return int(self._all("PRAGMA data_version")[0][0])
+        return int(self._fetch("PRAGMA data_version")[0][0])
 
-    def _all(self, words: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+    def _fetch(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         try:
-            return self._database.execute(words, values).fetchall()
+            return self._database.execute(sql, values).fetchall()
         except apsw.Error as error:
             raise _unavailable(os.path.join(self._directory, DATABASE), error) from None
 
-    def _change(self, acts: list[tuple[str, tuple[object, ...]]]) -> None:
+    def _execute(self, statements: list[tuple[str, tuple[object, ...]]]) -> None:
         """All of them or none, and on the disk when it returns."""
-        if not acts:
+        if not statements:
             return
         try:
             self._database.execute("BEGIN IMMEDIATE")
             try:
-                for words, values in acts:
-                    self._database.execute(words, values)
+                for sql, values in statements:
+                    self._database.execute(sql, values)
                 self._database.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(apsw.Error):
@@ -174,7 +174,7 @@ class Ledger:
             raise _unavailable(os.path.join(self._directory, DATABASE), error) from None
 
 
-def _connected(path: str, flags: int) -> apsw.Connection:
+def _connect(path: str, flags: int) -> apsw.Connection:
     database = apsw.Connection(path, flags=flags)
     database.set_busy_timeout(_LOCK_MS)
     return database

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from mam.inbox.names import INBOX, RUNNING, beside
+from mam.inbox.names import INBOX, RUNNING, path_with_state
 from mam.inbox.tree import replace, write_new
 from mam.jobs.status import Status
 from mam.stores.private_files import make_directories
@@ -21,11 +21,11 @@ from mam.work.job_dir import remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.inbox.ledger import Claim
+    from mam.inbox.ledger import LedgerRow
     from mam.jobs.record import Job, Json
 
 QUEUED, RUNS, SUCCEEDED, RETRYABLE, FINAL = "queued", "running", "succeeded", "failed_retryable", "failed_final"
-MOVES = {
+TRANSITIONS = {
     QUEUED: (RUNS, FINAL),
     RUNS: (SUCCEEDED, RETRYABLE, FINAL),
     RETRYABLE: (QUEUED, FINAL),
@@ -39,7 +39,7 @@ _TEXTS = ("job_id", "git_owner", "repo_name", "branch_name", "inbox_file", "inbo
 _OPTIONAL = ("processed_path", "failure_reason", "archived_path")
 
 
-class Ends(Frozen):
+class OutcomePaths(Frozen):
     """Where the files of an ended job are."""
 
     processed: str | None = None
@@ -54,17 +54,17 @@ class Mirror:
     def make(self) -> None:
         make_directories(self._jobs_root)
 
-    def write(self, job: Job, claim: Claim, ends: Ends | None = None, *, new: bool = False) -> None:
+    def write(self, job: Job, row: LedgerRow, paths: OutcomePaths | None = None, *, new: bool = False) -> None:
         """Whatever the mirror shows now, step by step to what the registry says. Nothing is written twice. `new` is a
         job that cannot be in it yet."""
         found = None if new else self.read(job.job_id)
-        wanted = _record(job, claim, self._inbox, found, ends)
+        wanted = _record(job, row, self._inbox, found, paths)
         if found is not None and found == wanted and self._state(job.job_id) == wanted["state"]:
             return
         if found is None and wanted["state"] == QUEUED and self._write_new(job.job_id, wanted):
             return
         with _Folder(self._jobs_root, job.job_id) as folder:
-            for state in path_between(found["state"] if found else None, wanted["state"])[:-1]:
+            for state in transition_path(found["state"] if found else None, wanted["state"])[:-1]:
                 retries = wanted["retries"] - (1 if state == RETRYABLE and wanted["state"] != RETRYABLE else 0)
                 kept = {name: value for name, value in wanted.items() if name not in _OPTIONAL}
                 folder.write({**kept, "state": state, "retries": max(0, retries)})
@@ -94,17 +94,17 @@ class Mirror:
                 record = safe_json(file.read(_SIZE_LIMIT))
         except (OSError, ValueError):
             return None
-        return record if problem_of(record, job_id) is None else None
+        return record if schema_problem(record, job_id) is None else None
 
-    def shown(self, job_id: str) -> str | None:
+    def consistent_state(self, job_id: str) -> str | None:
         """The state that both files say; None when they do not agree, or cannot be relied on."""
         record = self.read(job_id)
         return record["state"] if record is not None and self._state(job_id) == record["state"] else None
 
-    def is_whole_and_ended(self, job_id: str) -> bool:
+    def is_final(self, job_id: str) -> bool:
         """Nothing will ever change about it again."""
-        state = self.shown(job_id)
-        return state is not None and not MOVES[state]
+        state = self.consistent_state(job_id)
+        return state is not None and not TRANSITIONS[state]
 
     def _state(self, job_id: str) -> str | None:
         try:
@@ -135,7 +135,7 @@ class _Folder:
         replace(self._folder, "state", record["state"].encode() + b"\n", durable=False)
 
 
-def state_of(job: Job) -> str:
+def mirror_state(job: Job) -> str:
     match job.status:
         case Status.RUNNING:
             return RUNS
@@ -148,20 +148,20 @@ def state_of(job: Job) -> str:
     return QUEUED
 
 
-def path_between(before: str | None, after: str) -> list[str]:
+def transition_path(before: str | None, after: str) -> list[str]:
     """The states to write, one after the other, the last being `after`; the shortest way that the table allows."""
     if before == after:
         return [after]
-    ways = [[QUEUED]] if before is None else [[before, to] for to in MOVES[before]]
+    ways = [[QUEUED]] if before is None else [[before, to] for to in TRANSITIONS[before]]
     while ways:
         way = ways.pop(0)
         if way[-1] == after:
             return way if before is None else way[1:]
-        ways += [[*way, to] for to in MOVES[way[-1]] if to not in way]
+        ways += [[*way, to] for to in TRANSITIONS[way[-1]] if to not in way]
     return [after]  # the mirror was spoilt, and says the truth again
 
 
-def problem_of(record: object, job_id: str | None = None) -> str | None:
+def schema_problem(record: object, job_id: str | None = None) -> str | None:
     """What is wrong with a `job.json`; None when it is what the schema describes."""
     if not isinstance(record, dict):
         return "not a JSON object"
@@ -173,7 +173,7 @@ def problem_of(record: object, job_id: str | None = None) -> str | None:
         return "job_id is not 32 hex digits"
     if job_id is not None and identifier != job_id:
         return "job_id is another one than its directory's name"
-    if record["state"] not in MOVES:
+    if record["state"] not in TRANSITIONS:
         return f"state {record['state'][:40]!a} is not a state"
     if type(record.get("retries")) is not int or record["retries"] < 0:
         return "retries is not a count"
@@ -199,13 +199,13 @@ def _is_second(text: str) -> bool:
     return True
 
 
-def _record(job: Job, claim: Claim, inbox: str, found: Json | None, ends: Ends | None) -> Json:
-    running, state = beside(claim.rel, RUNNING), state_of(job)
+def _record(job: Job, row: LedgerRow, inbox: str, found: Json | None, paths: OutcomePaths | None) -> Json:
+    running, state = path_with_state(row.rel, RUNNING), mirror_state(job)
     record: Json = {
         "job_id": job.job_id,
-        "git_owner": claim.owner,
-        "repo_name": claim.repo,
-        "branch_name": claim.branch,
+        "git_owner": row.owner,
+        "repo_name": row.repo,
+        "branch_name": row.branch,
         "inbox_file": os.path.join(inbox, running),
         "inbox_rel": running,
         "state": state,
@@ -214,12 +214,12 @@ def _record(job: Job, claim: Claim, inbox: str, found: Json | None, ends: Ends |
         "updated_at": job.updated_at,
         "metadata": _metadata(job, found),
     }
-    ends = ends or Ends()
+    paths = paths or OutcomePaths()
     if state == SUCCEEDED:
-        record["processed_path"] = ends.processed or (found or {}).get("processed_path")
+        record["processed_path"] = paths.processed or (found or {}).get("processed_path")
     if state == FINAL:
         record["failure_reason"] = job.reason or str(job.status)
-        record["archived_path"] = ends.archived or (found or {}).get("archived_path")
+        record["archived_path"] = paths.archived or (found or {}).get("archived_path")
     return record
 
 

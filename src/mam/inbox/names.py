@@ -15,7 +15,7 @@ INBOX = "inbox"
 MULTI, SINGLE, FLAT = "multi-owner", "single-owner", "flat"
 SLASH = "%2F"
 """How a directory writes the slash of a branch's name."""
-HERE = "local"
+LOCAL_OWNER = "local"
 """The owner of a repository that is only a directory."""
 
 NAME_LIMIT = 200
@@ -48,7 +48,7 @@ def is_running(name: str) -> bool:
     return name.endswith(RUNNING_SUFFIX) and not name.startswith(".") and name != RUNNING_SUFFIX
 
 
-def renamed(name: str, state: str) -> str:
+def with_state(name: str, state: str) -> str:
     """`x.prompt.md` as `x.running.md`; a name without a state gets it before its last ending."""
     stem, dot, ending = name.rpartition(".")
     if not dot or not stem:
@@ -57,13 +57,13 @@ def renamed(name: str, state: str) -> str:
     return f"{first if dot and word in (PROMPT, RUNNING, DONE, ERROR) else stem}.{state}.{ending}"
 
 
-def beside(rel: str, state: str) -> str:
+def path_with_state(rel: str, state: str) -> str:
     """The same for a path."""
     folder, name = os.path.split(rel)
-    return os.path.join(folder, renamed(name, state))
+    return os.path.join(folder, with_state(name, state))
 
 
-def numbered(rel: str, job_id: str) -> str:
+def with_infix(rel: str, job_id: str) -> str:
     """Another name for the same, when somebody else's file has the first one: `x.done.md` as `x.1a2b3c4d.done.md`."""
     folder, name = os.path.split(rel)
     stem, _, ending = name.rpartition(".")
@@ -71,7 +71,7 @@ def numbered(rel: str, job_id: str) -> str:
     return os.path.join(folder, f"{first}.{job_id[:8]}.{state}.{ending}")
 
 
-def target_of(rel: str, mode: str, owner: str | None, here: Target | None) -> Target:
+def parse_target(rel: str, mode: str, owner: str | None, here: Target | None) -> Target:
     """What the path of a file below the inbox means. BadInput says what the path should have been."""
     if mode == FLAT:
         assert here is not None

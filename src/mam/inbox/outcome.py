@@ -8,24 +8,24 @@ from mam.jobs.status import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.inbox.ledger import Claim
+    from mam.inbox.ledger import LedgerRow
     from mam.jobs.record import Job
 
 RESULT_SHOWN = 64 * 1024
 _MEND = "Nothing was handed to an agent. Mend it, and drop it again under a name that ends in .prompt.md"
 
 
-def outcome_of(job: Job, claim: Claim) -> bytes:
+def format_outcome(job: Job, row: LedgerRow) -> bytes:
     done = job.status is Status.COMPLETED
     unchecked = " (unchecked)" if done and not job.checked else ""
     lines = [
         f"# Outcome: {'done' if done else 'error'}",
         "",
-        identity(claim),
+        identity_line(row),
         f"- status: {job.status}{unchecked}, {job.ended_at or job.updated_at}",
         f"- agent: {_one_line(job.agent)}, attempt {job.attempt}{_took(job)}",
         *_why(job),
-        *_work(job, claim),
+        *_work(job, row),
         f"- more: `mam result {job.job_id[:8]}`, `mam output {job.job_id[:8]}`, `mam logs {job.job_id[:8]}`",
     ]
     if not done:
@@ -35,22 +35,22 @@ def outcome_of(job: Job, claim: Claim) -> bytes:
     return _below(lines)
 
 
-def refusal(claim: Claim, why: str) -> bytes:
+def format_refusal(row: LedgerRow, why: str) -> bytes:
     return _below(
-        ["# Outcome: error", "", identity(claim), f"- why: {_one_line(why.rstrip('.'))}", f"- what to do: {_MEND}"]
+        ["# Outcome: error", "", identity_line(row), f"- why: {_one_line(why.rstrip('.'))}", f"- what to do: {_MEND}"]
     )
 
 
-def note_beside(rel: str, why: str) -> bytes:
+def format_note(rel: str, why: str) -> bytes:
     """For what could not even be read or moved: it stays where it is."""
     lines = ["# Outcome: error", "", f"- file: {_one_line(rel)}", f"- why: {_one_line(why.rstrip('.'))}",
              "- what to do: mend that, and it is taken; it was left as it is"]  # fmt: skip
     return ("\n".join(lines) + "\n").encode(errors="replace")
 
 
-def identity(claim: Claim) -> str:
+def identity_line(row: LedgerRow) -> str:
     """The line by which an outcome is known to be this claim's."""
-    return f"- job: {claim.job_id}" if not claim.refused else f"- claim: {claim.job_id}"
+    return f"- job: {row.job_id}" if not row.refused else f"- claim: {row.job_id}"
 
 
 def _below(lines: list[str]) -> bytes:
@@ -66,13 +66,13 @@ def _why(job: Job) -> list[str]:
     return [f"- why: {_one_line(job.reason)}"] if job.reason and job.status is not Status.COMPLETED else []
 
 
-def _work(job: Job, claim: Claim) -> list[str]:
+def _work(job: Job, row: LedgerRow) -> list[str]:
     run = job.run or {}
     lines = []
     if job.repository is not None:
-        lines.append(f"- repository: {_one_line(claim.target.name)}, from {_one_line(claim.branch)}")
+        lines.append(f"- repository: {_one_line(row.target.name)}, from {_one_line(row.branch)}")
     elif job.workspace == "fresh":
-        lines.append(f"- repository: {NO_REPOSITORY.format(name=_one_line(claim.target.name))}")
+        lines.append(f"- repository: {NO_REPOSITORY.format(name=_one_line(row.target.name))}")
     for name, words in (
         ("branch", "branch"), ("commits", "commits"), ("pushed", "pushed to"), ("kept", "to have it"),
         ("pull_request", "pull request"), ("place", "place"), ("note", "note"),

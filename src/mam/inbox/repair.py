@@ -6,9 +6,9 @@ import contextlib
 import os
 
 from mam.errors import MamError
-from mam.inbox.ledger import OPEN, Claim
-from mam.inbox.mirror import FINAL, SUCCEEDED, Ends
-from mam.inbox.names import Target, check_branch, check_name, target_of
+from mam.inbox.ledger import OPEN, LedgerRow
+from mam.inbox.mirror import FINAL, SUCCEEDED, OutcomePaths
+from mam.inbox.names import Target, check_branch, check_name, parse_target
 from mam.inbox.tree import PROCESSED, temporary_name
 from mam.jobs.status import ENDED, Status
 from mam.stores.port import Query
@@ -29,26 +29,26 @@ FILES = ("job.json", "state")
 _DAY_MS = 86_400_000
 
 
-def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_claims: dict[str, Claim]) -> list[str]:
+def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_rows: dict[str, LedgerRow]) -> list[str]:
     """Every job of the mirror; what could not be repaired is named."""
-    troubles = []
+    problems = []
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(jobs_root):
             if name.startswith(temporary_name("")):
                 remove_tree(os.path.join(jobs_root, name))
-    for job_id in {*_ids(jobs_root), *open_claims}:
-        _tidy(os.path.join(jobs_root, job_id))
-        claim = open_claims.get(job_id)
-        if claim is None and mirror.is_whole_and_ended(job_id):
+    for job_id in {*_ids(jobs_root), *open_rows}:
+        _remove_temporaries(os.path.join(jobs_root, job_id))
+        row = open_rows.get(job_id)
+        if row is None and mirror.is_final(job_id):
             continue
         try:
             job = registry.stored(job_id)
-            claim = claim or claim_of(job)
-            if claim is not None:
-                mirror.write(job, claim, Ends(processed=processed_path(root, claim)))
+            row = row or row_from_job(job)
+            if row is not None:
+                mirror.write(job, row, OutcomePaths(processed=processed_path(root, row)))
         except (MamError, OSError) as error:
-            troubles.append(f"{os.path.join(jobs_root, job_id)}: {error}")
-    return troubles
+            problems.append(f"{os.path.join(jobs_root, job_id)}: {error}")
+    return problems
 
 
 def prune(mirror: Mirror, jobs_root: str, root: str, now_ms: int, keep_days: int) -> int:
@@ -63,40 +63,40 @@ def prune(mirror: Mirror, jobs_root: str, root: str, now_ms: int, keep_days: int
         target = Target(owner=record["git_owner"], repo=record["repo_name"], branch=record["branch_name"])
         with contextlib.suppress(MamError, OSError):
             check_branch(target.branch)
-            place = os.path.join(root, PROCESSED, target.path)
-            if os.path.realpath(place) == place:
-                remove_tree(os.path.join(place, job_id))
+            folder = os.path.join(root, PROCESSED, target.path)
+            if os.path.realpath(folder) == folder:
+                remove_tree(os.path.join(folder, job_id))
             remove_tree(os.path.join(jobs_root, job_id))
             count += 1
     return count
 
 
-def remembered(store: Store, settings: Settings) -> Iterator[Claim]:
+def recover_rows(store: Store, settings: Settings) -> Iterator[LedgerRow]:
     """A ledger that was lost, as far as the registry knows: the jobs of this inbox that have not ended."""
     seen = set()
     for job in store.select(Query(statuses=frozenset(Status) - ENDED)):
-        claim = claim_of(job)
-        if claim is None or (job.inbox or {}).get("root") != settings.root or claim.rel in seen:
+        row = row_from_job(job)
+        if row is None or (job.inbox or {}).get("root") != settings.root or row.rel in seen:
             continue
         with contextlib.suppress(MamError):
-            check_name(claim.rel)
-            target = target_of(claim.rel, settings.mode, settings.owner, settings.here)
-            seen.add(claim.rel)
-            yield claim.replace(state=OPEN, **target.as_dict())
+            check_name(row.rel)
+            target = parse_target(row.rel, settings.mode, settings.owner, settings.here)
+            seen.add(row.rel)
+            yield row.replace(state=OPEN, **target.as_dict())
 
 
-def claim_of(job: Job) -> Claim | None:
+def row_from_job(job: Job) -> LedgerRow | None:
     """What the registry remembers of the file."""
     inbox = job.inbox or {}
     words = [inbox.get(name) for name in ("file", "owner", "repo", "branch")]
     if not all(isinstance(word, str) and word for word in words):
         return None
     rel, owner, repo, branch = map(str, words)
-    return Claim(job_id=job.job_id, rel=rel, inode=0, owner=owner, repo=repo, branch=branch)
+    return LedgerRow(job_id=job.job_id, rel=rel, inode=0, owner=owner, repo=repo, branch=branch)
 
 
-def processed_path(root: str, claim: Claim) -> str:
-    return os.path.join(root, PROCESSED, claim.target.path, claim.job_id, "prompt.md")
+def processed_path(root: str, row: LedgerRow) -> str:
+    return os.path.join(root, PROCESSED, row.target.path, row.job_id, "prompt.md")
 
 
 def _ids(jobs_root: str) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _ids(jobs_root: str) -> Iterator[str]:
                 yield name
 
 
-def _tidy(folder: str) -> None:
+def _remove_temporaries(folder: str) -> None:
     """What a kill left of a file that was being written."""
     for name in FILES:
         with contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from mam.errors import MamError
-from mam.inbox.watcher import Eye
+from mam.inbox.watcher import FileWatcher
 from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.work.journal_follower import News
 
@@ -28,13 +28,13 @@ _PATIENT_TURNS = 3
 """How often `once` tries again what did not work."""
 
 
-class Watching:
+class InboxService:
     def __init__(
-        self, inbox: Inbox, store: Store, worker: Worker | None, complain: Callable[[str], None], *, once: bool
+        self, inbox: Inbox, store: Store, worker: Worker | None, warn: Callable[[str], None], *, once: bool
     ) -> None:
         self._inbox = inbox
         self._worker = worker
-        self._complain = complain
+        self._warn = warn
         self._once = once
         self._wakes: SimpleQueue[set[str] | None] = SimpleQueue()
         """Jobs that news came of; None for something in the tree, or to end. Safe in a signal handler."""
@@ -43,13 +43,13 @@ class Watching:
         self.failure: Exception | None = None
         """What made it give up."""
         self._news = News(store, None, lambda told: self._wakes.put(set(told)), lambda: False)
-        self._eye = Eye(inbox.tree.inbox, lambda: self._wakes.put(None), self._blind)
+        self._watcher = FileWatcher(inbox.tree.inbox, lambda: self._wakes.put(None), self._on_watch_error)
         self._thread = Thread(target=self._watch, name="mam-inbox", daemon=True)
 
     def run(self) -> None:
         """Until the worker has been told to end, or, once, until all is done."""
         self._news.start()
-        self._eye.start()
+        self._watcher.start()
         self._thread.start()
         try:
             if self._worker is not None:
@@ -59,7 +59,7 @@ class Watching:
         finally:
             self.stop()
             self._thread.join()
-            self._eye.stop()
+            self._watcher.stop()
             self._news.stop()
             self._inbox.close()
 
@@ -81,39 +81,39 @@ class Watching:
 
     def _watch_on(self) -> None:
         changed: set[str] | None = None
-        looks = True
+        scan = True
         while True:
             last = self._stopping
-            wait = self._turn(changed, looks=looks and not last)
+            wait = self._run_cycle(changed, scan=scan and not last)
             if last or (self._once and self._is_done()):
                 break
-            changed, looks = self._next(wait) if self.failure is None else (None, True)
+            changed, scan = self._next(wait) if self.failure is None else (None, True)
 
-    def _turn(self, changed: set[str] | None, *, looks: bool) -> float:
+    def _run_cycle(self, changed: set[str] | None, *, scan: bool) -> float:
         try:
-            wait = self._inbox.turn(changed, look=looks)
+            wait = self._inbox.run_cycle(changed, scan=scan)
         except (MamError, OSError) as error:
-            self._complain(error.strerror or str(error) if isinstance(error, OSError) else str(error))
+            self._warn(error.strerror or str(error) if isinstance(error, OSError) else str(error))
             self.failure, wait = error, 0.0
             self._failed_turns += 1
             time.sleep(0 if self._stopping else _AWAY_SECONDS)
         else:
             self.failure = None
-            self._failed_turns = self._failed_turns + 1 if self._inbox.troubles else 0
+            self._failed_turns = self._failed_turns + 1 if self._inbox.problems else 0
         return wait
 
     def _next(self, wait: float) -> tuple[set[str] | None, bool]:
         """What happened until then, and whether the tree has to be looked at."""
         changed: set[str] = set()
-        looks = False
+        scan = False
         ends = time.monotonic() + wait
         while True:
             try:
                 news = self._wakes.get(timeout=max(0.0, ends - time.monotonic()))
             except Empty:
-                return changed, looks or not changed
+                return changed, scan or not changed
             if news is None:
-                looks = True
+                scan = True
             else:
                 changed |= news
             ends = time.monotonic() if self._wakes.empty() else ends
@@ -130,5 +130,5 @@ class Watching:
         mine = job.agent_session == self._inbox.settings.label
         return mine and (job.status in (PENDING, RUNNING) or (job.status is WAITING and job.waiting_for == "retry"))
 
-    def _blind(self, why: str) -> None:
-        self._complain(f"changes are not seen at once ({why}); the inbox is looked at every few seconds")
+    def _on_watch_error(self, why: str) -> None:
+        self._warn(f"changes are not seen at once ({why}); the inbox is looked at every few seconds")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.errors import BadInput
-from mam.inbox.names import FLAT, HERE, INBOX, MULTI, SINGLE, Target
+from mam.inbox.names import FLAT, INBOX, LOCAL_OWNER, MULTI, SINGLE, Target
 from mam.inbox.tree import QUEUE
 from mam.jobs.input_rules import check_name
 from mam.location.ownership import check_path_ownership
@@ -46,7 +46,7 @@ class Settings(Frozen):
     on_idle: str = "show"
 
 
-def settings_of(
+def load_settings(
     config: Config, *, root: str | None = None, mode: str | None = None, agent: str | None = None
 ) -> Settings:
     """What counts: the command line, then the settings, then the defaults."""
@@ -71,7 +71,7 @@ def settings_of(
     )  # fmt: skip
 
 
-def mirror_of(config: Config) -> tuple[str, str] | None:
+def mirror_location(config: Config) -> tuple[str, str] | None:
     """The root of the inbox that the settings name, and its mirror; None when they name none."""
     root = config.inbox.get("root")
     if root is None:
@@ -80,7 +80,7 @@ def mirror_of(config: Config) -> tuple[str, str] | None:
     return root, os.path.abspath(os.path.expanduser(config.queue.get("jobs_root", os.path.join(root, QUEUE, "jobs"))))
 
 
-def root_of(config: Config, root: str | None, mode: str | None) -> str:
+def resolve_root(config: Config, root: str | None, mode: str | None) -> str:
     """For those who only look."""
     mode = mode or config.inbox.get("mode", MULTI)
     return _root(root or config.inbox.get("root"), _repository() if mode == FLAT else None)
@@ -142,4 +142,4 @@ def _here(path: str) -> Target:
         raise BadInput(why=f"{path} is on no branch; check one out, since the work begins from it") from None
     letters = [letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in
                os.path.basename(path)]  # fmt: skip
-    return Target(owner=HERE, repo="".join(letters).lstrip(".-") or "repository", branch=branch)
+    return Target(owner=LOCAL_OWNER, repo="".join(letters).lstrip(".-") or "repository", branch=branch)

@@ -6,13 +6,13 @@ import os
 
 from mam.errors import BadInput, BadRecord, UnknownJob
 from mam.inbox.ledger import SHOWN, Ledger
-from mam.inbox.names import beside
+from mam.inbox.names import path_with_state
 from mam.inbox.tree import QUEUE, Tree
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.inbox.ledger import Claim
+    from mam.inbox.ledger import LedgerRow
     from mam.jobs.record import Job
     from mam.registry import Registry
 
@@ -20,7 +20,7 @@ WAITING, LEFT, REFUSED, GONE = "waiting", "left", "refused", "gone"
 """Not taken yet; cannot be taken, an error stands beside it; did not become a job; its job is not in the registry."""
 
 
-class File(Frozen):
+class DroppedFile(Frozen):
     """One dropped file."""
 
     job_id: str | None = None
@@ -30,34 +30,34 @@ class File(Frozen):
     """Where it is, or what tells of it, below the inbox."""
 
 
-def files_in(root: str, registry: Registry) -> list[File]:
+def list_files(root: str, registry: Registry) -> list[DroppedFile]:
     tree = Tree(root)
     if not os.path.isdir(tree.inbox):
         raise BadInput(
             why=f"there is no inbox at {tree.inbox}; `mam inbox watch` makes one, or name its root with --root"
         )
-    look = tree.look()
-    left = [beside(seen.rel, "error") for seen in look.prompts]
+    scan = tree.scan()
+    left = [path_with_state(seen.rel, "error") for seen in scan.prompts]
     dropped = [
-        File(status=LEFT if tree.signature(error) is not None else WAITING, file=seen.rel)
-        for seen, error in zip(look.prompts, left, strict=True)
+        DroppedFile(status=LEFT if tree.stat(error) is not None else WAITING, file=seen.rel)
+        for seen, error in zip(scan.prompts, left, strict=True)
     ]
-    claims = Ledger.for_reading(os.path.join(root, QUEUE))
-    return dropped + [_claimed(claim, registry) for claim in claims]
+    rows = Ledger.read_rows(os.path.join(root, QUEUE))
+    return dropped + [_claimed(row, registry) for row in rows]
 
 
-def _claimed(claim: Claim, registry: Registry) -> File:
-    shown = claim.outcome if claim.state == SHOWN else beside(claim.rel, "running")
-    if claim.refused:
-        return File(job_id=None, status=REFUSED, file=shown)
-    job = _job(claim, registry)
+def _claimed(row: LedgerRow, registry: Registry) -> DroppedFile:
+    shown = row.outcome if row.state == SHOWN else path_with_state(row.rel, "running")
+    if row.refused:
+        return DroppedFile(job_id=None, status=REFUSED, file=shown)
+    job = _job(row, registry)
     if job is None:
-        return File(job_id=claim.job_id, status=GONE if claim.state == SHOWN else WAITING, file=shown)
-    return File(job_id=claim.job_id, status=str(job.status), agent=job.agent, file=shown)
+        return DroppedFile(job_id=row.job_id, status=GONE if row.state == SHOWN else WAITING, file=shown)
+    return DroppedFile(job_id=row.job_id, status=str(job.status), agent=job.agent, file=shown)
 
 
-def _job(claim: Claim, registry: Registry) -> Job | None:
+def _job(row: LedgerRow, registry: Registry) -> Job | None:
     try:
-        return registry.store.get(claim.job_id)
+        return registry.store.get(row.job_id)
     except (UnknownJob, BadRecord):
         return None

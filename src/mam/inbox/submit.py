@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from mam.errors import AlreadyRegistered, BadInput, MamError, UnknownJob
-from mam.inbox.draft import drafted
-from mam.inbox.ledger import Claim
-from mam.inbox.names import INBOX, RUNNING, beside, check_name, target_of
+from mam.inbox.draft import draft_from_file
+from mam.inbox.ledger import LedgerRow
+from mam.inbox.names import INBOX, RUNNING, check_name, parse_target, path_with_state
 from mam.inbox.tree import PROCESSED, move, replace, write_new
 from mam.jobs.draft import draft_job
 from mam.jobs.input_rules import TEXT_LIMIT
@@ -32,15 +32,15 @@ FILES_AT_ONCE, BYTES_AT_ONCE = 64, 4 << 20
 COPY, NO_INPUT = "prompt.md", "NO_INPUT.md"
 NO_INPUT_TEXT = "The prompt file {rel} was gone after it had been claimed, so there was nothing to hand to an agent.\n"
 _HELD_BACK_MS = 3_600_000
-_OF_THE_DATA = (ValueError, TypeError, ArithmeticError, RecursionError)
+_DATA_ERRORS = (ValueError, TypeError, ArithmeticError, RecursionError)
 """What a store raises over a value that no check refused; anything else may be the store's own trouble."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-class Taken(Frozen):
+class Submission(Frozen):
     """What became of one claim."""
 
-    claim: Claim
+    row: LedgerRow
     job: Job | None = None
     """Without its prompt: many of these are kept."""
     refused: str | None = None
@@ -51,10 +51,10 @@ class Taken(Frozen):
     """Nothing of it could be read, so that it was put back."""
 
 
-class _Read(Frozen):
+class _LoadedFile(Frozen):
     """A file whose content is known, on its way to a job."""
 
-    claim: Claim
+    row: LedgerRow
     content: bytes | None
     """None when somebody took the file away."""
     job: Job
@@ -66,129 +66,131 @@ class Unreadable(Exception):
     """The system's own words."""
 
 
-class Handing:
+class Submitter:
     """Every method is called with the ledger's lock held."""
 
-    def __init__(self, settings: Settings, tree: Tree, mirror: Mirror, registry: Registry, troubles: list[str]) -> None:
+    def __init__(self, settings: Settings, tree: Tree, mirror: Mirror, registry: Registry, problems: list[str]) -> None:
         self._settings = settings
         self._tree = tree
         self._mirror = mirror
         self._registry = registry
-        self._troubles = troubles
+        self._problems = problems
 
-    def hand_over(self, claims: list[Claim], *, new: bool) -> list[Taken]:
+    def submit(self, rows: list[LedgerRow], *, new: bool) -> list[Submission]:
         """`new` when nobody can have begun with any of them."""
-        taken: list[Taken] = []
-        for some in self._portions(claims, taken, new=new):
-            jobs = self._registered([one.job for one in some if not one.is_registered])
-            for one in some:
-                job = one.job if one.is_registered else jobs[one.claim.job_id]
+        submissions: list[Submission] = []
+        for batch in self._batches(rows, submissions, new=new):
+            jobs = self._register([one.job for one in batch if not one.is_registered])
+            for one in batch:
+                job = one.job if one.is_registered else jobs[one.row.job_id]
                 if isinstance(job, MamError):
-                    taken.append(Taken(claim=one.claim, refused=str(job)))
+                    submissions.append(Submission(row=one.row, refused=str(job)))
                     continue
                 try:
-                    taken.append(Taken(claim=one.claim, job=self._put_down(one, job, new=new)))
+                    submissions.append(Submission(row=one.row, job=self._store_copies(one, job, new=new)))
                 except OSError as error:  # this one waits for better times, and the others do not wait for it
-                    self._trouble(one.claim, error)
-        return taken
+                    self._add_problem(one.row, error)
+        return submissions
 
-    def job_of(self, claim: Claim) -> Job | None:
+    def find_job(self, row: LedgerRow) -> Job | None:
         try:
-            return self._registry.stored(claim.job_id)
+            return self._registry.stored(row.job_id)
         except UnknownJob:
             return None
 
-    def mend_copy(self, claim: Claim) -> None:
+    def repair_copy(self, row: LedgerRow) -> None:
         """Of a job that is open: its copy was not synced, and a power cut may have left nothing of it."""
-        job = self.job_of(claim)
+        job = self.find_job(row)
         if job is None:
             return
         try:
-            with self._tree.folder(PROCESSED, claim.target.path, claim.job_id) as folder:
+            with self._tree.folder(PROCESSED, row.target.path, row.job_id) as folder:
                 kept = read_json_file(folder, COPY, TEXT_LIMIT + 1)
         except FileNotFoundError:
             kept = b""
         if job.prompt.encode(errors="replace") not in kept:
-            self._copy(claim, self._read_again(claim, job).content, new=False)
+            self._copy(row, self._reload(row, job).content, new=False)
 
-    def _portions(self, claims: list[Claim], taken: list[Taken], *, new: bool) -> Iterator[list[_Read]]:
+    def _batches(
+        self, rows: list[LedgerRow], submissions: list[Submission], *, new: bool
+    ) -> Iterator[list[_LoadedFile]]:
         """Those that can become jobs; what became of the others goes to `taken`."""
-        some: list[_Read] = []
+        batch: list[_LoadedFile] = []
         size = 0
-        for claim in claims:
+        for row in rows:
             try:
-                job = None if new else self.job_of(claim)
-                some.append(self._read(claim) if job is None else self._read_again(claim, job))
-                size += len(some[-1].content or b"")
+                job = None if new else self.find_job(row)
+                batch.append(self._load(row) if job is None else self._reload(row, job))
+                size += len(batch[-1].content or b"")
             except Unreadable as unreadable:
-                taken.append(Taken(claim=claim, refused=f"it cannot be read: {unreadable}", unreadable=True))
+                submissions.append(Submission(row=row, refused=f"it cannot be read: {unreadable}", unreadable=True))
             except OSError as error:
-                self._trouble(claim, error)
+                self._add_problem(row, error)
             except AWAY:
                 raise
             except MamError as bad:
-                taken.append(Taken(claim=claim, refused=str(bad)))
+                submissions.append(Submission(row=row, refused=str(bad)))
             except Exception as bug:  # of mam; a file that meets one must not stop the others at each start
-                taken.append(Taken(claim=claim, refused=_unexpected(bug)))
-            if len(some) >= FILES_AT_ONCE or size >= BYTES_AT_ONCE:
-                yield some
-                some, size = [], 0
-        if some:
-            yield some
+                submissions.append(Submission(row=row, refused=_unexpected(bug)))
+            if len(batch) >= FILES_AT_ONCE or size >= BYTES_AT_ONCE:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def _read(self, claim: Claim) -> _Read:
+    def _load(self, row: LedgerRow) -> _LoadedFile:
         try:
-            content = self._content(claim)
+            content = self._content(row)
         except Unreadable:
-            self._put_back(claim)
+            self._put_back(row)
             raise
-        return _Read(claim=claim, content=content, job=self._draft(claim, content), is_registered=False)
+        return _LoadedFile(row=row, content=content, job=self._draft(row, content), is_registered=False)
 
-    def _read_again(self, claim: Claim, job: Job) -> _Read:
+    def _reload(self, row: LedgerRow, job: Job) -> _LoadedFile:
         """Registered before we were cut off: the registry has the prompt, whatever became of the file since."""
         try:
-            content = self._content(claim)
+            content = self._content(row)
         except Unreadable:
             content = None
         prompt = job.prompt.encode(errors="replace")
-        if prompt not in (content or b"") and job.prompt != NO_INPUT_TEXT.format(rel=claim.rel).strip("\n"):
+        if prompt not in (content or b"") and job.prompt != NO_INPUT_TEXT.format(rel=row.rel).strip("\n"):
             content = prompt
-        return _Read(claim=claim, content=content, job=job, is_registered=True)
+        return _LoadedFile(row=row, content=content, job=job, is_registered=True)
 
-    def _content(self, claim: Claim) -> bytes | None:
+    def _content(self, row: LedgerRow) -> bytes | None:
         """One byte more than may be, so that what is too large shows. None when somebody took it away."""
         try:
-            with self._tree.folder(INBOX, os.path.dirname(claim.rel)) as folder:
-                name = os.path.basename(beside(claim.rel, RUNNING))
+            with self._tree.folder(INBOX, os.path.dirname(row.rel)) as folder:
+                name = os.path.basename(path_with_state(row.rel, RUNNING))
                 return read_json_file(folder, name, TEXT_LIMIT + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise Unreadable(error.strerror or str(error)) from None
 
-    def _put_back(self, claim: Claim) -> None:
+    def _put_back(self, row: LedgerRow) -> None:
         """What mam may not read it cannot keep either; it stays what it was, and the error stands beside it."""
-        with self._tree.folder(INBOX, os.path.dirname(claim.rel)) as folder:
-            move(folder, os.path.basename(beside(claim.rel, RUNNING)), folder, os.path.basename(claim.rel))
+        with self._tree.folder(INBOX, os.path.dirname(row.rel)) as folder:
+            move(folder, os.path.basename(path_with_state(row.rel, RUNNING)), folder, os.path.basename(row.rel))
 
     # -- registering -----------------------------------------------------------------------------------------------
 
-    def _draft(self, claim: Claim, content: bytes | None) -> Job:
+    def _draft(self, row: LedgerRow, content: bytes | None) -> Job:
         settings = self._settings
         # A claim without an owner is of a path that means nothing, and this says why.
-        target = claim.target if claim.owner else target_of(claim.rel, settings.mode, settings.owner, settings.here)
-        check_name(claim.rel)
-        text = NO_INPUT_TEXT.format(rel=claim.rel).encode() if content is None else content
-        draft = drafted(text, target, claim.rel, settings)
+        target = row.target if row.owner else parse_target(row.rel, settings.mode, settings.owner, settings.here)
+        check_name(row.rel)
+        text = NO_INPUT_TEXT.format(rel=row.rel).encode() if content is None else content
+        draft = draft_from_file(text, target, row.rel, settings)
         choices = dict(draft.choices)
         if content is None:  # nobody shall claim what is about to be called a failure
             choices["due_ms"] = self._registry.store.clock.now().wall_ms + _HELD_BACK_MS
         choices["after"] = [self._registry.resolve(needed) for needed in choices.get("after", ())]
-        return draft_job(job_id=claim.job_id, prompt=draft.prompt, agent=draft.agent, **choices)
+        return draft_job(job_id=row.job_id, prompt=draft.prompt, agent=draft.agent, **choices)
 
-    def _registered(self, drafts: list[Job]) -> dict[str, Job | MamError]:
+    def _register(self, drafts: list[Job]) -> dict[str, Job | MamError]:
         """By their ids: the job, or why there is none.
 
         Past the registry's own verb, which copies the audit log at each: the worker's thread copies it for many.
@@ -198,11 +200,11 @@ class Handing:
                 return {job.job_id: job for job in self._registry.store.register_all(drafts)}
             except AWAY:
                 raise
-            except (MamError, *_OF_THE_DATA):
+            except (MamError, *_DATA_ERRORS):
                 pass  # asked one by one, each says for itself what is wrong with it
-        return {draft.job_id: self._registered_alone(draft) for draft in drafts}
+        return {draft.job_id: self._register_one(draft) for draft in drafts}
 
-    def _registered_alone(self, draft: Job) -> Job | MamError:
+    def _register_one(self, draft: Job) -> Job | MamError:
         try:
             return self._registry.store.register(draft).job
         except AWAY:
@@ -211,31 +213,31 @@ class Handing:
             return self._registry.stored(draft.job_id)
         except MamError as bad:
             return bad
-        except _OF_THE_DATA as bug:
+        except _DATA_ERRORS as bug:
             return BadInput(why=_unexpected(bug))
 
     # -- what others see of it -------------------------------------------------------------------------------------
 
-    def _put_down(self, one: _Read, job: Job, *, new: bool) -> Job:
-        self._copy(one.claim, one.content, new=new)
+    def _store_copies(self, one: _LoadedFile, job: Job, *, new: bool) -> Job:
+        self._copy(one.row, one.content, new=new)
         if one.content is None and not job.status.ended:
-            reason = f"the prompt file {one.claim.rel} was gone after it had been claimed"
+            reason = f"the prompt file {one.row.rel} was gone after it had been claimed"
             job = self._registry.fail(job.job_id, reason=reason)
-        self._mirror.write(job, one.claim, new=new)
+        self._mirror.write(job, one.row, new=new)
         return job.replace(prompt="")
 
-    def _copy(self, claim: Claim, content: bytes | None, *, new: bool) -> None:
+    def _copy(self, row: LedgerRow, content: bytes | None, *, new: bool) -> None:
         """Not synced: the inbox and the registry both have it. What is cut off in the middle is written again."""
-        with self._tree.folder(PROCESSED, claim.target.path, claim.job_id, make=True, durable=False) as folder:
+        with self._tree.folder(PROCESSED, row.target.path, row.job_id, make=True, durable=False) as folder:
             if content is None:
-                replace(folder, NO_INPUT, NO_INPUT_TEXT.format(rel=claim.rel).encode(), durable=False)
+                replace(folder, NO_INPUT, NO_INPUT_TEXT.format(rel=row.rel).encode(), durable=False)
             elif new:
                 write_new(folder, COPY, (content,), durable=False)
             else:
                 replace(folder, COPY, content, durable=False)
 
-    def _trouble(self, claim: Claim, error: OSError) -> None:
-        self._troubles.append(f"{claim.rel}: {error.strerror or error}")
+    def _add_problem(self, row: LedgerRow, error: OSError) -> None:
+        self._problems.append(f"{row.rel}: {error.strerror or error}")
 
 
 def _unexpected(bug: Exception) -> str:

@@ -32,14 +32,14 @@ WantedBy=default.target
 """
 
 
-def unit(what: str, description: str, argv: Sequence[str], directory: str, path: str) -> str:
+def unit_text(what: str, description: str, argv: Sequence[str], directory: str, path: str) -> str:
     return _UNIT.format(
-        name=f"mam-{what}.service", what=what, description=description, command=" ".join(map(quoted, argv)),
-        directory=_escaped(directory), path=quoted(f"PATH={path}", "Environment"),
+        name=f"mam-{what}.service", what=what, description=description, command=" ".join(map(quote, argv)),
+        directory=_escaped(directory), path=quote(f"PATH={path}", "Environment"),
     )  # fmt: skip
 
 
-def quoted(word: str, what: str = "ExecStart") -> str:
+def quote(word: str, what: str = "ExecStart") -> str:
     """As systemd reads it: in quotes, with its own escapes, `%` and, in a command, `$` doubled."""
     word = _escaped(word).replace('"', '\\"')
     if what == "ExecStart":

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 PROCESSED, FINISHED, FAILED, QUEUE = "processed", "finished", "failed", ".queue"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_DEEPEST = 32
+_MAX_DEPTH = 32
 _NOREPLACE = 1
 
 
-class Seen(Frozen):
+class PromptFile(Frozen):
     """A prompt file at one look."""
 
     rel: str
@@ -46,10 +46,10 @@ class Seen(Frozen):
         return stat.S_ISREG(self.mode)
 
 
-class Look(Frozen):
+class Scan(Frozen):
     """Everything that one look at the inbox found."""
 
-    prompts: list[Seen]
+    prompts: list[PromptFile]
     running: list[str]
     problems: list[str]
 
@@ -64,13 +64,13 @@ class Tree:
         for name in (INBOX, QUEUE):
             make_directories(os.path.join(self.root, name))
 
-    def look(self) -> Look:
-        found = Look(prompts=[], running=[], problems=[])
+    def scan(self) -> Scan:
+        found = Scan(prompts=[], running=[], problems=[])
         self._walk("", 0, found)
         found.prompts.sort(key=lambda seen: (seen.modified_ns, seen.rel))
         return found
 
-    def _walk(self, folder: str, depth: int, found: Look) -> None:
+    def _walk(self, folder: str, depth: int, found: Scan) -> None:
         path = os.path.join(self.inbox, folder) if folder else self.inbox
         below = []
         try:
@@ -81,7 +81,7 @@ class Tree:
                         below.append(rel)
                     elif is_prompt(entry.name):
                         with contextlib.suppress(FileNotFoundError):
-                            found.prompts.append(_seen(rel, entry.stat(follow_symlinks=False)))
+                            found.prompts.append(_prompt_file(rel, entry.stat(follow_symlinks=False)))
                     elif is_running(entry.name) and entry.is_file(follow_symlinks=False):
                         found.running.append(rel)
         except FileNotFoundError:
@@ -90,7 +90,7 @@ class Tree:
             found.problems.append(f"{path}: {error.strerror}")
             return
         for rel in below:
-            if depth < _DEEPEST and not os.path.basename(rel).startswith("."):
+            if depth < _MAX_DEPTH and not os.path.basename(rel).startswith("."):
                 self._walk(rel, depth + 1, found)
 
     @contextlib.contextmanager
@@ -112,7 +112,7 @@ class Tree:
         if self._kept is not None and key in self._kept:
             yield self._kept[key]
             return
-        descriptor = self._enter(names, make=make, durable=durable)
+        descriptor = self._descend(names, make=make, durable=durable)
         if self._kept is not None and durable:
             self._kept[key] = descriptor
             yield descriptor
@@ -122,38 +122,38 @@ class Tree:
         finally:
             os.close(descriptor)
 
-    def _enter(self, names: list[str], *, make: bool, durable: bool) -> int:
+    def _descend(self, names: list[str], *, make: bool, durable: bool) -> int:
         above = "/".join(names[:-1])
         if self._kept is not None and names:
             if above not in self._kept:
-                self._kept[above] = self._enter(names[:-1], make=make, durable=durable)
-            return _step(self._kept[above], names[-1], make=make, durable=durable)
+                self._kept[above] = self._descend(names[:-1], make=make, durable=durable)
+            return _open_child(self._kept[above], names[-1], make=make, durable=durable)
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for name in names:
             above_it = descriptor
             try:
-                descriptor = _step(above_it, name, make=make, durable=durable)
+                descriptor = _open_child(above_it, name, make=make, durable=durable)
             finally:
                 os.close(above_it)
         return descriptor
 
-    def signature(self, rel: str) -> Seen | None:
+    def stat(self, rel: str) -> PromptFile | None:
         """What is there now, links not followed."""
         try:
             with self.folder(INBOX, os.path.dirname(rel)) as folder:
-                return _seen(rel, os.stat(os.path.basename(rel), dir_fd=folder, follow_symlinks=False))
+                return _prompt_file(rel, os.stat(os.path.basename(rel), dir_fd=folder, follow_symlinks=False))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
 
-def _seen(rel: str, about: os.stat_result) -> Seen:
-    return Seen(
+def _prompt_file(rel: str, about: os.stat_result) -> PromptFile:
+    return PromptFile(
         rel=rel, inode=about.st_ino, size=about.st_size, modified_ns=about.st_mtime_ns, changed_ns=about.st_ctime_ns,
         mode=about.st_mode, uid=about.st_uid, links=about.st_nlink,
     )  # fmt: skip
 
 
-def _step(directory: int, name: str, *, make: bool, durable: bool) -> int:
+def _open_child(directory: int, name: str, *, make: bool, durable: bool) -> int:
     if name in (".", ".."):
         raise BadInput(why=f"{name} is not a place in an inbox")
     try:

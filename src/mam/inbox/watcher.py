@@ -17,7 +17,7 @@ _WAKE_MS = 60_000
 """How long its thread sleeps at a stretch; nobody waits for it to end."""
 
 
-def eyesight() -> ModuleType:
+def require_watchfiles() -> ModuleType:
     """Asked for before anything is made: an inbox that nobody can watch is refused, and leaves nothing behind."""
     try:
         import watchfiles
@@ -26,17 +26,17 @@ def eyesight() -> ModuleType:
     return watchfiles
 
 
-class Eye:
+class FileWatcher:
     """A thread that calls `happened`. If the system has no watches left, `blind` is told, and looking now and then has
     to do."""
 
-    def __init__(self, directory: str, happened: Callable[[], None], blind: Callable[[str], None]) -> None:
+    def __init__(self, directory: str, on_change: Callable[[], None], on_error: Callable[[str], None]) -> None:
         self._directory = directory
-        self._happened = happened
-        self._blind = blind
+        self._on_change = on_change
+        self._on_error = on_error
         self._stopped = Event()
         self._thread = Thread(target=self._watch, name="mam-eye", daemon=True)
-        self._watchfiles = eyesight()
+        self._watchfiles = require_watchfiles()
 
     def start(self) -> None:
         self._thread.start()
@@ -51,7 +51,7 @@ class Eye:
                 self._directory, watch_filter=None, debounce=_DEBOUNCE_MS, step=_STEP_MS, rust_timeout=_WAKE_MS,
                 stop_event=self._stopped, raise_interrupt=False, ignore_permission_denied=True,
             ):  # fmt: skip
-                self._happened()
+                self._on_change()
         except Exception as error:  # whatever it is, the tree is looked at anyway
             if not self._stopped.is_set():
-                self._blind(str(error))
+                self._on_error(str(error))

@@ -53,6 +53,28 @@ REJECTED = {
 _TIMES = ("timeout_sec", "idle_timeout_sec", "on_idle")
 
 
+MAX_DEPTH = 3
+"""The default of the setting `max_depth`: more levels of agents that register jobs are usually a mistake."""
+
+
+def can_be_parent(job: Job) -> bool:
+    """An ended job registers nothing: its id is a leftover in the environment of a shell."""
+    return not job.status.ended
+
+
+def parent_fields(parent: Job, max_depth: int) -> Json:
+    """The fields of a child that name its parent; Refused when the parent has ended or the child would be too deep."""
+    if not can_be_parent(parent):
+        raise Refused(why=f"Job {parent.job_id} is {parent.status} and cannot register a job.")
+    depth = parent.depth + 1
+    if depth > max_depth:
+        raise Refused(
+            why=f"Job {parent.job_id}, the parent by MAM_JOB_ID, is {parent.depth} deep, and jobs may not be more than"
+            f" {max_depth} deep; max_depth in config.toml allows more."
+        )
+    return {"parent_id": parent.job_id, "depth": depth}
+
+
 class Grants(Frozen):
     """What the user's settings, `[children]`, give to children."""
 

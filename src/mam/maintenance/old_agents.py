@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from mam.agents.directory import FilesDirectory
-from mam.agents.directory_files import LIVE_AGENTS
+from mam.agents.files_directory import FilesDirectory
+from mam.agents.files_tree import LIVE_AGENTS
 from mam.errors import Refused
 from mam.maintenance.migration import Moved
 from mam.stores.files.lock import LOCK_FILE
@@ -15,7 +15,7 @@ from mam.stores.private_files import sync_directory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.agents.acts import Act
-    from mam.agents.lookup import Look
+    from mam.agents.lookup import Lookup
     from mam.agents.port import Directory
     from mam.agents.record import AgentRecord
     from mam.util.clock import Moment
@@ -73,7 +73,7 @@ def put_all(records: list[AgentRecord], directory: Directory) -> None:
 
 
 def _placed(record: AgentRecord) -> Act:
-    def act(_look: Look, _now: Moment) -> AgentRecord:
+    def act(_look: Lookup, _now: Moment) -> AgentRecord:
         return record
 
     return act
@@ -85,9 +85,9 @@ def _by_id(record: AgentRecord) -> str:
 
 def _read(directory: Directory) -> tuple[list[AgentRecord], list[Problem]]:
     records, problems = [], []
-    for look in directory.looks():
-        if look.record is not None:
-            records.append(look.record)
+    for lookup in directory.read_all():
+        if lookup.record is not None:
+            records.append(lookup.record)
         else:
-            problems.append(Problem(file=f"{LIVE_AGENTS}/{look.agent_id}", problem=look.reason))
+            problems.append(Problem(file=f"{LIVE_AGENTS}/{lookup.agent_id}", problem=lookup.reason))
     return records, problems

@@ -1,32 +1,15 @@
-"""Jobs that were registered from inside another: who belongs to whom, and how deep it may go."""
+"""The descendants of a job: the jobs that it registered, and those that they registered."""
 
 from __future__ import annotations
 
-from mam.errors import BadRecord, Refused, UnknownJob
+from mam.errors import BadRecord, UnknownJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from mam.jobs.record import Job
     from mam.registry import Registry
-
-MAX_DEPTH = 3
-"""Agents that hand out work to agents that hand out work: deeper than this it is more often a mistake than a plan."""
 
 _CLIMB_LIMIT = 1000
 """Steps upward. `parent_id` can be edited by hand, and a circle must end too."""
-
-
-def kinship(parent: Job, max_depth: int) -> dict[str, Any]:
-    """What a job that `parent` registers says about its descent; refused when it would be too deep."""
-    depth = parent.depth + 1
-    if depth > max_depth:
-        raise Refused(
-            why=f"Job {parent.job_id} is {parent.depth} deep, and jobs may not be more than {max_depth} deep;"
-            " max_depth in config.toml allows more."
-        )
-    return {"parent_id": parent.job_id, "depth": depth}
 
 
 def is_below(registry: Registry, job_id: str, ancestor: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.audit.sync import AuditLog
-from mam.bus.background_relay import resident_relay
+from mam.bus.background_relay import start_background_relay
 from mam.location.stores import open_store
 from mam.registry import Registry
 from mam.work.context import Crew
@@ -40,4 +40,4 @@ def open_worker(located: StoreLocation, config: Config, orders: Orders, **settin
     store = open_store(located, config)
     registry = Registry(store, LaterShadow(shadow), require_attempt=config.require_attempt)
     crew = Crew(registry, config, work_directory(store.address), logs_dir=located.logs_dir, **settings)
-    return Worker(crew, orders, shadow, resident_relay(store, config, crew.complain)), crew
+    return Worker(crew, orders, shadow, start_background_relay(store, config, crew.complain)), crew

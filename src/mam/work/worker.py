@@ -20,7 +20,7 @@ from mam.work.supervision import REVOKED, STOPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.bus.background_relay import Resident
+    from mam.bus.background_relay import BackgroundRelay
     from mam.jobs.record import Job, Json
     from mam.registry import AuditSink
     from mam.work.attempt import Attempt
@@ -47,7 +47,7 @@ class Orders(Frozen):
 
 class Worker:
     def __init__(
-        self, crew: Crew, orders: Orders, shadow: AuditSink | None = None, relay: Resident | None = None
+        self, crew: Crew, orders: Orders, shadow: AuditSink | None = None, relay: BackgroundRelay | None = None
     ) -> None:
         self._crew = crew
         self._relay = relay

@@ -116,9 +116,9 @@ def settings() -> Iterator[tuple[str, str]]:
 def sessions() -> Iterator[tuple[str, str]]:
     from mam.agents.open_directory import open_directory
 
-    for look in open_directory().looks():
-        if look.record is not None:
-            yield look.record.agent_name, look.agent_id
+    for lookup in open_directory().read_all():
+        if lookup.record is not None:
+            yield lookup.record.agent_name, lookup.agent_id
 
 
 def _store(store_options: Mapping[str, str]) -> Store | None:

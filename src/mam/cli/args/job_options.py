@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.args.options import number
+from mam.cli.args.options import at_door, job_registry, number, registry_of
 from mam.cli.args.text_files import read_text
-from mam.errors import BadInput
+from mam.cli.render.streams import say
+from mam.errors import BadInput, UnknownJob
+from mam.jobs.draft import draft_job
 from mam.jobs.input_rules import check_text
 from mam.jobs.record import CHOICES
 from mam.util.clock import SystemClock
@@ -16,7 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.cli.args.options import AnyRegistry
     from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Config
+    from mam.registry import Registry
+    from mam.stores.port import Registration
 
 
 def add_job_options(parser: Parser) -> None:
@@ -61,7 +67,7 @@ def _add_running(parser: Parser) -> None:
     group.add_argument("--on-idle", metavar="WHAT", help="after the idle timeout: show (default) or stop")
 
 
-def choices_of(options: Options) -> dict[str, Any]:
+def choices_of(options: Options, config: Config) -> dict[str, Any]:
     """The words of `draft_job` for what was said on the command line."""
     return {
         "label": options.agent_session,
@@ -80,8 +86,47 @@ def choices_of(options: Options) -> dict[str, Any]:
         "workspace": _workspace(options),
         "validation": _validation(options),
         "permissions": _one_of("--permissions", options.permissions),
-        "on_idle": _on_idle(options),
+        "on_idle": _one_of("--on-idle", config.on_idle if options.on_idle is None else options.on_idle),
     }
+
+
+def register(options: Options, config: Config, *, prompt: str, agent: str, choices: dict[str, Any]) -> Registration:
+    """Registers a job: at the door of the worker that runs this process, else in the store."""
+    if not at_door(options):
+        return register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)[1]
+    registry = job_registry(options)
+    parent = _parent_fields(registry, config) if hasattr(registry, "store") else {}  # a door sets the parent itself
+    return registry.register(prompt=prompt, agent=agent, sign=is_signed(options, config), **choices, **parent)
+
+
+def register_in_store(
+    options: Options, config: Config, *, prompt: str, agent: str, choices: dict[str, Any]
+) -> tuple[Registry, Registration]:
+    """The draft is checked before a store is created for it."""
+    draft = draft_job(job_id=SystemClock().new_id(), prompt=prompt, agent=agent, **choices)
+    registry = registry_of(options, create=True, config=config)
+    draft = draft.replace(**_parent_fields(registry, config))
+    return registry, registry.register_draft(draft, sign=is_signed(options, config))
+
+
+def _parent_fields(registry: AnyRegistry, config: Config) -> dict[str, Any]:
+    """The parent that MAM_JOB_ID names, if this store has it and it has not ended. `export $(mam pick --export)` leaves
+    the variable behind in a shell."""
+    own = os.environ.get("MAM_JOB_ID")
+    if not own:
+        return {}
+    from mam.jobs.rights import can_be_parent, parent_fields
+
+    try:
+        parent = registry.get(own)
+    except UnknownJob:
+        problem = "is not in this store"
+    else:
+        if can_be_parent(parent):
+            return parent_fields(parent, config.max_depth)
+        problem = f"has ended ({parent.status})"
+    say(f"MAM_JOB_ID names job {own[:80]}, which {problem}: the new job is not its child")
+    return {}
 
 
 def prompt_of(options: Options) -> str:
@@ -122,14 +167,6 @@ def _validation(options: Options) -> dict[str, Any] | None:
     return trusted_validation(options.validate)
 
 
-def _on_idle(options: Options) -> str:
-    if options.on_idle is not None:
-        return _one_of("--on-idle", options.on_idle)
-    from mam.config.settings import load_config
-
-    return load_config().on_idle
-
-
 def _workdir(options: Options) -> str:
     if options.workdir is not None and not options.workdir.strip():
         raise BadInput(why="--workdir names no directory; leave it out for this one")
@@ -150,16 +187,11 @@ def add_sign(parser: Parser) -> None:
     )
 
 
-def is_signed(options: Options) -> bool:
-    return options.sign or _broker_is_elsewhere()
-
-
-def _broker_is_elsewhere() -> bool:
-    from mam.config.settings import load_config
-
-    host = os.environ.get("MQTT_BROKER") or load_config().broker.get("host")
-    if not host:
-        return False
+def is_signed(options: Options, config: Config) -> bool:
+    """Whether --sign is given or the broker is on another host."""
+    host = os.environ.get("MQTT_BROKER") or config.broker.get("host")
+    if options.sign or not host:
+        return bool(options.sign)
     from mam.bus.settings import host_and_port, is_loopback
 
     return not is_loopback(host_and_port(host)[0])

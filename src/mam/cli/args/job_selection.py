@@ -54,9 +54,9 @@ def check_label(options: Options) -> None:
 def check_selection(options: Options, *, own: bool = False) -> None:
     """Check that the command names jobs or filters, before mam looks for a store."""
     check_label(options)
-    if _named(options) and _filtered(options):
+    if named_jobs(options) and _filtered(options):
         raise BadInput(why="give jobs or filters, not both")
-    if not _named(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
+    if not named_jobs(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
         raise BadInput(why="give the ids of jobs, or filters such as --status and --agent-session")
 
 
@@ -65,8 +65,8 @@ def selected_jobs(options: Options, registry: Registry, default_statuses: Iterab
 
     Without --status, the filters match only jobs in `default_statuses`.
     """
-    if _named(options):
-        return list(dict.fromkeys(_named(options)))
+    if named_jobs(options):
+        return list(dict.fromkeys(named_jobs(options)))
     if not _filtered(options):
         return [os.environ["MAM_JOB_ID"]]
     query = query_of(options, registry)
@@ -75,7 +75,7 @@ def selected_jobs(options: Options, registry: Registry, default_statuses: Iterab
     return [job.job_id for job in registry.select(query)]
 
 
-def _named(options: Options) -> list[str]:
+def named_jobs(options: Options) -> list[str]:
     named: list[str] = options.words + (options.job or [])
     return named
 

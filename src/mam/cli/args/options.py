@@ -6,17 +6,19 @@ import os
 
 from mam.cli.args.parser import Parser
 from mam.cli.render.streams import say
-from mam.errors import BadInput, StoreMissing, StoreUnavailable, UnknownJob
+from mam.errors import BadInput, StoreMissing, StoreUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
 
     from mam.cli.args.parser import Options
-    from mam.door_client import DoorRegistry
+    from mam.config.settings import Config
+    from mam.door_client import DoorClient
     from mam.jobs.acts import Fence
     from mam.registry import Registry
+
+    AnyRegistry = Registry | DoorClient
 
 
 def parse_options(verb: str, module: ModuleType, arguments: list[str]) -> Options:
@@ -40,11 +42,11 @@ def _find_door_of_session(options: Options) -> None:
     named = [word for word in words if word]
     if not named or not hasattr(options, "attempt"):
         return
-    from mam.door_client import _decode
+    from mam.door_client import decode_json
 
     try:
         with open(os.path.join(os.environ["MAM_SESSION_DIR"], "current.json"), encoding="utf-8") as file:
-            page = _decode(file.read())
+            page = decode_json(file.read())
         at, own = page["job_id"], page["generation_id"] == os.environ.get("MAM_GENERATION")
         if own and page["turn"] in ("typing", "handed") and page["socket"] and any(map(at.startswith, named)):
             held = {"MAM_ATTEMPT": str(page["attempt"]), "MAM_CLAIM": str(page.get("claim_id") or "")}
@@ -60,10 +62,22 @@ def number(text: str) -> int:
         raise BadInput(why=f"{text[:40]!r} is not a whole number") from None
 
 
-def registry_of(options: Options, *, create: bool = False) -> Registry:
-    """The registry that the options mean: a worker's door for what runs inside a job, else the store's."""
+def registry_of(options: Options, *, create: bool = False, config: Config | None = None) -> Registry:
+    """The registry over the store that the options name."""
+    try:
+        return _open_store(options, create=create, config=config)
+    except StoreMissing:
+        if not at_door(options):
+            raise
+        from mam.door_client import not_served
+
+        raise not_served() from None
+
+
+def job_registry(options: Options) -> AnyRegistry:
+    """For the commands of an agent about its job: its worker's door, else the registry over the store."""
     if not at_door(options):
-        return _stored(options, create=create)
+        return _open_store(options)
     try:
         return door_of(options)
     except StoreUnavailable as gone:
@@ -71,54 +85,39 @@ def registry_of(options: Options, *, create: bool = False) -> Registry:
 
 
 def at_door(options: Options) -> bool:
-    """Whether this process was started by a worker that listens to it, and no other store was asked for."""
+    """Whether a worker started this process and listens to it, and the options name no other store."""
     named = options.store is not None or options.registry_dir is not None
     return bool(os.environ.get("MAM_SOCKET") and os.environ.get("MAM_JOB_ID")) and not named
 
 
-def door_of(options: Options) -> DoorRegistry:
-    from mam.door_client import DoorRegistry
+def door_of(options: Options) -> DoorClient:
+    from mam.door_client import DoorClient
 
-    return DoorRegistry(os.environ["MAM_SOCKET"], lambda: _stored(options), whole=options.json)
-
-
-def parent_fields(registry: Registry) -> dict[str, Any]:
-    """What a job that is registered inside another one says about its parent. A door says that itself."""
-    own = os.environ.get("MAM_JOB_ID")
-    if not own:
-        return {}
-    from mam.config.settings import load_config
-    from mam.door_client import DoorRegistry
-    from mam.work.children import kinship
-
-    if isinstance(registry, DoorRegistry):
-        return {}
-    try:
-        parent = registry.get(own)
-    except UnknownJob:
-        say(f"the job of this process, {own[:80]}, is not in this store; the new one is not its child")
-        return {}
-    return kinship(parent, load_config().max_depth)
+    return DoorClient(os.environ["MAM_SOCKET"], lambda: _open_store(options), whole=options.json)
 
 
 def _instead_of_door(options: Options, gone: StoreUnavailable) -> Registry:
-    """The worker is gone; its store may know what became of the job. None is made: the job would not be in it."""
+    """The worker is gone, but its store may have the job. No store is created: the job would not be in it."""
     try:
-        registry = _stored(options)
+        registry = _open_store(options)
     except StoreMissing:
         raise gone from None
     say(f"{gone} Using the store {registry.store.address}")
     return registry
 
 
-def _stored(options: Options, *, create: bool = False) -> Registry:
-    from mam.config.settings import load_config
+def _open_store(options: Options, *, create: bool = False, config: Config | None = None) -> Registry:
     from mam.location.stores import open_registry
+
+    if config is None:
+        from mam.config.settings import load_config
+
+        config = load_config()
 
     def made(address: str) -> None:
         say(f"made a store at {address}")
 
-    return open_registry(options.store, options.registry_dir, load_config(), create=create, announce=made)
+    return open_registry(options.store, options.registry_dir, config, create=create, announce=made)
 
 
 def add_job(parser: Parser, *, own: bool = False) -> None:
@@ -145,7 +144,7 @@ def own_job(options: Options) -> str:
     return _given(named if named is not None else os.environ.get("MAM_JOB_ID") or None)
 
 
-def own_attempt(options: Options, registry: Registry, job: str) -> int | None:
+def own_attempt(options: Options, registry: AnyRegistry, job: str) -> int | None:
     """The attempt that was named, else MAM_ATTEMPT if the job is the one this process was started for."""
     own, held = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_ATTEMPT")
     if options.attempt is not None or not own or not held:
@@ -158,12 +157,12 @@ def own_attempt(options: Options, registry: Registry, job: str) -> int | None:
     return int(held)
 
 
-def own_fence(options: Options, registry: Registry, job: str) -> Fence:
+def own_fence(options: Options, registry: AnyRegistry, job: str) -> Fence:
     """The attempt that was named, else the own one, with the claim id of MAM_CLAIM if that belongs to it."""
     return fence_of(own_attempt(options, registry, job), registry, job)
 
 
-def fence_of(attempt: int | None, registry: Registry, job: str) -> Fence:
+def fence_of(attempt: int | None, registry: AnyRegistry, job: str) -> Fence:
     """MAM_CLAIM names the claim only of the job MAM_JOB_ID under the attempt MAM_ATTEMPT."""
     claim_id, held = os.environ.get("MAM_CLAIM") or None, os.environ.get("MAM_ATTEMPT", "")
     if claim_id is not None and not (attempt is not None and held == str(attempt) and _is_own(registry, job)):
@@ -171,7 +170,7 @@ def fence_of(attempt: int | None, registry: Registry, job: str) -> Fence:
     return {"attempt": attempt, "claim_id": claim_id}
 
 
-def _is_own(registry: Registry, job: str) -> bool:
+def _is_own(registry: AnyRegistry, job: str) -> bool:
     """Whether the job is the one this process was started for. A beginning of its id may still be another job's whole
     id."""
     own = os.environ.get("MAM_JOB_ID", "")

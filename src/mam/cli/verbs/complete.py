@@ -8,7 +8,7 @@ mam rejects this while an expected artifact is missing, so that the worker can a
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
+from mam.cli.args.options import add_attempt, add_job, job_registry, own_fence, own_job
 from mam.cli.args.text_files import read_text
 from mam.cli.render.streams import print_job
 from mam.cli.send_event import add_broker, deliver
@@ -32,7 +32,7 @@ def run(options: Options) -> int:
     if options.result is not None and options.result_file is not None:
         raise BadInput(why="give --result TEXT or --result-file FILE, not both")
     result = options.result if options.result_file is None else read_text("result", options.result_file)
-    registry = registry_of(options)
+    registry = job_registry(options)
     job = registry.complete(name, **own_fence(options, registry, name), result=result)
     print_job(job, as_json=options.json, line=job.status)
     deliver(options, registry, job)

@@ -8,7 +8,7 @@ mam explains why a job does not run, how it ended, or what its agent is doing an
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_job, own_job, registry_of
+from mam.cli.args.options import add_job, job_registry, own_job, registry_of
 from mam.cli.render.streams import print_json, print_row, print_text
 
 TYPE_CHECKING = False
@@ -47,18 +47,18 @@ def _session(options: Options, job: Job) -> list[str]:
     if not job.agent_session.startswith(TMUX) or job.status not in ("pending", "waiting"):
         return []
     from mam.agents.activity import session_state
+    from mam.agents.lookup import by_name, require_live
     from mam.agents.open_directory import open_directory
-    from mam.agents.resolve import by_name, needed
     from mam.errors import MamError
 
     name = job.agent_session.removeprefix(TMUX)
     try:
         directory = open_directory(options.store, options.registry_dir)
-        record = needed(by_name(directory, name), name)
+        record = require_live(by_name(directory, name), name)
     except MamError as error:
         return [f"It is for the live session {name}. {error}"]
     now_ms = directory.clock.now().wall_ms
-    state = session_state(record, now_ms, look=True)
+    state = session_state(record, now_ms, lookup=True)
     rest = "" if state.state in ("done", "unknown") else " mam types nothing into it meanwhile."
     return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {_is(state.told(now_ms))}.{rest}"]
 
@@ -72,7 +72,7 @@ def print_brief(options: Options) -> int:
     from mam.jobs.status import RUNNING
     from mam.work.brief import brief
 
-    job = registry_of(options).get(own_job(options))
+    job = job_registry(options).get(own_job(options))
     if job.status is not RUNNING and not job.status.ended:
         job = job.replace(attempt=job.attempt + 1)
     text = brief(job, _session_workdir(job))

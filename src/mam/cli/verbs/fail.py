@@ -5,7 +5,7 @@ With --retryable, the job waits and is tried again, with a longer delay each tim
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
+from mam.cli.args.options import add_attempt, add_job, job_registry, own_fence, own_job
 from mam.cli.render.streams import print_job, say
 from mam.cli.send_event import add_broker, deliver
 
@@ -24,7 +24,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     name = own_job(options)
-    registry = registry_of(options)
+    registry = job_registry(options)
     fence = own_fence(options, registry, name)
     job = registry.fail(name, reason=options.reason, **fence, retryable=options.retryable)
     if job.status == "waiting":

@@ -5,14 +5,14 @@ mam get JOB --field prompt    # the text only, for a script
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_job, at_door, own_job, registry_of
+from mam.cli.args.options import add_job, job_registry, own_job
 from mam.cli.render.streams import print_json, print_text, say
 from mam.errors import BadInput, UnknownJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.cli.args.options import AnyRegistry
     from mam.cli.args.parser import Options, Parser
-    from mam.registry import Registry
 
 
 def add_arguments(parser: Parser) -> None:
@@ -22,13 +22,13 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     job = own_job(options)
-    registry = registry_of(options)
+    registry = job_registry(options)
     try:
         record = registry.get(job).to_json()
     except UnknownJob:
-        _say_file_problem(registry, job, options)
+        _say_file_problem(registry, job)
         raise
-    _say_file_problem(registry, record["job_id"], options)
+    _say_file_problem(registry, record["job_id"])
     if options.field is None:
         print_json(record)
         return 0
@@ -42,9 +42,9 @@ def run(options: Options) -> int:
     return 0
 
 
-def _say_file_problem(registry: Registry, job_id: str, options: Options) -> None:
-    """Report that another program changed the job's record file. A worker's door cannot know this."""
-    look = None if at_door(options) else getattr(registry.store, "file_problem", None)
+def _say_file_problem(registry: AnyRegistry, job_id: str) -> None:
+    """Report that another program changed the job's record file. A worker's door has no store."""
+    look = getattr(getattr(registry, "store", None), "file_problem", None)
     found = look(job_id) if look is not None else None
     if found is not None:
         say(f"{found.file}: {found.problem}")

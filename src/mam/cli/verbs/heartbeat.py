@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_attempt, add_job, own_fence, own_job, registry_of
+from mam.cli.args.options import add_attempt, add_job, job_registry, own_fence, own_job
 from mam.cli.render.streams import print_job
 from mam.util.human_time import parse_lease_seconds
 
@@ -21,7 +21,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     name = own_job(options)
-    registry = registry_of(options)
+    registry = job_registry(options)
     fence = own_fence(options, registry, name)
     job = registry.heartbeat(name, **fence, lease_seconds=options.lease)
     print_job(job, as_json=options.json, line=job.lease.expires_at if job.lease else job.status)

@@ -41,9 +41,9 @@ def run_words(words: list[str]) -> int:
         _exit_after_timeout()
         _silence_output()
         named, store, directory = _read(words)
-        from mam.agents.hook_events import name_of
+        from mam.agents.hook_events import safe_identifier
 
-        _report(name_of(named) or "agent", store, directory)
+        _report(safe_identifier(named) or "agent", store, directory)
     except BaseException:  # noqa: S110 - a hook reports no error
         pass
     return 0
@@ -84,15 +84,15 @@ def _report(agent: str, store: str | None, directory: str | None) -> None:
     job, session = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_SESSION_DIR")
     if not job and not session:
         return
-    from mam.door_client import _decode
+    from mam.door_client import decode_json
 
-    given = _decode(text.decode())
+    given = decode_json(text.decode())
     if not job and session:
         _log_for_session(agent, given, session)
         return
-    from mam.agents.hook_events import event_for
+    from mam.agents.hook_events import event_from_hook
 
-    found = event_for(agent, given)
+    found = event_from_hook(agent, given)
     if found is None:
         return
     held = os.environ.get("MAM_ATTEMPT", "")
@@ -109,14 +109,14 @@ def _log_for_session(agent: str, given: Any, session: str) -> None:
     """The worker finds the job of the hook: a session serves many jobs, and a hook may come late."""
     import time
 
-    from mam.agents.hook_events import line_for
+    from mam.agents.hook_events import log_line
     from mam.agents.hook_log import append
-    from mam.door_client import _encode
+    from mam.door_client import encode_json
     from mam.jobs.input_rules import is_session_id
 
     generation = os.environ.get("MAM_GENERATION", "")
     if os.path.isabs(session) and is_session_id(generation):
-        append(session, generation, _encode(line_for(agent, given, time.time_ns() // 1_000_000)).encode())
+        append(session, generation, encode_json(log_line(agent, given, time.time_ns() // 1_000_000)).encode())
 
 
 def _read_input() -> bytes:
@@ -131,19 +131,15 @@ def _read_input() -> bytes:
 
 def _sent_to_door(job: str, event_fields: dict[str, Any]) -> bool:
     """False if the worker is gone; the store may still accept the event."""
-    from mam.door_client import DoorRegistry
+    from mam.door_client import DoorClient
     from mam.errors import StoreUnavailable
 
     try:
-        door = DoorRegistry(os.environ["MAM_SOCKET"], _no_store)
+        door = DoorClient(os.environ["MAM_SOCKET"])
     except StoreUnavailable:
         return False
     door.publish(job, **event_fields)
     return True
-
-
-def _no_store() -> Any:
-    raise LookupError
 
 
 def _publish_to_store(job: str, event_fields: dict[str, Any], store: str | None, directory: str | None) -> None:

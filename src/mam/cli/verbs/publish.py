@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from mam.cli.args.options import add_attempt, own_fence, registry_of
+from mam.cli.args.options import add_attempt, job_registry, own_fence
 from mam.cli.render.streams import print_job
 from mam.cli.send_event import add_broker, deliver
 from mam.errors import BadInput
@@ -40,7 +40,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     name, event = _job_and_event(options)
     detail, data = check_text("detail", options.detail, REASON_LIMIT), _data(options.data)
-    registry = registry_of(options)
+    registry = job_registry(options)
     fence = own_fence(options, registry, name)
     job = registry.publish(name, event=event, detail=detail, data=data, **fence)
     print_job(job, as_json=options.json, line=str(job.last_seq))

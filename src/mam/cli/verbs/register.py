@@ -13,15 +13,15 @@ The first job also creates the store, unless one exists (`mam where`).
 
 from __future__ import annotations
 
-from mam.cli.args.job_options import add_job_options, choices_of, is_signed, prompt_of
-from mam.cli.args.options import parent_fields, registry_of
+from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register
 from mam.cli.render.streams import print_job, say
+from mam.config.settings import load_config
 from mam.errors import BadInput
-from mam.jobs.draft import draft_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Config
     from mam.stores.port import Registration
 
 
@@ -33,23 +33,17 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    prompt, agent, choices = prompt_of(options), _agent(options), choices_of(options)
-    # Check the job before mam creates a store for it.
-    draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
-    registry = registry_of(options, create=True)
-    registration = registry.register(
-        prompt=prompt, agent=agent, **choices, **parent_fields(registry), sign=is_signed(options)
-    )
+    config = load_config()
+    prompt, agent = prompt_of(options), _agent(options, config)
+    registration = register(options, config, prompt=prompt, agent=agent, choices=choices_of(options, config))
     if not registration.created:
         _say_known(registration, prompt)
     print_job(registration.job, as_json=options.json, line=registration.job.job_id)
     return 0
 
 
-def _agent(options: Options) -> str:
-    from mam.config.settings import load_config
-
-    agent: str | None = options.agent if options.agent is not None else load_config().default_agent
+def _agent(options: Options, config: Config) -> str:
+    agent: str | None = options.agent if options.agent is not None else config.default_agent
     if agent is None:
         raise BadInput(why="no agent is given; add --agent claude-code (or codex, shell, human, …)")
     return agent

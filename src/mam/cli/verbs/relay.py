@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-    from mam.bus.background_relay import Resident
+    from mam.bus.background_relay import BackgroundRelay
     from mam.bus.settings import Broker
     from mam.cli.args.parser import Options, Parser
     from mam.config.settings import Config
@@ -64,36 +64,36 @@ def run(options: Options) -> int:
 
 def _brokers(registry: Registry, config: Config, options: Options) -> list[Broker]:
     """The configured broker; without one, the brokers that old records name."""
-    from mam.bus.settings import configured, of_record
+    from mam.bus.settings import configured_broker, record_broker
     from mam.stores.port import Query
 
-    own = configured(config.broker, insecure=options.insecure_broker)
+    own = configured_broker(config.broker, insecure=options.insecure_broker)
     if own is not None:
         return [own]
     found: dict[str, Broker] = {}
     for job in registry.select(Query()):
         if job.broker.get("host"):
-            named = of_record(job, registry.store.secrets(job.job_id), insecure=options.insecure_broker)
+            named = record_broker(job, registry.store.secrets(job.job_id), insecure=options.insecure_broker)
             if named is not None:
                 found.setdefault(named.address, named)
     return list(found.values())
 
 
 def _prepare(brokers: list[Broker]) -> None:
-    from mam.bus.delivery import need_client
+    from mam.bus.delivery import require_client
 
-    need_client()
+    require_client()
     for broker in brokers:
         broker.check_safe()
-        if broker.insecure and not broker.tls and not broker.is_here:
+        if broker.insecure and not broker.tls and not broker.is_local:
             say(f"the connection to {broker.address} has no TLS: others can read and forge these events")
 
 
 def _skip_to_end(registry: Registry, brokers: list[Broker]) -> None:
-    from mam.bus.sender_lock import consumer_of
+    from mam.bus.relay_state import relay_consumer
 
     for broker in brokers:
-        consumer_of(registry.store, broker).skip_to_end()
+        relay_consumer(registry.store, broker).skip_to_end()
 
 
 def _once(registry: Registry, brokers: list[Broker]) -> int:
@@ -105,11 +105,11 @@ def _once(registry: Registry, brokers: list[Broker]) -> int:
 
 
 def _run_forever(registry: Registry, brokers: list[Broker]) -> int:
-    from mam.bus.background_relay import Resident
+    from mam.bus.background_relay import BackgroundRelay
     from mam.bus.relay import Relay
 
     sleeper = _Sleeper(registry.store)
-    others = [Resident(registry.store, broker, say) for broker in brokers[1:]]
+    others = [BackgroundRelay(registry.store, broker, say) for broker in brokers[1:]]
     for other in others:
         other.start()
     say(f"sending the events of {registry.store.address} to {', '.join(broker.address for broker in brokers)}")
@@ -141,7 +141,7 @@ class _Sleeper:
     def is_stopped(self) -> bool:
         return self._stopped
 
-    def wait(self, others: list[Resident], place: str | None, seconds: float) -> bool:
+    def wait(self, others: list[BackgroundRelay], place: str | None, seconds: float) -> bool:
         self._asleep = True
         woken = True
         try:
@@ -172,9 +172,9 @@ class _Interrupted(Exception):
 
 
 def _show(registry: Registry, brokers: list[Broker], *, as_json: bool) -> int:
-    from mam.bus.lag import lag_of
+    from mam.bus.relay_state import relay_lag
 
-    lags = [lag_of(registry.store, broker) for broker in brokers]
+    lags = [relay_lag(registry.store, broker) for broker in brokers]
     if as_json:
         print_json([lag.as_dict() for lag in lags])
         return 0

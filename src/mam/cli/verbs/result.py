@@ -5,7 +5,7 @@ In a pipe, the result is byte for byte; --json adds the job's id and status.
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_job, named_job, registry_of
+from mam.cli.args.options import add_job, job_registry, named_job
 from mam.cli.render.streams import print_json, print_text
 from mam.errors import Refused
 from mam.jobs.status import COMPLETED, in_words
@@ -22,7 +22,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     name = named_job(options)
-    job = registry_of(options).get(name)
+    job = job_registry(options).get(name)
     if job.result is None:
         raise Refused(why=_why_none(job))
     if options.json:

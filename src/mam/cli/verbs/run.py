@@ -14,17 +14,17 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.args.job_options import add_job_options, choices_of, is_signed, prompt_of
-from mam.cli.args.options import parent_fields, registry_of
+from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register_in_store
 from mam.cli.render.streams import print_job
+from mam.config.settings import load_config
 from mam.errors import BadInput, ProgramNotFound, ProgramUnfit
-from mam.jobs.draft import draft_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from subprocess import Popen
 
     from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Config
     from mam.jobs.record import Job
     from mam.registry import Registry
 
@@ -43,15 +43,13 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     if os.environ.get("MAM_SOCKET") and options.store is None and options.registry_dir is None:
         raise BadInput(why="this is the inside of a job: hand work on with `mam register`, and `mam wait` for it")
-    prompt, agent = _prompt_and_agent(options)
-    choices = choices_of(options)
+    config = load_config()
+    prompt, agent = _prompt_and_agent(options, config)
+    choices = choices_of(options, config)
     if options.command and not options.after:  # what a job before it makes may be missing now
         _check_program(options.command[0], choices["workdir"], choices["workspace"])
-    draft_job(job_id="draft", prompt=prompt, agent=agent, **{**choices, "after": ()})
-    registry = registry_of(options, create=True)
-    job = registry.register(
-        prompt=prompt, agent=agent, **choices, **parent_fields(registry), sign=is_signed(options)
-    ).job
+    registry, registration = register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)
+    job = registration.job
 
     def start() -> Popen[bytes]:
         return _start_worker(options, registry, job)
@@ -66,7 +64,7 @@ def run(options: Options) -> int:
     return follow(registry, job, start, as_json=options.json)
 
 
-def _prompt_and_agent(options: Options) -> tuple[str, str]:
+def _prompt_and_agent(options: Options, config: Config) -> tuple[str, str]:
     """The prompt and who gets it. Prose is never run as a script: only what stands behind -- is a command."""
     if options.command is not None:
         return _command(options), SHELL
@@ -74,7 +72,7 @@ def _prompt_and_agent(options: Options) -> tuple[str, str]:
         words = " ".join(options.word)
         raise BadInput(why=f'a prompt is one word to the shell: mam run "{words[:60]}"; a command stands behind --')
     options.word = options.word[0] if options.word else None
-    return prompt_of(options), options.agent if options.agent is not None else _agent()
+    return prompt_of(options), options.agent if options.agent is not None else _agent(config)
 
 
 def _command(options: Options) -> str:
@@ -106,11 +104,9 @@ def _check_program(word: str, workdir: str, workspace: str) -> None:
         raise ProgramUnfit(program=repr(path), what="a directory" if os.path.isdir(path) else "not executable")
 
 
-def _agent() -> str:
-    from mam.config.settings import load_config
+def _agent(config: Config) -> str:
     from mam.work.adapters import installed_agents
 
-    config = load_config()
     if config.default_agent is not None:
         return config.default_agent
     found = installed_agents(config)

@@ -33,13 +33,13 @@ def run(options: Options) -> int:
     if options.word not in KINDS:
         raise BadInput(why="give a service: `mam service inbox` or `mam service worker`; its options follow --")
     from mam.config.settings import load_config
-    from mam.inbox.systemd_unit import unit
+    from mam.inbox.systemd_unit import unit_text
     from mam.location.stores import locate
     from mam.machine.environment import absolute_path
 
     located = locate(options.store, options.registry_dir, load_config())
     argv = [*_mam(), *KINDS[options.word], "--store", located.shown, *_checked(options)]
-    text = unit(options.word, DESCRIPTIONS[options.word], argv, os.getcwd(), absolute_path(os.environ))
+    text = unit_text(options.word, DESCRIPTIONS[options.word], argv, os.getcwd(), absolute_path(os.environ))
     if options.json:
         print_json({"name": f"mam-{options.word}.service", "unit": text})
     else:

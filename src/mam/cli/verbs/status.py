@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_attempt, add_job, fence_of, named_job, registry_of
+from mam.cli.args.options import add_attempt, add_job, fence_of, job_registry, named_job, registry_of
 from mam.cli.render.streams import print_json, print_row
 from mam.cli.send_event import add_broker, deliver
 from mam.errors import BadInput
@@ -29,10 +29,10 @@ def run(options: Options) -> int:
     if options.attempt is not None and options.set is None:
         raise BadInput(why="--attempt needs --set; without it mam writes nothing")
     word = None if options.set is None else parse_status(options.set)
-    registry = registry_of(options)
     if word is None:
-        job = registry.get(name)
+        job = job_registry(options).get(name)
     else:
+        registry = registry_of(options)
         job = registry.set_status(name, word, **fence_of(options.attempt, registry, name))
     if options.json:
         print_json({"job_id": job.job_id, "status": job.status})

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mam.audit.sync import AuditLog
     from mam.bus.settings import Broker
-    from mam.bus.subscriber import Everything, Listener
+    from mam.bus.subscriber import AllJobs, Subscriber
     from mam.cli.args.parser import Options, Parser
     from mam.config.settings import Config
     from mam.events.subscriber import Subscription
@@ -60,8 +60,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     from mam.audit.sync import AuditLog
-    from mam.bus.saved_position import bookmark_of
-    from mam.bus.subscriber import Listener
+    from mam.bus.saved_position import subscribe_consumer
+    from mam.bus.subscriber import Subscriber
     from mam.config.settings import load_config
     from mam.location.stores import locate, open_located
 
@@ -72,9 +72,9 @@ def run(options: Options) -> int:
     located = locate(options.store, options.registry_dir, config)
     registry = open_located(located, config)
     log = AuditLog(located.logs_dir)
-    bookmark = bookmark_of(registry.store, located.logs_dir)
-    everything = _everything(bookmark, log, options) if options.all else None
-    listener = Listener(registry, _EventPrinter(registry, log, as_json=options.json), say, everything=everything)
+    bookmark = subscribe_consumer(registry.store, located.logs_dir)
+    all_jobs = _everything(bookmark, log, options) if options.all else None
+    listener = Subscriber(registry, _EventPrinter(registry, log, as_json=options.json), say, all_jobs=all_jobs)
     jobs = [registry.get(name) for name in named]
     for job in jobs:
         _subscribe(listener, registry, job, options, log)
@@ -90,8 +90,8 @@ def run(options: Options) -> int:
     return _outcome(listener, options)
 
 
-def _everything(bookmark: Consumer, log: AuditLog, options: Options) -> Everything:
-    from mam.bus.subscriber import Everything
+def _everything(bookmark: Consumer, log: AuditLog, options: Options) -> AllJobs:
+    from mam.bus.subscriber import AllJobs
 
     bookmark.load()
     if bookmark.is_new or options.from_now:
@@ -103,14 +103,14 @@ def _everything(bookmark: Consumer, log: AuditLog, options: Options) -> Everythi
         bookmark.done(entry)
         bookmark.save_if_due()
 
-    return Everything(
+    return AllJobs(
         begin=None if options.replay else bookmark.offset,
-        moved=moved,
-        received=lambda job_id: 0 if options.replay else _received(log, job_id),
+        handled=moved,
+        last_seen=lambda job_id: 0 if options.replay else _received(log, job_id),
     )
 
 
-def _subscribe(listener: Listener, registry: Registry, job: Job, options: Options, log: AuditLog) -> None:
+def _subscribe(listener: Subscriber, registry: Registry, job: Job, options: Options, log: AuditLog) -> None:
     from mam.bus.messages import default_prefix, events_topic
 
     topic = events_topic(job.topic_prefix) or f"{default_prefix(job.job_id)}/events"
@@ -150,8 +150,8 @@ def _received(log: AuditLog, job_id: str) -> int:
 
 
 def _broker(registry: Registry, jobs: list[Job], config: Config, options: Options) -> Broker | None:
-    from mam.bus.delivery import broker_for, need_client
-    from mam.bus.settings import configured
+    from mam.bus.delivery import broker_for, require_client
+    from mam.bus.settings import configured_broker
 
     if jobs:
         found = [broker_for(registry.store, job, config, insecure=options.insecure_broker) for job in jobs]
@@ -160,12 +160,12 @@ def _broker(registry: Registry, jobs: list[Job], config: Config, options: Option
             return None
         broker = found[0]
     else:
-        broker = configured(config.broker, insecure=options.insecure_broker)
+        broker = configured_broker(config.broker, insecure=options.insecure_broker)
     if broker is None:
         return None
     broker.check_safe()
-    need_client()
-    if broker.insecure and not broker.tls and not broker.is_here:
+    require_client()
+    if broker.insecure and not broker.tls and not broker.is_local:
         say(
             f"the connection to {broker.address} has no TLS: others can read the events; mam checks them with the registry"
         )
@@ -194,7 +194,7 @@ class _EventPrinter:
         self._log.append_local(event["job_id"], line)
 
 
-def _outcome(listener: Listener, options: Options) -> int:
+def _outcome(listener: Subscriber, options: Options) -> int:
     for job_id, ran_out in listener.expired.items():
         if ran_out != "gone":
             say(f"{job_id[:ID_PREFIX_SHOWN]} {ran_out} within its timeout")

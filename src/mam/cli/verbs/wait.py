@@ -15,8 +15,8 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.cli.args.job_selection import add_jobs, check_selection, selected_jobs
-from mam.cli.args.options import registry_of
+from mam.cli.args.job_selection import add_jobs, check_selection, named_jobs, selected_jobs
+from mam.cli.args.options import job_registry, registry_of
 from mam.cli.render.progress import EndedBar, EndedLines
 from mam.cli.render.streams import print_json_array, say, say_error
 from mam.errors import MamError
@@ -26,9 +26,9 @@ from mam.util.human_time import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.cli.args.options import AnyRegistry
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
-    from mam.registry import Registry
 
 ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
 
@@ -40,8 +40,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     check_selection(options)
-    registry = registry_of(options)
-    jobs = selected_jobs(options, registry, Status)
+    jobs, registry = _jobs(options)
     if not jobs:
         say("no job matches")
     ids, first_error = _resolved(registry, jobs, as_json=options.json)
@@ -58,7 +57,15 @@ def run(options: Options) -> int:
     return WAS_CANCELLED if CANCELLED in statuses else first_error
 
 
-def _follow(registry: Registry, ids: list[str], options: Options, latest: dict[str, Job]) -> None:
+def _jobs(options: Options) -> tuple[list[str], AnyRegistry]:
+    """A worker's door knows jobs by name; filters need the store."""
+    if named := named_jobs(options):
+        return named, job_registry(options)
+    registry = registry_of(options)
+    return selected_jobs(options, registry, Status), registry
+
+
+def _follow(registry: AnyRegistry, ids: list[str], options: Options, latest: dict[str, Job]) -> None:
     with _progress(len(ids)) as progress:
         for job in registry.follow(ids, options.timeout):
             latest[job.job_id] = job
@@ -67,7 +74,7 @@ def _follow(registry: Registry, ids: list[str], options: Options, latest: dict[s
             progress.show(latest.values())
 
 
-def _resolved(registry: Registry, jobs: list[str], *, as_json: bool) -> tuple[list[str], int]:
+def _resolved(registry: AnyRegistry, jobs: list[str], *, as_json: bool) -> tuple[list[str], int]:
     """Full ids, and the exit code of the first name without a job; the wait for the others goes on."""
     ids: dict[str, None] = {}
     first_error = 0
@@ -80,7 +87,7 @@ def _resolved(registry: Registry, jobs: list[str], *, as_json: bool) -> tuple[li
     return list(ids), first_error
 
 
-def _warn_of_deadlock(registry: Registry, ids: list[str]) -> None:
+def _warn_of_deadlock(registry: AnyRegistry, ids: list[str]) -> None:
     """A job that waits for a job of its own label occupies the worker that would have to run that job."""
     own = os.environ.get("MAM_JOB_ID")
     if not own:

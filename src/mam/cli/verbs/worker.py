@@ -112,11 +112,11 @@ def _session(options: Options) -> LiveSession | None:
     if options.agent_session or options.job is not None or options.concurrency != 1:
         raise BadInput(why="--in serves the label tmux:NAME, one job at a time; omit -s, --job and --concurrency")
     from mam.agents.open_directory import open_directory
-    from mam.agents.send import harmless
+    from mam.agents.send import strip_controls
     from mam.work.live.session import LiveSession
 
     if options.between is not None:
-        harmless(options.between)
+        strip_controls(options.between)
     session = LiveSession(open_directory(options.store, options.registry_dir), name, options.between)
     session.target()
     session.open()

@@ -165,7 +165,7 @@ CREATE TABLE mam.secret (
 -- How far each named follower has read the journal.
 CREATE TABLE mam.consumer (name text COLLATE "C" PRIMARY KEY, position text NOT NULL);
 
--- The directory of live sessions (mam.agents.directory_postgres).
+-- The directory of live sessions (mam.agents.postgres_directory).
 CREATE TABLE mam.agent_record (
     agent_id         text COLLATE "C" PRIMARY KEY,
     generation_id    text NOT NULL,

@@ -15,10 +15,10 @@ from mam.events.data import check_levels
 from mam.jobs import acts
 from mam.jobs.input_rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
 from mam.jobs.record import MOST, Job
-from mam.jobs.rights import Grants, child_choices
+from mam.jobs.rights import Grants, child_choices, parent_fields
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
-from mam.work.children import is_below, kinship
+from mam.work.children import is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _register(bound: Bound, asked: Asked) -> Json:
     wanted = asked.fields.get("choices", {})
     choices = child_choices(parent, agent, wanted, bound.grants, bound.place, os.path.realpath)
     choices["after"] = [resolve(bound, needed) for needed in choices.get("after", ())]
-    choices |= {**kinship(parent, bound.max_depth), "origin_host": os.uname().nodename}
+    choices |= {**parent_fields(parent, bound.max_depth), "origin_host": os.uname().nodename}
     registration = bound.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)
     whole = bool(asked.fields.get("whole")) or not registration.created
     return {"job": registration.job.to_json() if whole else _short(registration.job), "created": registration.created}

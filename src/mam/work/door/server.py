@@ -14,8 +14,7 @@ from selectors import EVENT_READ
 from threading import Event, Thread, current_thread
 
 from mam.errors import StoreUnavailable
-from mam.jobs.rights import Grants
-from mam.work.children import MAX_DEPTH
+from mam.jobs.rights import MAX_DEPTH, Grants
 from mam.work.door.child_waits import Ear
 from mam.work.door.connection import ROOM, Visit
 from mam.work.door.event_loop import QUEUE, Reception

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 
-from mam.agents.hook_events import event_for
+from mam.agents.hook_events import event_from_hook
 from mam.agents.hook_setup import CLAUDE, HOOKED, OPENCODE
-from mam.agents.send import press
+from mam.agents.send import press_key
 from mam.errors import MamError
 from mam.jobs.activity import NEEDS_PERMISSION, SCREEN
 from mam.jobs.worker_acts import Ending
@@ -105,7 +105,7 @@ class LiveAttempt(Attempt):
     @property
     def _own_turn(self) -> Turn | None:
         assert self._handing is not None
-        return self._session.turns.marked(self._handing.mark)
+        return self._session.turns.find_by_mark(self._handing.mark)
 
     def _until_over(self) -> bool:
         """Until the turn has ended, the agent has said that it is done, or the attempt is over. Whether the session's
@@ -133,7 +133,7 @@ class LiveAttempt(Attempt):
         if turn is None or turn.ended or time.monotonic() - self._sought < SEEK_SECONDS:
             return
         self._sought = time.monotonic()
-        if time.time() * 1000 - turn.heard_ms >= SEEK_SECONDS * 1000:
+        if time.time() * 1000 - turn.last_hook_ms >= SEEK_SECONDS * 1000:
             self._session.look_for_end(turn)
 
     def _hear(self) -> None:
@@ -142,8 +142,8 @@ class LiveAttempt(Attempt):
             if turn.mark != self._handing.mark:
                 continue
             self.watching.sign()
-            told = event_for(self._session.tool, fields)
-            now = bool(turn.asks)
+            told = event_from_hook(self._session.tool, fields)
+            now = bool(turn.question)
             if told is not None and (now != self._asked or (not now and fields["hook_event_name"] in _TOLD)):
                 self._tell(*told)
             self._asked = self.watching.asks = now
@@ -153,9 +153,9 @@ class LiveAttempt(Attempt):
     def _notice_earlier_question(self) -> None:
         """A quick agent asks before the proof of its turn has been looked at."""
         turn = self._own_turn
-        if turn is not None and turn.asks and not self._asked:
+        if turn is not None and turn.question and not self._asked:
             self._asked = self.watching.asks = True
-            told = f"{self._session.tool} needs permission for {turn.asks}"
+            told = f"{self._session.tool} needs permission for {turn.question}"
             self._tell("permission_required", told, {"source": f"{self._session.tool} hook"})
 
     def _notice_replacement(self) -> None:
@@ -283,10 +283,10 @@ class LiveAttempt(Attempt):
 
     def _press_escape(self) -> None:
         try:
-            press(self._session.target(), "Escape")
+            press_key(self._session.target(), "Escape")
             if self._session.tool == OPENCODE:  # which wants to be told twice, and not in one breath
                 time.sleep(LOOK_SECONDS)
-                press(self._session.target(), "Escape")
+                press_key(self._session.target(), "Escape")
         except MamError as error:
             self._crew.say(self.job, f"not broken off: {error}")
 

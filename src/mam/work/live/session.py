@@ -10,15 +10,15 @@ import fcntl
 import os
 import time
 
-from mam.agents.activity import parsed, process_state, root_of, state_on
-from mam.agents.control import checked
+from mam.agents.activity import parse_hook_line, process_state, session_root_of, state_from_screen
+from mam.agents.control import check_target
 from mam.agents.errors import SessionServed
 from mam.agents.generations import note_store
 from mam.agents.hook_log import HookReader, append
+from mam.agents.lookup import by_any, require_live
 from mam.agents.names import bare_name
-from mam.agents.resolve import by_any, needed
-from mam.agents.send import check_quiet
-from mam.agents.turns import Turns
+from mam.agents.send import check_can_type
+from mam.agents.turns import TurnTracker
 from mam.errors import MamError, UnknownJob
 from mam.jobs.activity import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, decide_state
 from mam.jobs.status import PENDING, RUNNING, WAITING
@@ -67,8 +67,8 @@ class LiveSession:
         self._reader: HookReader | None = None
         self._screen = ""
         self._screen_since = 0.0
-        self.turns = Turns()
-        self.record = needed(by_any(directory, name), name)
+        self.turns = TurnTracker()
+        self.record = require_live(by_any(directory, name), name)
         self._take(self.record)
 
     @property
@@ -85,7 +85,7 @@ class LiveSession:
 
     @property
     def root(self) -> str:
-        return root_of(self.record)
+        return session_root_of(self.record)
 
     def open(self) -> None:
         """One worker at a time: two would type into each other's turns. The lock ends with its holder."""
@@ -151,8 +151,8 @@ class LiveSession:
 
     def _hindrance(self, page: Page) -> str | None:
         """Why a line cannot be typed now; None when it can."""
-        target = checked(self.record, agent_def_dir="/")
-        check_quiet(target)
+        target = check_target(self.record, agent_def_dir="/")
+        check_can_type(target)
         self.hear()
         state = self.turns.state(page.at_ms if page.turn == INTERRUPTED else 0)
         still = self.still_seconds(target)
@@ -168,7 +168,7 @@ class LiveSession:
     def _renew(self) -> None:
         """The name may have a new life since it was last looked at."""
         try:
-            record = needed(by_any(self._directory, self._name), self._name)
+            record = require_live(by_any(self._directory, self._name), self._name)
         except MamError as error:
             self._lost_since = self._lost_since or time.monotonic()
             self.lost = error if time.monotonic() - self._lost_since > RESTART_SECONDS else None
@@ -181,25 +181,25 @@ class LiveSession:
     def _take(self, record: AgentRecord) -> None:
         if self._reader is not None:
             self._reader.close()
-        self.record, self.turns = record, Turns()
+        self.record, self.turns = record, TurnTracker()
         self._reader = HookReader(self.root, record.generation_id)
 
     # -- what it does ----------------------------------------------------------------------------------------------
 
     def target(self) -> Target:
         """The session, checked; every way in which it is not the one that is meant is an error of its own."""
-        return checked(self.record, agent_def_dir="/")
+        return check_target(self.record, agent_def_dir="/")
 
     def is_replaced(self) -> bool:
         """Whether the name has another generation by now, or is about to."""
-        record = self._directory.look(self.record.agent_id).record
+        record = self._directory.read(self.record.agent_id).record
         if record is None:
             return False
         return record.generation_id != self.record.generation_id or record.lifecycle.stop_reason == "restart"
 
     def is_over(self) -> bool:
         """Whether the directory knows that this generation has ended."""
-        record = self._directory.look(self.record.agent_id).record
+        record = self._directory.read(self.record.agent_id).record
         return record is None or record.generation_id != self.record.generation_id or not record.live
 
     def is_gone(self) -> bool:
@@ -210,7 +210,7 @@ class LiveSession:
         """The hooks that have come, each with the turn that it told something about, as it was after that hook."""
         heard = []
         for fields in self._fields():
-            turn = self.turns.take(fields)
+            turn = self.turns.apply(fields)
             if turn is not None:
                 heard.append((fields, turn))
         return heard
@@ -227,11 +227,11 @@ class LiveSession:
         self._take(self.record)
         if page.turn_name:
             start = {"hook_event_name": "UserPromptSubmit", "turn": page.turn_name, "mark": page.mark}
-            self.turns.take({**start, "at_ms": page.at_ms})
+            self.turns.apply({**start, "at_ms": page.at_ms})
         self.hear()
 
     def screen(self, target: Target) -> str:
-        shown = target.tmux.ask("capture-pane", "-p", "-t", target.pane.pane)
+        shown = target.tmux.run("capture-pane", "-p", "-t", target.pane.pane)
         if shown != self._screen:
             self._screen, self._screen_since = shown, time.monotonic()
         return shown
@@ -244,7 +244,7 @@ class LiveSession:
     def state(self) -> State:
         now_ms = self._now_ms()
         told = self.turns.state()
-        seen = None if told is not None else state_on(self._screen, now_ms)
+        seen = None if told is not None else state_from_screen(self._screen, now_ms)
         return decide_state([process_state(self.record, now_ms), told, seen], now_ms)
 
     # -- its page --------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class LiveSession:
     def _fields(self) -> Iterator[Json]:
         assert self._reader is not None
         for line in self._reader.lines():
-            if (fields := parsed(line)) is not None:
+            if (fields := parse_hook_line(line)) is not None:
                 yield fields
 
     def _now_ms(self) -> int:

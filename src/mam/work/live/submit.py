@@ -13,7 +13,7 @@ import time
 from mam.agents.errors import TurnNotBegun
 from mam.agents.hook_events import MARK
 from mam.agents.hook_setup import BRIEFS
-from mam.agents.send import check_quiet, press, send
+from mam.agents.send import check_can_type, press_key, send
 from mam.errors import MamError
 from mam.jobs.activity import HOOK, SCREEN
 from mam.util.state_dir import make_private
@@ -78,7 +78,7 @@ class Handing:
     def _resume(self, page: Page) -> bool:
         session, self.mark = self._session, page.mark
         session.hear()
-        if session.turns.marked(page.mark) is None and page.turn_name:
+        if session.turns.find_by_mark(page.mark) is None and page.turn_name:
             session.hear_again(page)
         self.proof = page.proof if page.turn == HANDED else self._proof(session.target())
         if not self.proof:
@@ -136,7 +136,7 @@ class Handing:
         """With hooks that work the other two are only asked when they have been waited for."""
         session = self._session
         session.hear()
-        if session.turns.marked(self.mark) is not None:
+        if session.turns.find_by_mark(self.mark) is not None:
             return HOOK
         # Some agents call their first hook at their first prompt.
         if patient and (session.turns.has_hooks or target.manifest.hooks):
@@ -149,7 +149,7 @@ class Handing:
 
     def _is_taken(self, target: Target) -> bool:
         """Whether the line is to be seen, and not where the next one is typed. The screen breaks long lines."""
-        place = target.tmux.ask("display-message", "-p", "-t", target.pane.pane, "#{cursor_y}").strip()
+        place = target.tmux.run("display-message", "-p", "-t", target.pane.pane, "#{cursor_y}").strip()
         lines = self._session.screen(target).split("\n")
         above = lines[: int(place)] if place.isdigit() else lines
         return f"({MARK}{self.mark})" in "".join(line.strip() for line in above)
@@ -157,12 +157,12 @@ class Handing:
     def _press_again(self, target: Target) -> None:
         """Some programs swallow an Enter while they take in a paste."""
         try:
-            check_quiet(target)
-            press(target, "Enter")
+            check_can_type(target)
+            press_key(target, "Enter")
         except MamError:
             return
 
     def _handed(self, page: Page) -> None:
-        turn = self._session.turns.marked(self.mark)
+        turn = self._session.turns.find_by_mark(self.mark)
         name, began = ("", 0) if turn is None else (turn.name, turn.began_ms)
         self._session.write_page(page.replace(turn=HANDED, proof=self.proof, turn_name=name, at_ms=began))

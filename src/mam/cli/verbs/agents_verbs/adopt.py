@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 
-from mam.agents.directory import agents_directory
 from mam.agents.errors import NoServer, SessionGone
+from mam.agents.files_directory import agents_directory
 from mam.agents.launch import Plan, adopt
 from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
-from mam.agents.open_directory import written_prefix
+from mam.agents.open_directory import configured_prefix
 from mam.agents.tmux import Tmux
 from mam.cli.verbs.agents_verbs.common import directory_of, print_started
 from mam.cli.verbs.agents_verbs.start import add_place, definition_of, session_name
@@ -38,11 +38,11 @@ def run(options: Options) -> int:
     if options.word is None:
         raise BadInput(why="what shall it be called? `mam agents adopt NAME --session S`")
     directory = directory_of(options)
-    name = canonical_name(options.word, written_prefix())
+    name = canonical_name(options.word, configured_prefix())
     agent_id = default_agent_id(name) if options.id is None else check_agent_id(options.id)
     session = session_name(options.session or bare_name(name))
     tmux = _server_of(session, options.socket, bare_name(name))
-    held = directory.look(agent_id).record
+    held = directory.read(agent_id).record
     command, workdir, hooks = _started_with(held, tmux, session)
     plan = Plan(
         agent_name=name,
@@ -78,14 +78,14 @@ def _users_socket() -> str:
 
 def _started_with(held: AgentRecord | None, tmux: Tmux, session: str) -> tuple[tuple[str, ...], str, bool]:
     """What the manifest knows, when it is the same session that is resumed."""
-    from mam.agents.control import checked_manifest
+    from mam.agents.control import check_manifest
     from mam.errors import MamError
 
     pane = tmux.first_pane(session)
     if held is None or pane is None or pane.generation != held.generation_id:
         return (), "/", False
     try:
-        manifest = checked_manifest(held)
+        manifest = check_manifest(held)
     except MamError:
         return (), "/", False
     return manifest.command, manifest.workdir, bool(manifest.hooks)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.agents.control import checked
-from mam.agents.resolve import needed
+from mam.agents.control import check_target
+from mam.agents.lookup import require_live
 from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up
 from mam.errors import Refused
 
@@ -27,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     name, answer = look_up(directory_of(options), options)
-    target = checked(needed(answer, name), options.agent_def_dir)
+    target = check_target(require_live(answer, name), options.agent_def_dir)
     inside = _same_server(target)
     if not inside and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused(why="attaching needs a terminal")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 
 from mam.agents.errors import AmbiguousName
-from mam.agents.lookup import AMBIGUOUS
+from mam.agents.lookup import AMBIGUOUS, by_any, by_id, by_name, by_session
 from mam.agents.names import check_agent_id
 from mam.agents.open_directory import open_directory
-from mam.agents.resolve import by_any, by_id, by_name, by_session
 from mam.cli.render.streams import print_json, print_row, say
 from mam.errors import BadInput, MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.agents.lookup import Answer
+    from mam.agents.lookup import Resolution
     from mam.agents.port import Directory
     from mam.agents.record import AgentRecord
     from mam.cli.args.parser import Options, Parser
@@ -31,7 +30,7 @@ def add_agent_arguments(parser: Parser) -> None:
     parser.add_argument("--session", metavar="S", help="the tmux session it runs in")
 
 
-def look_up(directory: Directory, options: Options) -> tuple[str, Answer]:
+def look_up(directory: Directory, options: Options) -> tuple[str, Resolution]:
     """Who was named, and what the directory says about that."""
     ways = ((options.word, by_any), (options.id, by_id), (options.name, by_name), (options.session, by_session))
     given = [(text, way) for text, way in ways if text is not None]
@@ -71,14 +70,14 @@ def own_generation(options: Options) -> str:
     return check_agent_id(generation, "generation")
 
 
-def print_answer(answer: Answer) -> None:
+def print_answer(answer: Resolution) -> None:
     record = None if answer.record is None else answer.record.to_json()
     print_json({"answer": answer.kind, "reason": answer.reason, "candidates": answer.candidates, "record": record})
 
 
 def announce(options: Options, record: AgentRecord) -> None:
     """Tells the stores where it, or its predecessor, has claimed; those that could not be told are named."""
-    if not record.place.stores:
+    if not record.mam.stores:
         return
     from mam.agents.generations import announce_in_stores
     from mam.config.settings import load_config
@@ -99,7 +98,7 @@ def announce(options: Options, record: AgentRecord) -> None:
 
 def print_started(options: Options, record: AgentRecord) -> int:
     announce(options, record)
-    if record.place.companion is None:
+    if record.mam.companion is None:
         say("the companion did not come up; the lease is not kept, `mam agents adopt` tries again")
     if options.json:
         print_json(record.to_json())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.agents.activity import session_state
-from mam.agents.lookup import LIVE, judged
+from mam.agents.lookup import LIVE, resolve_lookup
 from mam.cli.render.streams import print_json_array, print_row, say, stdout_is_terminal
 from mam.cli.verbs.agents_verbs.common import directory_of
 from mam.util.clock import parse_time
@@ -11,7 +11,7 @@ from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.agents.lookup import Answer, Look
+    from mam.agents.lookup import Lookup, Resolution
     from mam.agents.record import Json
     from mam.cli.args.parser import Options, Parser
 
@@ -23,51 +23,51 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     directory = directory_of(options)
     now = directory.clock.now()
-    rows = [(look, judged(look, now)) for look in directory.looks()]
+    rows = [(lookup, resolve_lookup(lookup, now)) for lookup in directory.read_all()]
     if options.live:
-        rows = [(look, answer) for look, answer in rows if answer.kind == LIVE]
+        rows = [(lookup, answer) for lookup, answer in rows if answer.kind == LIVE]
     if options.json:
-        print_json_array(_value(look, answer, now.wall_ms) for look, answer in rows)
+        print_json_array(_value(lookup, answer, now.wall_ms) for lookup, answer in rows)
         return 0
     if not stdout_is_terminal():
-        for look, answer in rows:
-            print_row(look.agent_id, *_columns(answer), _activity(look, now.wall_ms))
+        for lookup, answer in rows:
+            print_row(lookup.agent_id, *_columns(answer), _activity(lookup, now.wall_ms))
     elif rows:
         from mam.cli.render.table import print_table
 
         headings = ("NAME", "RECORD", "TMUX SESSION", "AGENT", "HOLDS", "STATE", "ID")
-        print_table(headings, [_table_row(look, answer, now.wall_ms) for look, answer in rows])
+        print_table(headings, [_table_row(lookup, answer, now.wall_ms) for lookup, answer in rows])
     else:
         say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
     return 0
 
 
-def _value(look: Look, answer: Answer, now_ms: int) -> Json:
-    record = None if look.record is None else look.record.to_json()
-    state = None if look.record is None else session_state(look.record, now_ms).to_json()
+def _value(lookup: Lookup, answer: Resolution, now_ms: int) -> Json:
+    record = None if lookup.record is None else lookup.record.to_json()
+    state = None if lookup.record is None else session_state(lookup.record, now_ms).to_json()
     return {
-        "agent_id": look.agent_id, "answer": answer.kind, "reason": answer.reason, "state": state, "record": record
+        "agent_id": lookup.agent_id, "answer": answer.kind, "reason": answer.reason, "state": state, "record": record
     }  # fmt: skip
 
 
-def _activity(look: Look, now_ms: int) -> str:
+def _activity(lookup: Lookup, now_ms: int) -> str:
     """Its screen is not looked at, since there may be many; `status` does that."""
-    if look.record is None or not look.record.live:
+    if lookup.record is None or not lookup.record.live:
         return "-"
-    return session_state(look.record, now_ms).told(now_ms)
+    return session_state(lookup.record, now_ms).told(now_ms)
 
 
-def _table_row(look: Look, answer: Answer, now_ms: int) -> tuple[str, ...]:
+def _table_row(lookup: Lookup, answer: Resolution, now_ms: int) -> tuple[str, ...]:
     """What fits on a terminal: how long the lease holds, and the one word of what it does; `status` says the rest."""
     *named, until = _columns(answer)
-    record = look.record
+    record = lookup.record
     if record is not None and record.liveness is not None:
         until = format_age(max(0, parse_time(record.liveness.lease_expires_at) - now_ms))
     doing = "-" if record is None or not record.live else session_state(record, now_ms).state
-    return (*named, until, doing, look.agent_id[:8])
+    return (*named, until, doing, lookup.agent_id[:8])
 
 
-def _columns(answer: Answer) -> tuple[str, str, str, str, str]:
+def _columns(answer: Resolution) -> tuple[str, str, str, str, str]:
     record = answer.record
     if record is None:
         return "-", answer.kind, "-", "-", answer.reason

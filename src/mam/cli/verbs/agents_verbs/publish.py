@@ -19,7 +19,7 @@ from mam.agents.acts import publish
 from mam.agents.errors import InvalidAgentRecord
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.names import canonical_name, check_agent_id, default_agent_id
-from mam.agents.open_directory import written_prefix
+from mam.agents.open_directory import configured_prefix
 from mam.agents.record import ACTIVE
 from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record, record_from
 from mam.cli.render.streams import print_json, print_row
@@ -76,7 +76,7 @@ def run(options: Options) -> int:
 def _record_from_options(directory: Directory, options: Options) -> AgentRecord:
     if options.word is None or options.session is None or options.manifest is None:
         raise BadInput(why="a session is published with NAME, --session and --manifest, or with --record")
-    name = canonical_name(options.word, written_prefix())
+    name = canonical_name(options.word, configured_prefix())
     now = directory.clock.now().wall_ms
     value: Json = {
         "schema_version": 3,
@@ -101,7 +101,7 @@ def _record_from_file(options: Options) -> AgentRecord:
         raise BadInput(why="--record is a whole record; only --lease goes with it")
     data = _content(options.record)
     record = _checked(lambda: parse_record(data), os.path.basename(options.record))
-    return record.replace(agent_name=canonical_name(record.agent_name, written_prefix()))
+    return record.replace(agent_name=canonical_name(record.agent_name, configured_prefix()))
 
 
 def _checked(make: Callable[[], AgentRecord], name: str) -> AgentRecord:

@@ -6,8 +6,7 @@ expired, stopped or misnamed. When several match it is 6, with their ids. --json
 
 from __future__ import annotations
 
-from mam.agents.lookup import AMBIGUOUS, LIVE
-from mam.agents.resolve import needed
+from mam.agents.lookup import AMBIGUOUS, LIVE, require_live
 from mam.cli.render.streams import print_row
 from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up, print_answer
 
@@ -27,5 +26,5 @@ def run(options: Options) -> int:
     if options.json:
         print_answer(answer)
         return _CODES.get(answer.kind, 1)
-    print_row(needed(answer, name).agent_id)
+    print_row(require_live(answer, name).agent_id)
     return 0

@@ -7,15 +7,15 @@ name whose session died without a word while its lease still holds.
 
 from __future__ import annotations
 
-from mam.agents.control import checked_manifest
-from mam.agents.directory import agents_directory
+from mam.agents.control import check_manifest
 from mam.agents.errors import NotPublished
+from mam.agents.files_directory import agents_directory
 from mam.agents.hook_setup import HOOKED
 from mam.agents.launch import Plan, launch
 from mam.agents.lease import DEFAULT_SECONDS, length_seconds
+from mam.agents.lookup import require_live
 from mam.agents.record import RETIRED
-from mam.agents.resolve import needed
-from mam.agents.stop import halt
+from mam.agents.stop import stop_session
 from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up, print_started
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     directory = directory_of(options)
     name, answer = look_up(directory, options)
-    record = answer.record if answer.record is not None else needed(answer, name)
+    record = answer.record if answer.record is not None else require_live(answer, name)
     if record.lifecycle.state == RETIRED or not record.lifecycle.relaunchable:
         why = (
             "it is retired"
@@ -38,7 +38,7 @@ def run(options: Options) -> int:
             else "it was not started by mam, which knows no command"
         )
         raise NotPublished(agent=record.agent_id, why=why)
-    manifest = checked_manifest(record)
+    manifest = check_manifest(record)
     plan = Plan(
         agent_name=record.agent_name,
         agent_id=record.agent_id,
@@ -50,5 +50,5 @@ def run(options: Options) -> int:
         hooks=bool(manifest.hooks) or record.identity.tool not in HOOKED,
         lease_seconds=length_seconds(record) if record.liveness else DEFAULT_SECONDS,
     )
-    halt(directory, record, "restart")
+    stop_session(directory, record, "restart")
     return print_started(options, launch(directory, agents_directory(), plan))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import sys
 
-from mam.agents.control import checked
-from mam.agents.resolve import needed
+from mam.agents.control import check_target
+from mam.agents.lookup import require_live
 from mam.agents.send import LONGEST_TEXT, send
 from mam.cli.render.streams import print_json, print_row, say
 from mam.cli.verbs.agents_verbs.common import directory_of, look_up
@@ -40,10 +40,10 @@ def run(options: Options) -> int:
     if options.key is not None and (not options.key.strip() or len(options.key) > 200):
         raise BadInput(why="--key is a short name for the text")
     name, answer = look_up(directory_of(options), options)
-    record = needed(answer, name)
+    record = require_live(answer, name)
     if options.generation is not None and options.generation != record.generation_id:
         raise GenerationLost(agent=record.agent_id, owner=record.generation_id, generation=options.generation[:80])
-    sent = send(checked(record, options.agent_def_dir), text, options.key)
+    sent = send(check_target(record, options.agent_def_dir), text, options.key)
     if not sent:
         say(f"a text with the key {options.key} has been sent before; nothing was sent now")
     if options.json:

@@ -5,8 +5,7 @@ Exit 1 when it is not live; why is said on stderr, and an old record is shown al
 
 from __future__ import annotations
 
-from mam.agents.lookup import LIVE
-from mam.agents.resolve import needed
+from mam.agents.lookup import LIVE, require_live
 from mam.cli.render.streams import print_json, say
 from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up
 
@@ -22,7 +21,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     name, answer = look_up(directory_of(options), options)
     if answer.record is None:
-        needed(answer, name)
+        require_live(answer, name)
     else:
         print_json(answer.record.to_json())
     if answer.kind == LIVE:

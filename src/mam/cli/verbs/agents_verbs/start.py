@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 
-from mam.agents.directory import agents_directory
+from mam.agents.files_directory import agents_directory
 from mam.agents.hook_setup import PROGRAMS
 from mam.agents.launch import Plan, launch
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
-from mam.agents.open_directory import written_prefix
+from mam.agents.open_directory import configured_prefix
 from mam.cli.verbs.agents_verbs.common import directory_of, print_started
 from mam.errors import BadInput
 from mam.util.human_time import parse_lease_seconds
@@ -49,7 +49,7 @@ def run(options: Options) -> int:
     if options.word is None:
         raise BadInput(why="what shall it be called? `mam agents start NAME -- COMMAND`")
     command = tuple(options.command or ())
-    name = canonical_name(options.word, written_prefix())
+    name = canonical_name(options.word, configured_prefix())
     plan = Plan(
         agent_name=name,
         agent_id=default_agent_id(name) if options.id is None else check_agent_id(options.id),

@@ -7,16 +7,15 @@ is a drift.
 
 from __future__ import annotations
 
-from mam.agents.lookup import Look
-from mam.agents.resolve import needed
-from mam.agents.status import status_of, with_jobs
+from mam.agents.lookup import Lookup, require_live
+from mam.agents.status import session_status, with_jobs
 from mam.cli.render.streams import print_json_array, print_row, say, stdout_is_terminal
 from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.agents.record import Json
-    from mam.agents.status import Status
+    from mam.agents.status import AgentStatus
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
 
@@ -30,12 +29,12 @@ def run(options: Options) -> int:
     now = directory.clock.now()
     if any(given is not None for given in (options.word, options.id, options.name, options.session)):
         name, answer = look_up(directory, options)
-        record = answer.record if answer.record is not None else needed(answer, name)
-        looks = [Look(agent_id=record.agent_id, kind="found", record=record)]
+        record = answer.record if answer.record is not None else require_live(answer, name)
+        lookups = [Lookup(agent_id=record.agent_id, kind="found", record=record)]
     else:
-        looks = list(directory.looks())
+        lookups = list(directory.read_all())
     running = _running(options)
-    found = [with_jobs(status_of(look, now), running) for look in looks]
+    found = [with_jobs(session_status(lookup, now), running) for lookup in lookups]
     if options.json:
         print_json_array(_value(status) for status in found)
     elif stdout_is_terminal():
@@ -62,17 +61,17 @@ def _running(options: Options) -> list[Job] | None:
         return None
 
 
-def _value(status: Status) -> Json:
+def _value(status: AgentStatus) -> Json:
     state = None if status.state is None else status.state.to_json()
     return {**status.as_dict(), "drift": list(status.drift), "state": state}
 
 
-def _columns(status: Status, now_ms: int) -> tuple[str, ...]:
+def _columns(status: AgentStatus, now_ms: int) -> tuple[str, ...]:
     doing = "-" if status.state is None else status.state.told(now_ms)
     return status.agent_name, status.record, status.tmux, status.process, status.companion, doing, _jobs(status)
 
 
-def _show(found: list[Status], now_ms: int) -> None:
+def _show(found: list[AgentStatus], now_ms: int) -> None:
     if not found:
         say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
         return
@@ -85,7 +84,7 @@ def _show(found: list[Status], now_ms: int) -> None:
             say(f"{status.agent_name}: {drift}")
 
 
-def _jobs(status: Status) -> str:
+def _jobs(status: AgentStatus) -> str:
     if status.jobs is None:
         return "unknown"
     return ",".join(str(job["job_id"])[:8] for job in status.jobs) or "-"

@@ -7,8 +7,8 @@ be reached is not said to be over.
 from __future__ import annotations
 
 from mam.agents import acts
-from mam.agents.resolve import needed
-from mam.agents.stop import halt
+from mam.agents.lookup import require_live
+from mam.agents.stop import stop_session
 from mam.cli.render.streams import print_json, print_row
 from mam.cli.verbs.agents_verbs.common import add_agent_arguments, directory_of, look_up
 from mam.errors import BadInput, GenerationLost
@@ -30,10 +30,10 @@ def run(options: Options) -> int:
         raise BadInput(why="--reason is one line that says something")
     directory = directory_of(options)
     name, answer = look_up(directory, options)
-    record = answer.record if answer.record is not None else needed(answer, name)
+    record = answer.record if answer.record is not None else require_live(answer, name)
     if options.generation is not None and options.generation != record.generation_id:
         raise GenerationLost(agent=record.agent_id, owner=record.generation_id, generation=options.generation[:80])
-    stopped = halt(directory, record, options.reason.strip())
+    stopped = stop_session(directory, record, options.reason.strip())
     if options.retire:
         stopped = (
             directory.change(record.agent_id, acts.retire(record.generation_id, options.reason.strip())) or stopped

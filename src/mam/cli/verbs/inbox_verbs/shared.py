@@ -12,7 +12,7 @@ from mam.errors import BadInput, InboxTaken, InboxUnfinished
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.inbox.ledger import Claim
+    from mam.inbox.ledger import LedgerRow
     from mam.inbox.settings import Settings
     from mam.jobs.record import Job
 
@@ -53,7 +53,7 @@ class FileReporter:
         self._ended: dict[str, str] = {}
         self.codes: set[int] = set()
 
-    def report(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+    def report(self, what: str, claim: LedgerRow, job: Job | None, words: str) -> None:
         if job is not None and what == "ended":
             self._ended[claim.job_id] = job.status
             self.codes |= {"error": {FAILED}, "cancelled": {CANCELLED}}.get(str(job.status), set())
@@ -68,7 +68,7 @@ class FileReporter:
         """7 wins over 8, and both over what never became a job."""
         return next((code for code in (FAILED, CANCELLED, REFUSED_CODE) if code in self.codes), 0)
 
-    def _put_json(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+    def _put_json(self, what: str, claim: LedgerRow, job: Job | None, words: str) -> None:
         line = {"event": what, "job_id": _job_id(claim), "file": claim.rel, "status": job and str(job.status)}
         if what == "finished":
             line["outcome"] = words or None
@@ -78,7 +78,7 @@ class FileReporter:
             line["why"] = words
         print_json_line(line)
 
-    def _say(self, what: str, claim: Claim, job: Job | None, words: str) -> None:
+    def _say(self, what: str, claim: LedgerRow, job: Job | None, words: str) -> None:
         short = claim.job_id[:8]
         if what == "taken" and job is not None:
             wait = f", waits for {job.waiting_for}" if job.waiting_for else ""
@@ -95,7 +95,7 @@ class FileReporter:
             print_row(_job_id(claim) or "-", status, words or "-")
 
 
-def _job_id(claim: Claim) -> str | None:
+def _job_id(claim: LedgerRow) -> str | None:
     """What was refused has no job that anybody could ask for."""
     return None if claim.refused else claim.job_id or None
 
@@ -105,21 +105,21 @@ def work(options: Options, *, once: bool) -> int:
     from mam.config.settings import load_config
     from mam.inbox.ledger import DATABASE, Ledger
     from mam.inbox.loop import Inbox
-    from mam.inbox.service import Watching
-    from mam.inbox.settings import settings_of
+    from mam.inbox.service import InboxService
+    from mam.inbox.settings import load_settings
     from mam.inbox.tree import QUEUE
-    from mam.inbox.watcher import eyesight
+    from mam.inbox.watcher import require_watchfiles
     from mam.location.stores import create_store, locate
     from mam.work.factory import open_worker
     from mam.work.worker import Orders
 
     if not 0 <= options.concurrency <= MAX_CONCURRENCY:
         raise BadInput(why=f"--concurrency takes a number between 0 and {MAX_CONCURRENCY}")
-    eyesight()
+    require_watchfiles()
     config = load_config()
-    settings = settings_of(config, root=options.root, mode=mode_of(options), agent=options.agent)
+    settings = load_settings(config, root=options.root, mode=mode_of(options), agent=options.agent)
     located = locate(options.store, options.registry_dir, config)
-    belongs = Ledger.store_of(os.path.join(settings.root, QUEUE))
+    belongs = Ledger.bound_store(os.path.join(settings.root, QUEUE))
     if belongs is not None and located.exists is False:  # nothing is made for what will be refused
         page = os.path.join(settings.root, QUEUE, DATABASE)
         raise InboxTaken(root=settings.root, store=belongs, other=located.shown, page=page)
@@ -133,7 +133,7 @@ def work(options: Options, *, once: bool) -> int:
         inbox = Inbox(
             settings.replace(linger_seconds=0.0) if once else settings, crew.registry, reporter.report, crew.complain
         )
-        watching = Watching(
+        watching = InboxService(
             inbox, crew.registry.store, worker if options.concurrency else None, crew.complain, once=once
         )
         handle_signals(worker if options.concurrency else watching)
@@ -145,9 +145,9 @@ def work(options: Options, *, once: bool) -> int:
         crew.close()
     if watching.failure is not None:
         raise watching.failure
-    if once and inbox.troubles:
+    if once and inbox.problems:
         raise (
-            BadInput(why=f"not everything could be taken: {inbox.troubles[0]}") if not inbox.open else InboxUnfinished()
+            BadInput(why=f"not everything could be taken: {inbox.problems[0]}") if not inbox.open else InboxUnfinished()
         )
     return reporter.code() if once else 0
 

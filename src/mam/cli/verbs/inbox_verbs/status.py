@@ -13,7 +13,7 @@ from mam.cli.verbs.inbox_verbs.shared import add_place, mode_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.inbox.status import File
+    from mam.inbox.status import DroppedFile
 
 
 def add_arguments(parser: Parser) -> None:
@@ -22,11 +22,11 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     from mam.config.settings import load_config
-    from mam.inbox.settings import root_of
-    from mam.inbox.status import files_in
+    from mam.inbox.settings import resolve_root
+    from mam.inbox.status import list_files
 
-    root = root_of(load_config(), options.root, mode_of(options))
-    files = files_in(root, registry_of(options))
+    root = resolve_root(load_config(), options.root, mode_of(options))
+    files = list_files(root, registry_of(options))
     if options.json:
         print_json({"root": root, "files": [file.as_dict() for file in files]})
         return 0
@@ -43,7 +43,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _table(files: list[File]) -> None:
+def _table(files: list[DroppedFile]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -6,9 +6,9 @@ import json
 import os
 from contextlib import contextmanager
 
-from mam.agents import directory_files as tree
+from mam.agents import files_tree as tree
 from mam.agents.errors import BadName
-from mam.agents.lookup import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
+from mam.agents.lookup import FOUND, INVALID, MALFORMED, MISSING, NEWER, Lookup
 from mam.agents.names import is_agent_id
 from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record
 from mam.errors import BadInput, StoreUnavailable
@@ -47,93 +47,93 @@ class FilesDirectory:
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
-    def look(self, agent_id: str) -> Look:
+    def read(self, agent_id: str) -> Lookup:
         if not is_agent_id(agent_id):
-            return Look(agent_id=agent_id, kind=MISSING, reason=f"{agent_id[:80]!r} is not an id")
+            return Lookup(agent_id=agent_id, kind=MISSING, reason=f"{agent_id[:80]!r} is not an id")
         with self._live_agents() as live:
-            if isinstance(live, Look):
+            if isinstance(live, Lookup):
                 return live.replace(agent_id=agent_id)
             return self._look(live, agent_id)
 
-    def looks(self) -> Iterator[Look]:
+    def read_all(self) -> Iterator[Lookup]:
         with self._live_agents() as live:
-            if isinstance(live, Look):
+            if isinstance(live, Lookup):
                 return
             for name in tree.names(live):
-                look = self._look(live, name)
+                lookup = self._look(live, name)
                 # Removed since the list was read; an entry without a record is still there, and tells so.
-                if look.kind != MISSING or _is_there(live, name):
-                    yield look
+                if lookup.kind != MISSING or _is_there(live, name):
+                    yield lookup
 
-    def remains(self) -> Iterator[Look]:
+    def leftovers(self) -> Iterator[Lookup]:
         with self._root() as root:
             if root is None:
                 return
             if _is_link(root, tree.LIVE_AGENTS):
                 path = os.path.join(self.address, tree.LIVE_AGENTS)
-                yield Look(agent_id=tree.LIVE_AGENTS, kind=MALFORMED, reason="live_agents is a link", path=path)
+                yield Lookup(agent_id=tree.LIVE_AGENTS, kind=MALFORMED, reason="live_agents is a link", path=path)
             if not tree.is_directory(root, tree.PUT_ASIDE):
                 return
-            with tree.opened(tree.PUT_ASIDE, root) as aside:
+            with tree.open_dir(tree.PUT_ASIDE, root) as aside:
                 for name in tree.names(aside):
                     path = os.path.join(self.address, tree.PUT_ASIDE, name)
-                    yield Look(agent_id=name, kind=MALFORMED, reason="put aside, or left behind", path=path)
+                    yield Lookup(agent_id=name, kind=MALFORMED, reason="put aside, or left behind", path=path)
 
     # -- changing --------------------------------------------------------------------------------------------------
 
     def change(self, agent_id: str, act: Act) -> AgentRecord | None:
         _check_single(agent_id)
         with self._locked() as root:
-            with self._made(root) as live:
-                look = self._look(live, agent_id)
-                wanted = act(look, self.clock.now())
+            with self._live_directory(root) as live:
+                lookup = self._look(live, agent_id)
+                wanted = act(lookup, self.clock.now())
                 if wanted is None:
                     self._remove(root, live, agent_id)
-                elif wanted is not look.record:
-                    self._write(root, live, look, wanted)
+                elif wanted is not lookup.record:
+                    self._write(root, live, lookup, wanted)
                 return wanted
 
-    def discard(self, remains: Look) -> None:
+    def discard(self, leftover: Lookup) -> None:
         with self._locked() as root:
-            if remains.agent_id == tree.LIVE_AGENTS:
+            if leftover.agent_id == tree.LIVE_AGENTS:
                 if _is_link(root, tree.LIVE_AGENTS):
                     os.unlink(tree.LIVE_AGENTS, dir_fd=root)
                 return
-            with tree.opened(tree.PUT_ASIDE, root) as aside:
-                tree.delete(aside, remains.agent_id)
+            with tree.open_dir(tree.PUT_ASIDE, root) as aside:
+                tree.delete(aside, leftover.agent_id)
 
-    def _write(self, root: int, live: int, look: Look, record: AgentRecord) -> None:
-        if not tree.is_directory(live, look.agent_id) and _is_there(live, look.agent_id):
-            tree.put_aside(root, live, look.agent_id, look.agent_id)
-        tree.make_entry(live, look.agent_id)
-        with tree.opened(look.agent_id, live) as entry:
+    def _write(self, root: int, live: int, lookup: Lookup, record: AgentRecord) -> None:
+        if not tree.is_directory(live, lookup.agent_id) and _is_there(live, lookup.agent_id):
+            tree.put_aside(root, live, lookup.agent_id, lookup.agent_id)
+        tree.make_entry(live, lookup.agent_id)
+        with tree.open_dir(lookup.agent_id, live) as entry:
             tree.sweep_temporary(entry)
-            if look.record is None and _is_there(entry, tree.RECORD):
-                tree.put_aside(root, entry, tree.RECORD, f"{look.agent_id}.{tree.RECORD}")
-            tree.write_record(entry, _form(record))
+            if lookup.record is None and _is_there(entry, tree.RECORD):
+                tree.put_aside(root, entry, tree.RECORD, f"{lookup.agent_id}.{tree.RECORD}")
+            tree.write_record(entry, _encode(record))
 
     def _remove(self, root: int, live: int, agent_id: str) -> None:
         """First out of sight in one step, so that no half of it is ever found; then away."""
         if not _is_there(live, agent_id):
             return
         name = tree.put_aside(root, live, agent_id, f"{agent_id}.removed")
-        with tree.opened(tree.PUT_ASIDE, root) as aside:
+        with tree.open_dir(tree.PUT_ASIDE, root) as aside:
             tree.delete(aside, name)
 
-    def _look(self, live: int, name: str) -> Look:
+    def _look(self, live: int, name: str) -> Lookup:
         path = os.path.join(self.address, tree.LIVE_AGENTS, name)
         try:
             record = _read(live, name)
         except FileNotFoundError:
             reason = f"there is no {tree.RECORD}" if _is_there(live, name) else "there is none"
-            return Look(agent_id=name, kind=MISSING, reason=reason, path=path)
+            return Lookup(agent_id=name, kind=MISSING, reason=reason, path=path)
         except Newer as error:
-            return Look(agent_id=name, kind=NEWER, reason=str(error), path=path)
+            return Lookup(agent_id=name, kind=NEWER, reason=str(error), path=path)
         except Invalid as error:
-            return Look(agent_id=name, kind=INVALID, reason=f"its record is not valid: {error}", path=path)
+            return Lookup(agent_id=name, kind=INVALID, reason=f"its record is not valid: {error}", path=path)
         except (Malformed, tree.NotARecord) as error:
-            return Look(agent_id=name, kind=MALFORMED, reason=str(error), path=path)
-        return Look(agent_id=name, kind=FOUND, record=record, path=path)
+            return Lookup(agent_id=name, kind=MALFORMED, reason=str(error), path=path)
+        return Lookup(agent_id=name, kind=FOUND, record=record, path=path)
 
     # -- the root --------------------------------------------------------------------------------------------------
 
@@ -143,17 +143,17 @@ class FilesDirectory:
         try:
             real = make_private(self.address)
             with registry_lock(real, self._wait_seconds):
-                with tree.opened(real) as root:
+                with tree.open_dir(real) as root:
                     yield root
         except OSError as error:
             raise StoreUnavailable(store=self.address, problem=error.strerror or type(error).__name__) from None
 
     @contextmanager
-    def _made(self, root: int) -> Iterator[int]:
+    def _live_directory(self, root: int) -> Iterator[int]:
         if _is_there(root, tree.LIVE_AGENTS) and not tree.is_directory(root, tree.LIVE_AGENTS):
             tree.put_aside(root, root, tree.LIVE_AGENTS, tree.LIVE_AGENTS)
         tree.make_entry(root, tree.LIVE_AGENTS)
-        with tree.opened(tree.LIVE_AGENTS, root) as live:
+        with tree.open_dir(tree.LIVE_AGENTS, root) as live:
             yield live
 
     @contextmanager
@@ -166,25 +166,25 @@ class FilesDirectory:
                 os.close(root)
 
     @contextmanager
-    def _live_agents(self) -> Iterator[int | Look]:
+    def _live_agents(self) -> Iterator[int | Lookup]:
         """The directory of the entries, or the answer that stands for all of them."""
         path = os.path.join(self.address, tree.LIVE_AGENTS)
         with self._root() as root:
             if root is None or not _is_there(root, tree.LIVE_AGENTS):
-                yield Look(agent_id="", kind=MISSING, reason="there is none", path=path)
+                yield Lookup(agent_id="", kind=MISSING, reason="there is none", path=path)
             elif not tree.is_directory(root, tree.LIVE_AGENTS):
                 reason = f"{tree.LIVE_AGENTS} is a link, or not this user's directory"
-                yield Look(agent_id="", kind=MALFORMED, reason=reason, path=path)
+                yield Lookup(agent_id="", kind=MALFORMED, reason=reason, path=path)
             else:
-                with tree.opened(tree.LIVE_AGENTS, root) as live:
+                with tree.open_dir(tree.LIVE_AGENTS, root) as live:
                     yield live
 
 
 def _read(live: int, name: str) -> AgentRecord:
     """FileNotFoundError when nothing is there, also when it was a moment ago."""
     try:
-        with tree.opened(name, live) as entry:
-            problem = tree.foreign(os.fstat(entry))
+        with tree.open_dir(name, live) as entry:
+            problem = tree.ownership_problem(os.fstat(entry))
             if problem is not None:
                 raise tree.NotARecord(f"its directory: {problem}")
             data = tree.read_record(entry)
@@ -205,7 +205,7 @@ def _check_single(name: str) -> None:
         raise BadName(name=repr(name[:80]), why="it would lead elsewhere")
 
 
-def _form(record: AgentRecord) -> bytes:
+def _encode(record: AgentRecord) -> bytes:
     """As the other system writes it, for people who look. Half a surrogate pair can only be written escaped."""
     for readable in (True, False):
         try:

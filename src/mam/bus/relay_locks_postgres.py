@@ -23,28 +23,28 @@ _SPACE = 0x6D616D72
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
 
 
-class PostgresSender:
+class PostgresRelayLocks:
     def __init__(self, store: PostgresStore, broker: Broker) -> None:
         self._broker = broker.address
         self._store = store
 
-    def make(self) -> None:
+    def prepare(self) -> None:
         """The server has all that is needed."""
 
-    def is_served(self) -> bool:
+    def has_resident(self) -> bool:
         return not self._store.is_relay_lock_free(self._name("resident"), _SPACE)
 
-    def sending(self) -> ServerHeld:
-        return ServerHeld(self._store, self._name("lock"))
+    def send_lock(self) -> AdvisoryLock:
+        return AdvisoryLock(self._store, self._name("lock"))
 
-    def staying(self) -> ServerHeld:
-        return ServerHeld(self._store, self._name("resident"))
+    def resident_lock(self) -> AdvisoryLock:
+        return AdvisoryLock(self._store, self._name("resident"))
 
     def _name(self, what: str) -> str:
         return f"relay {what} {self._broker}"
 
 
-class ServerHeld:
+class AdvisoryLock:
     """A lock that ends with its holder, however that ends."""
 
     def __init__(self, store: PostgresStore, name: str) -> None:

@@ -31,7 +31,7 @@ class NotARecord(Exception):
     """Something is there, and it is not a file that mam would read; the text says what."""
 
 
-class opened:  # noqa: N801 - used as a function
+class open_dir:  # noqa: N801 - used as a function
     """`with opened(name, parent) as descriptor:` a directory, never through a link."""
 
     def __init__(self, name: str, parent: int | None = None) -> None:
@@ -53,14 +53,14 @@ def open_root(path: str) -> int | None:
         return None
     except OSError as error:
         raise StoreUnavailable(store=path, problem=error.strerror) from None
-    problem = foreign(os.fstat(descriptor))
+    problem = ownership_problem(os.fstat(descriptor))
     if problem is not None:
         os.close(descriptor)
         raise StoreUnavailable(store=path, problem=problem)
     return descriptor
 
 
-def foreign(found: os.stat_result) -> str | None:
+def ownership_problem(found: os.stat_result) -> str | None:
     """Why somebody else may have had a say in it."""
     if found.st_uid != os.geteuid():
         return f"it belongs to another user (uid {found.st_uid})"
@@ -97,7 +97,7 @@ def _content(descriptor: int) -> bytes | None:
         raise NotARecord(f"{RECORD} has a second name elsewhere")
     if found.st_nlink == 0:
         return None
-    problem = foreign(found)
+    problem = ownership_problem(found)
     if problem is not None:
         raise NotARecord(f"{RECORD}: {problem}")
     if found.st_size > SIZE_LIMIT:
@@ -156,13 +156,13 @@ def is_directory(parent: int, name: str) -> bool:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    return stat.S_ISDIR(found.st_mode) and foreign(found) is None
+    return stat.S_ISDIR(found.st_mode) and ownership_problem(found) is None
 
 
 def put_aside(root: int, parent: int, name: str, label: str) -> str:
     """Moves whatever stands there out of the way, as it is: a link stays a link, and its target is not touched."""
     make_entry(root, PUT_ASIDE)
-    with opened(PUT_ASIDE, root) as aside:
+    with open_dir(PUT_ASIDE, root) as aside:
         new = f"{label}.{os.urandom(6).hex()}"
         os.rename(name, new, src_dir_fd=parent, dst_dir_fd=aside)
         os.fsync(aside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from mam.agents.errors import BadName
-from mam.agents.lookup import FOUND, INVALID, MALFORMED, MISSING, NEWER, Look
+from mam.agents.lookup import FOUND, INVALID, MALFORMED, MISSING, NEWER, Lookup
 from mam.agents.names import bare_name, is_agent_id
 from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record
 from mam.stores.postgres.connection import Server
@@ -53,7 +53,7 @@ class ServerClock:
         self._local = SystemClock()
 
     def now(self) -> Moment:
-        return Moment(wall_ms=int(self._directory.ask(_NOW)[0][0]))
+        return Moment(wall_ms=int(self._directory.query(_NOW)[0][0]))
 
     def new_id(self) -> str:
         return self._local.new_id()
@@ -75,69 +75,69 @@ class PostgresDirectory:
             self._connection.close()
             self._connection = None
 
-    def look(self, agent_id: str) -> Look:
+    def read(self, agent_id: str) -> Lookup:
         if not is_agent_id(agent_id):
-            return Look(agent_id=agent_id, kind=MISSING, reason=f"{agent_id[:80]!r} is not an id")
+            return Lookup(agent_id=agent_id, kind=MISSING, reason=f"{agent_id[:80]!r} is not an id")
         return self._look(agent_id)
 
-    def looks(self) -> Iterator[Look]:
-        for agent_id, record in self.ask(_ALL):
-            yield self._judged(agent_id, record)
+    def read_all(self) -> Iterator[Lookup]:
+        for agent_id, record in self.query(_ALL):
+            yield self._parse_row(agent_id, record)
 
-    def remains(self) -> Iterator[Look]:
-        for agent_id, _ in self.ask(_ASIDE):
-            yield Look(agent_id=agent_id, kind=MALFORMED, reason="put aside", path=self._path(agent_id))
+    def leftovers(self) -> Iterator[Lookup]:
+        for agent_id, _ in self.query(_ASIDE):
+            yield Lookup(agent_id=agent_id, kind=MALFORMED, reason="put aside", path=self._path(agent_id))
 
-    def discard(self, remains: Look) -> None:
-        self.ask(_DELETE, remains.agent_id)
+    def discard(self, leftover: Lookup) -> None:
+        self.query(_DELETE, leftover.agent_id)
 
     def change(self, agent_id: str, act: Act) -> AgentRecord | None:
         if not agent_id or "\0" in agent_id:
             raise BadName(name=repr(agent_id[:80]), why="PostgreSQL could not hold it")
         try:
             with self._connected().transaction():
-                self.ask(_HOLD, agent_id, _SPACE)
-                look = self._look(agent_id)
-                wanted = act(look, self.clock.now())
+                self.query(_HOLD, agent_id, _SPACE)
+                lookup = self._look(agent_id)
+                wanted = act(lookup, self.clock.now())
                 if wanted is None:
-                    self.ask(_DELETE, agent_id)
-                elif wanted is not look.record:
-                    self._write(look, wanted)
+                    self.query(_DELETE, agent_id)
+                elif wanted is not lookup.record:
+                    self._write(lookup, wanted)
                 return wanted
         except psycopg.Error as error:
             raise self._server.unavailable(error) from None
 
-    def _write(self, look: Look, record: AgentRecord) -> None:
-        if look.record is None and look.kind != MISSING:
-            self.ask(_PUT_ASIDE, f"{ASIDE}{look.agent_id}:{self.clock.new_id()[:12]}", look.agent_id)
+    def _write(self, lookup: Lookup, record: AgentRecord) -> None:
+        if lookup.record is None and lookup.kind != MISSING:
+            self.query(_PUT_ASIDE, f"{ASIDE}{lookup.agent_id}:{self.clock.new_id()[:12]}", lookup.agent_id)
         expires = 0 if record.liveness is None else parse_time(record.liveness.lease_expires_at)
         text = to_bytes(record.to_json()).decode()
-        self.ask(_WRITE, record.agent_id, record.generation_id, bare_name(record.agent_name), text, expires)
+        self.query(_WRITE, record.agent_id, record.generation_id, bare_name(record.agent_name), text, expires)
 
-    def _look(self, agent_id: str) -> Look:
-        rows = self.ask(_ONE, agent_id)
+    def _look(self, agent_id: str) -> Lookup:
+        rows = self.query(_ONE, agent_id)
         if not rows:
-            return Look(agent_id=agent_id, kind=MISSING, reason="there is none", path=self._path(agent_id))
-        return self._judged(*rows[0])
+            return Lookup(agent_id=agent_id, kind=MISSING, reason="there is none", path=self._path(agent_id))
+        return self._parse_row(*rows[0])
 
-    def _judged(self, agent_id: str, text: str) -> Look:
+    def _parse_row(self, agent_id: str, text: str) -> Lookup:
         path = self._path(agent_id)
         try:
             record = parse_record(text.encode())
             if record.agent_id != agent_id:
                 raise Invalid(f"it is the record of {record.agent_id}, under another id")
         except Newer as error:
-            return Look(agent_id=agent_id, kind=NEWER, reason=str(error), path=path)
+            return Lookup(agent_id=agent_id, kind=NEWER, reason=str(error), path=path)
         except Invalid as error:
-            return Look(agent_id=agent_id, kind=INVALID, reason=f"its record is not valid: {error}", path=path)
+            return Lookup(agent_id=agent_id, kind=INVALID, reason=f"its record is not valid: {error}", path=path)
         except Malformed as error:
-            return Look(agent_id=agent_id, kind=MALFORMED, reason=str(error), path=path)
-        return Look(agent_id=agent_id, kind=FOUND, record=record, path=path)
+            return Lookup(agent_id=agent_id, kind=MALFORMED, reason=str(error), path=path)
+        return Lookup(agent_id=agent_id, kind=FOUND, record=record, path=path)
 
     def _path(self, agent_id: str) -> str:
         return f"{self.address} agent_record {agent_id}"
 
-    def ask(self, query: str, *values: object) -> list[Any]:
+    def query(self, query: str, *values: object) -> list[Any]:
         try:
             cursor = self._connected().execute(query.encode(), values or None)
             return cursor.fetchall() if cursor.description else []

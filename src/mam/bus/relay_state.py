@@ -13,10 +13,11 @@ import os
 import time
 
 from mam.stores.consumer import Consumer
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.bus.sender_lock_postgres import PostgresSender
+    from mam.bus.relay_locks_postgres import PostgresRelayLocks
     from mam.bus.settings import Broker
     from mam.stores.port import Store
 
@@ -24,31 +25,31 @@ _LOOK_SECONDS = 0.005
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def consumer_of(store: Store, broker: Broker) -> Consumer:
+def relay_consumer(store: Store, broker: Broker) -> Consumer:
     return Consumer(store, f"relay {broker.address}")
 
 
-def sender_of(store: Store, broker: Broker) -> Sender | PostgresSender:
+def relay_locks(store: Store, broker: Broker) -> RelayLocks | PostgresRelayLocks:
     if store.address.startswith("postgresql://"):
-        from mam.bus.sender_lock_postgres import PostgresSender
+        from mam.bus.relay_locks_postgres import PostgresRelayLocks
         from mam.stores.postgres.store import PostgresStore
 
         assert isinstance(store, PostgresStore)
-        return PostgresSender(store, broker)
-    return Sender(store, broker)
+        return PostgresRelayLocks(store, broker)
+    return RelayLocks(store, broker)
 
 
-class Sender:
+class RelayLocks:
     """The locks of one store and one broker; their files are made when a process first sends."""
 
     def __init__(self, store: Store, broker: Broker) -> None:
         self._directory = _relay_directory(store)
         self._stem = os.path.join(self._directory, _file_stem(broker))
 
-    def make(self) -> None:
+    def prepare(self) -> None:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
 
-    def is_served(self) -> bool:
+    def has_resident(self) -> bool:
         """Whether a relay that stays is there. Those who only ask share the lock, and so do not see each other."""
         try:
             descriptor = os.open(f"{self._stem}.resident", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -62,14 +63,14 @@ class Sender:
             os.close(descriptor)
         return False
 
-    def sending(self) -> Held:
-        return Held(f"{self._stem}.lock")
+    def send_lock(self) -> FileLock:
+        return FileLock(f"{self._stem}.lock")
 
-    def staying(self) -> Held:
-        return Held(f"{self._stem}.resident")
+    def resident_lock(self) -> FileLock:
+        return FileLock(f"{self._stem}.resident")
 
 
-class Held:
+class FileLock:
     """A lock that ends with its holder, however that ends."""
 
     def __init__(self, path: str) -> None:
@@ -98,6 +99,24 @@ class Held:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+class Lag(Frozen):
+    broker: str
+    waiting: int
+    """Events in the journal that the broker has not taken yet."""
+    sent: int
+    """Events that it has taken, those that were sent twice counted twice."""
+    served: bool
+    """Whether a relay runs: on this host, or on any that shares the database."""
+
+
+def relay_lag(store: Store, broker: Broker) -> Lag:
+    consumer = relay_consumer(store, broker)
+    consumer.load()
+    waiting = sum(line["event"] == "published" for entry in consumer.entries() for line in entry.lines)
+    served = relay_locks(store, broker).has_resident()
+    return Lag(broker=broker.address, waiting=waiting, sent=consumer.count, served=served)
 
 
 def _relay_directory(store: Store) -> str:
