@@ -231,7 +231,7 @@ def test_lines_for_a_pipe_and_for_a_person(doctor: Doctor) -> None:
     assert ran.code == 1
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert all(len(row) == 5 for row in rows)
-    assert ran.stderr == "mam: 1 thing is wrong\n"
+    assert ran.stderr == "mam: 1 problem found\n"
     shown = doctor.on_terminal("doctor", columns=80)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.out).splitlines()
     assert max(map(len, lines)) <= 80

@@ -33,7 +33,7 @@ class _Formatter(argparse.HelpFormatter):
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, max_help_position=28, width=page_width(), **options)
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
+    def _fill_text(self, text: str, width: int, _indent: str) -> str:
         """The description keeps its paragraphs, examples and columns."""
         return wrap(text, width)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DEFAULT_WIDTH, MAX_WIDTH = 80, 120
 VERB_COLUMN = 14
 _TOP = """\
-mam distributes work to coding agents and records the outcome of every job.
+mam hands work to coding agents and records the outcome.
 
 usage: mam VERB [options]
        mam VERB --help

@@ -2,7 +2,7 @@
 
 mam rejects this while an expected artifact is missing, so that the worker can add it.
 
-  mam complete JOB --result "fixed: the clock was mocked twice"
+  mam complete JOB --result "fixed the flaky test"
   make report | mam complete JOB --result-file -
 """
 

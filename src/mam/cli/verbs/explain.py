@@ -8,7 +8,7 @@ mam explains why a job does not run, how it ended, or what its agent is doing an
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_job, job_registry, own_job, registry_of
+from mam.cli.args.options import add_job, job_registry, named_job, own_job, registry_of
 from mam.cli.render.streams import print_json, print_row, print_text
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ TMUX = "tmux:"
 
 
 def add_arguments(parser: Parser) -> None:
-    add_job(parser, own=True)
+    add_job(parser)
     parser.add_argument(
         "--brief", action="store_true", help="print the brief: the text that the agent gets about the job"
     )
@@ -30,7 +30,7 @@ def run(options: Options) -> int:
     if options.brief:
         return print_brief(options)
     registry = registry_of(options)
-    job, sentences = registry.explain(own_job(options))
+    job, sentences = registry.explain(named_job(options))
     sentences += _session(options, job)
     if options.json:
         state = registry.state(job).to_json()

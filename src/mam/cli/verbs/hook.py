@@ -6,7 +6,8 @@ the session, which its worker reads. Elsewhere it does nothing. mam passes on on
 never what the agent was asked, read or wrote.
 
   "hooks": {"PermissionRequest": [{"hooks": [
-    {"type": "command", "command": "mam hook claude-code"}]}]}
+    {"type": "command",
+     "command": "mam hook claude-code"}]}]}
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Running jobs continue. Without --until, the pause lasts until `mam resume` with the same options. --list prints the
 pauses.
 
-  mam pause --agent claude-code --until +5h --reason "usage limit"
+  mam pause --agent codex --until +5h --reason "limit"
   mam pause --agent-session tmux:codex
 """
 

@@ -2,14 +2,14 @@
 
 The figures are grouped by label, agent and day (UTC) and cover the jobs that ended since --since. WAIT is the time from
 pending to the claim; RUN is the time under a claim, over all attempts. Both are medians, followed by the 95th
-percentile; above 256 seconds, both are rounded down by less than one percent. Success is the share of completed jobs
+percentile; above 256 seconds, mam rounds them down by less than one percent. Success is the share of completed jobs
 among those that were not cancelled.
 
 The first call reads the whole journal (ten thousand jobs take about two seconds of CPU time) and stores the figures in
 the user's cache. Later calls read only new entries.
 
-In a pipe: one line for all jobs and one for each group: kind, name, ended, completed, error, cancelled, losses, retries,
-median and p95 of waiting, of running, tokens, cost; separated by tabs.
+In a pipe: one line for all jobs and one for each group: kind, name, ended, completed, error, cancelled, losses,
+retries, median and p95 of waiting, of running, tokens, cost; separated by tabs.
 """
 
 from __future__ import annotations

@@ -166,9 +166,7 @@ def _broker(registry: Registry, jobs: list[Job], config: Config, options: Option
     broker.check_safe()
     require_client()
     if broker.insecure and not broker.tls and not broker.is_local:
-        say(
-            f"the connection to {broker.address} has no TLS: others can read the events; mam checks them with the registry"
-        )
+        say(f"the connection to {broker.address} has no TLS: others can read the events; mam verifies what it prints")
     return broker
 
 

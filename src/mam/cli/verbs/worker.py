@@ -5,7 +5,7 @@ Ctrl-C releases them. A worker killed with -9 loses nothing: its agents end, and
 leases expire.
 
 With --in, the worker types the jobs of label tmux:NAME into the live session NAME (`mam agents start`), one at a time,
-each as one line. The session outlives the worker: the next worker supervises the current job and does not type it again.
+each as one line. The session outlives the worker: the next worker supervises its current job and types nothing again.
 
   mam worker -s shell --concurrency 4
   mam worker -s gpu -s nightly --drain
