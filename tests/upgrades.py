@@ -11,7 +11,7 @@ from mam.jobs.record import parse_job
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.testing.conformance.base import registered
+from mam.testing.conformance.base import register_jobs
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
@@ -66,7 +66,7 @@ def check_work_goes_on(store: Store) -> None:
     assert newest.job_id == "retry002", "the chain of retries is known by its first job"
     assert not registry.register(prompt="again", agent="shell", key="nightly").created
     assert registry.register(prompt="again", agent="shell", key="kept").job.job_id == "archived0"
-    (after,) = registered(registry, label="v1", after=["failed00", "running0"])
+    (after,) = register_jobs(registry, label="v1", after=["failed00", "running0"])
     registry.complete("running0", attempt=1)
     registry.complete("retry002")
     assert store.get(after).status is Status.WAITING
@@ -96,7 +96,7 @@ def _check_sessions(registry: Registry) -> None:
     with pytest.raises(GenerationLost):
         registry.announce("tpu", "first")
     assert [job.job_id for job in registry.announce("tpu", "third")] == ["session0"]
-    (job_id,) = registered(registry, label="v3")
+    (job_id,) = register_jobs(registry, label="v3")
     assert registry.pick("v3", owner="worker", session=("gpu", "first")) == registry.get(job_id)
     assert registry.announce("gpu", "second") == [registry.get(job_id)]
     assert registry.get(job_id).status is Status.PENDING

@@ -21,9 +21,8 @@ from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS, load
 from mam.agents import errors as agent_errors
 from mam.cli.args.parser import Parser
 from mam.cli.verbs.wait import ENDED_IN_ERROR, WAS_CANCELLED
-from mam.config.prices import PRICE
 from mam.config.settings import SETTINGS, Config, Setting
-from mam.config.tables import COMMAND, TABLES
+from mam.config.tables import COMMAND, PRICE, TABLES
 from mam.events.event import EVENTS
 from mam.jobs import status
 

@@ -54,7 +54,7 @@ def run(argv: list[str]) -> int:
     except OSError as error:
         return _fail(argv, "SystemError", _system_message(error), UNREACHABLE)
     except Exception as error:
-        return _bug(argv, error)
+        return _report_bug(argv, error)
 
 
 def load(verb: str) -> ModuleType:
@@ -72,7 +72,7 @@ def _dispatch(argv: list[str]) -> int:
         return _version()
     verb, *arguments = rest
     if verb not in VERBS:
-        raise BadInput(why=_unknown(verb))
+        raise BadInput(why=_unknown_verb(verb))
     if verb == "hook" and "--help" not in arguments and "-h" not in arguments:
         # A hook never fails, whatever its arguments: it must not disturb the agent that runs it.
         return int(load(verb).run_words(leading + arguments))
@@ -113,7 +113,7 @@ def _version() -> int:
     return 0
 
 
-def _unknown(verb: str) -> str:
+def _unknown_verb(verb: str) -> str:
     from mam.cli.render.text import nearest, one_line
 
     if verb.startswith("-"):
@@ -131,7 +131,7 @@ def _system_message(error: OSError) -> str:
     return f"{error.filename}: {what}" if error.filename else what
 
 
-def _bug(argv: list[str], error: Exception) -> int:
+def _report_bug(argv: list[str], error: Exception) -> int:
     if os.environ.get("MAM_DEBUG") == "1":
         import traceback
 

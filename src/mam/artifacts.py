@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _CHUNK = 1 << 20
 DIGEST_LIMIT = 1 << 28
 
@@ -41,28 +41,28 @@ def check_artifacts(job: Job) -> None:
 
 def artifact_size(directory: str, artifact: str) -> int:
     """BadArtifact says why it will not do."""
-    return _reached(directory, artifact, _look)
+    return _with_parent(directory, artifact, _stat_size)
 
 
 def artifact_digest(directory: str, artifact: str) -> tuple[int, str | None]:
     """Its size and its SHA-256, both of the same file; no SHA-256 for one that would take seconds to read."""
-    return _reached(directory, artifact, _digest)
+    return _with_parent(directory, artifact, _read_digest)
 
 
-def _reached(directory: str, artifact: str, look: Callable[[int, str], Found]) -> Found:
+def _with_parent(directory: str, artifact: str, look: Callable[[int, str], Found]) -> Found:
     """Walks down from the directory one name at a time, so that no link can lead the look elsewhere."""
     names = [name for name in artifact.split("/") if name not in ("", ".")]
     if ".." in names or not names or artifact.startswith("/"):
         raise BadArtifact("is not a path inside the job's directory")
     try:
-        parent = os.open(directory, _FOLDER)
+        parent = os.open(directory, _DIRECTORY_FLAGS)
     except OSError as error:
         raise BadArtifact(f"cannot be looked for in {directory}: {error.strerror}") from None
     except ValueError:
         raise BadArtifact(f"cannot be looked for in {directory!a}, which no directory can be called") from None
     try:
         for name in names[:-1]:
-            below = _entered(parent, name)
+            below = _enter(parent, name)
             os.close(parent)
             parent = below
         return look(parent, names[-1])
@@ -76,19 +76,19 @@ def _reached(directory: str, artifact: str, look: Callable[[int, str], Found]) -
         os.close(parent)
 
 
-def _entered(parent: int, name: str) -> int:
+def _enter(parent: int, name: str) -> int:
     try:
-        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+        return os.open(name, _DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=parent)
     except NotADirectoryError:
         is_link = stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
         raise BadArtifact(f"cannot be reached: {name!a} is {'a link' if is_link else 'not a directory'}") from None
 
 
-def _look(parent: int, name: str) -> int:
-    return _size(os.stat(name, dir_fd=parent, follow_symlinks=False))
+def _stat_size(parent: int, name: str) -> int:
+    return _checked_size(os.stat(name, dir_fd=parent, follow_symlinks=False))
 
 
-def _size(found: os.stat_result) -> int:
+def _checked_size(found: os.stat_result) -> int:
     if stat.S_ISLNK(found.st_mode):
         raise BadArtifact("is a link, not a file")
     if not stat.S_ISREG(found.st_mode):
@@ -98,14 +98,14 @@ def _size(found: os.stat_result) -> int:
     return found.st_size
 
 
-def _digest(parent: int, name: str) -> tuple[int, str | None]:
+def _read_digest(parent: int, name: str) -> tuple[int, str | None]:
     import hashlib
 
-    _look(parent, name)
+    _stat_size(parent, name)
     # The name may have become something else since: what was opened is looked at again, and a pipe is not waited for.
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     try:
-        size, digest = _size(os.fstat(descriptor)), hashlib.sha256()
+        size, digest = _checked_size(os.fstat(descriptor)), hashlib.sha256()
         if size > DIGEST_LIMIT:
             return size, None
         for offset in range(0, size, _CHUNK):  # and no further, however it grows

@@ -110,12 +110,6 @@ class StoreUntrusted(MamError):
     `mam trust {store}`."""
 
 
-class StoreDamaged(MamError):
-    """{file} is damaged at byte {offset}: {problem}; nothing was changed."""
-
-    exit_code = 9
-
-
 class BadConfig(MamError):
     """{file}: {problem}."""
 

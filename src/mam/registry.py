@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from mam.errors import AmbiguousId, AttemptNeeded, BadInput, ClaimLost, Refused, UnknownJob
 from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
-from mam.jobs.record import MOST
+from mam.jobs.record import MAX_COUNT
 from mam.jobs.status import COMPLETED, ERROR, RUNNING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
@@ -48,9 +48,9 @@ LONGEST_SLEEP_SECONDS = 30.0
 
 
 class Registry:
-    def __init__(self, store: Store, shadow: AuditSink | None = None, *, require_attempt: bool = False) -> None:
+    def __init__(self, store: Store, audit: AuditSink | None = None, *, require_attempt: bool = False) -> None:
         self.store = store
-        self._shadow = shadow
+        self._audit = audit
         self._require_attempt = require_attempt
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -68,10 +68,10 @@ class Registry:
         only paid for by those who type one."""
         if input_rules.is_job_id(job):
             try:
-                return self.stored(job)
+                return self.get_exact(job)
             except UnknownJob:
                 pass
-        return self.stored(self.resolve(job))
+        return self.get_exact(self.resolve(job))
 
     def events(self, job: str) -> list[AuditRecord]:
         """What was told about a job, wherever it is."""
@@ -79,7 +79,7 @@ class Registry:
         kept = self.store.archived(found.job_id) if found.status.ended else None
         return self.store.events(found.job_id) if kept is None else kept.events
 
-    def stored(self, job_id: str) -> Job:
+    def get_exact(self, job_id: str) -> Job:
         """The job of exactly this id, wherever it is."""
         try:
             return self.store.get(job_id)
@@ -147,7 +147,7 @@ class Registry:
         if sign:
             self._keep_token(draft.job_id)
         registration = self.store.register(draft)
-        self._tell()
+        self._sync_audit()
         return registration
 
     def _keep_token(self, job_id: str) -> None:
@@ -173,7 +173,7 @@ class Registry:
                 why=f"Job {old.job_id} was retried as {new.job_id}, which is {new.status};"
                 f" `mam retry {new.job_id[:8]}` goes on from there."
             )
-        self._tell()
+        self._sync_audit()
         return registration
 
     def pick(
@@ -188,7 +188,7 @@ class Registry:
         """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
         `session` is an agent's id and its generation, which is refused once it was replaced."""
         input_rules.check_seconds("time to wait", wait)
-        request = _checked_request(label, owner, lease_seconds, session)
+        request = _check_request(label, owner, lease_seconds, session)
         if not wait:
             return self.claim(request)
         ends = time.monotonic() + wait
@@ -197,7 +197,7 @@ class Registry:
             job = self.claim(request)
             if job is not None or (left := ends - time.monotonic()) <= 0:
                 return job
-            self.nap(offset, left)
+            self.wait_for_change(offset, left)
 
     def claim(self, request: ClaimRequest) -> Job | None:
         """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
@@ -206,14 +206,14 @@ class Registry:
             input_rules.check_claim_id(request.claim_id)
         while True:
             job = self.store.claim(request)
-            self._tell()
+            self._sync_audit()
             if job is not None or self.store.due_in() != 0:
                 return job
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         """This generation of a session counts from now on; the jobs that an older one held may be claimed again."""
-        moved = self.store.announce(*_checked_session(agent_id, generation_id))
-        self._tell()
+        moved = self.store.announce(*_check_session(agent_id, generation_id))
+        self._sync_audit()
         return moved
 
     def pause(self, pause: Pause) -> None:
@@ -325,13 +325,13 @@ class Registry:
 
     def sweep(self) -> list[Job]:
         settled = self.store.sweep()
-        self._tell()
+        self._sync_audit()
         return settled
 
     def archive(self, job_ids: Sequence[str]) -> list[str]:
         """Out of the way of the others; those that were moved. `get` still finds them."""
         moved = self.store.archive(job_ids)
-        self._tell()
+        self._sync_audit()
         return moved
 
     # -- waiting -------------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ class Registry:
             input_rules.check_seconds("timeout", timeout)
         return follow(self, job_ids, timeout)
 
-    def nap(self, offset: str, longest: float) -> None:
+    def wait_for_change(self, offset: str, longest: float) -> None:
         """Sleeps until there may be news behind the offset, time decides something, or `longest` is over."""
         due = self.store.due_in()
         self.store.wait(
@@ -353,7 +353,7 @@ class Registry:
 
     def catch_up(self) -> None:
         """Brings the audit log up to date with writes that were not made through a method of this class."""
-        self._tell()
+        self._sync_audit()
 
     # -- shared --------------------------------------------------------------------------------------------------
 
@@ -369,7 +369,7 @@ class Registry:
                 job_id, ended.replace(artifacts_unchecked=False, checked=True) if looked else ended
             )
 
-        return self._done(job, verb, do)
+        return self._apply(job, verb, do)
 
     def _change(self, job: str, verb: str, act: Act, *, unfenced: bool = False) -> Job:
         """One act on one job. A holder's write without an attempt is `unfenced`, which a setting refuses."""
@@ -379,45 +379,45 @@ class Registry:
         def do(job_id: str, looked: bool) -> Job:
             return self.store.change(job_id, partial(act, artifacts_unchecked=False) if looked else act)  # type: ignore[call-arg] # only what knows that raises ArtifactCheckNeeded
 
-        return self._done(job, verb, do)
+        return self._apply(job, verb, do)
 
-    def _done(self, job: str, verb: str, do: Callable[[str, bool], Job], *, looked: bool = False) -> Job:
+    def _apply(self, job: str, verb: str, do: Callable[[str, bool], Job], *, looked: bool = False) -> Job:
         """What `do` does to the job of this id or beginning; `looked` is whether its artifacts have been found."""
         try:
             changed = do(job if input_rules.is_job_id(job) else self.resolve(job), looked)
         except (acts.ArtifactCheckNeeded, ClaimLost, UnknownJob) as stopped:
-            changed = self._done_after(stopped, job, verb, do)
-        self._tell()
+            changed = self._handle(stopped, job, verb, do)
+        self._sync_audit()
         return changed
 
-    def _done_after(self, stopped: Exception, job: str, verb: str, do: Callable[[str, bool], Job]) -> Job:
+    def _handle(self, stopped: Exception, job: str, verb: str, do: Callable[[str, bool], Job]) -> Job:
         """What becomes of an act that could not simply be done."""
         match stopped:
             case acts.ArtifactCheckNeeded(job=found):
                 from mam.artifacts import check_artifacts
 
                 check_artifacts(found)
-                return self._done(found.job_id, verb, do, looked=True)
+                return self._apply(found.job_id, verb, do, looked=True)
             case UnknownJob():
                 kept = self.store.archived(job) if input_rules.is_job_id(job) else None
                 if kept is not None:
                     said = f"Job {job} is {kept.job.status} and archived; nothing changes it any more."
                     raise Refused(why=said) from None
                 if (job_id := self.resolve(job)) != job:
-                    return self._done(job_id, verb, do)
-            case ClaimLost() if self._shadow is not None:
-                self._shadow.refused(self.store, str(stopped.facts["job"]), verb, str(stopped))
+                    return self._apply(job_id, verb, do)
+            case ClaimLost() if self._audit is not None:
+                self._audit.refused(self.store, str(stopped.facts["job"]), verb, str(stopped))
         raise stopped
 
-    def _tell(self) -> None:
-        if self._shadow is not None:
-            self._shadow.follow(self.store)
+    def _sync_audit(self) -> None:
+        if self._audit is not None:
+            self._audit.follow(self.store)
 
 
 def _fence(attempt: int | None, claim_id: str | None) -> Fence:
     """A claim id without its attempt would be compared with nothing."""
     if attempt is not None:
-        input_rules.check_count("attempt", attempt, most=MOST)
+        input_rules.check_count("attempt", attempt, most=MAX_COUNT)
     if claim_id is not None:
         input_rules.check_claim_id(claim_id)
         if attempt is None:
@@ -433,11 +433,11 @@ def _unless_running(act: Act, found: Job, now: Moment, **given: Any) -> Change:
 
 
 @lru_cache(16, typed=True)
-def _checked_request(
+def _check_request(
     label: str, owner: str, lease_seconds: float | None, session: tuple[str, str] | None
 ) -> ClaimRequest:
     """Whoever asks for work asks for the same again and again."""
-    agent_id, generation_id = (None, None) if session is None else _checked_session(*session)
+    agent_id, generation_id = (None, None) if session is None else _check_session(*session)
     return ClaimRequest(
         label=input_rules.check_name("label", label),
         owner=input_rules.check_name("owner", owner),
@@ -447,7 +447,7 @@ def _checked_request(
     )
 
 
-def _checked_session(agent_id: str, generation_id: str) -> tuple[str, str]:
+def _check_session(agent_id: str, generation_id: str) -> tuple[str, str]:
     return (
         input_rules.check_session_id("the id of an agent", agent_id),
         input_rules.check_session_id("a generation", generation_id),

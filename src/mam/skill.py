@@ -38,7 +38,7 @@ def skill_targets(*, user: bool, directory: str) -> list[SkillTarget]:
     bases = [claude, os.path.join(home, ".agents")] if user else [
         os.path.join(directory, ".claude"), os.path.join(directory, ".agents"),
     ]  # fmt: skip
-    return [_place(os.path.join(base, "skills", NAME, FILE)) for base in bases]
+    return [_inspect(os.path.join(base, "skills", NAME, FILE)) for base in bases]
 
 
 def project_root(directory: str) -> str:
@@ -65,7 +65,7 @@ def write_skill(path: str) -> None:
         raise
 
 
-def _place(path: str) -> SkillTarget:
+def _inspect(path: str) -> SkillTarget:
     if os.path.islink(path) or (os.path.lexists(path) and not os.path.isfile(path)):
         return SkillTarget(path=path, found=FOREIGN)
     try:

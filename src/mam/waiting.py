@@ -22,7 +22,7 @@ def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) ->
     offset = registry.store.end_offset()
     lost: list[MamError] = []
     open_ids = set(job_ids)
-    yield from _looked_at(registry, list(job_ids), open_ids, lost)
+    yield from _read_jobs(registry, list(job_ids), open_ids, lost)
     while open_ids:
         registry.sweep()
         changed: dict[str, None] = {}
@@ -30,22 +30,22 @@ def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) ->
             offset = entry.offset
             if entry.job_id in open_ids:
                 changed[entry.job_id] = None
-        yield from _looked_at(registry, list(changed), open_ids, lost)
+        yield from _read_jobs(registry, list(changed), open_ids, lost)
         if open_ids and not changed:
             left = LONGEST_SLEEP_SECONDS if ends is None else ends - time.monotonic()
             if left <= 0:
                 who = "1 job has" if len(open_ids) == 1 else f"{len(open_ids)} jobs have"
                 raise TimedOut(what=f"{who} not ended", seconds=f"{timeout:g}")
-            registry.nap(offset, left)
+            registry.wait_for_change(offset, left)
     if lost:
         raise lost[0]
 
 
-def _looked_at(registry: Registry, job_ids: list[str], open_ids: set[str], lost: list[MamError]) -> Iterator[Job]:
+def _read_jobs(registry: Registry, job_ids: list[str], open_ids: set[str], lost: list[MamError]) -> Iterator[Job]:
     """Each of them as it is now. One that is gone or broken is not waited for, and does not stop the others."""
     for job_id in job_ids:
         try:
-            job = registry.stored(job_id)
+            job = registry.get_exact(job_id)
         except (UnknownJob, BadRecord) as error:
             lost.append(error)
             open_ids.discard(job_id)

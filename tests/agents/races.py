@@ -11,7 +11,7 @@ from mam.agents.acts import publish, refresh
 from mam.agents.errors import GenerationConflict
 from mam.agents.record_parser import record_from
 from mam.errors import GenerationLost
-from mam.testing.races import Crew
+from mam.testing.races import RacePool
 from tests.agents.records import a_record, stopped
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ def race(open_directory: Callable[[], Directory], rounds: int) -> None:
         record = record_from({**stopped(generation="before"), "agent_id": f"agent-{number}"})
         directory.change(record.agent_id, publish(record))
     barrier = multiprocessing.get_context("forkserver").Barrier(GENERATIONS)
-    tasks = [partial(_publish_all, f"generation-{member}", rounds, barrier) for member in range(GENERATIONS)]
-    with Crew(open_directory, processes=True) as crew:  # type: ignore[arg-type]
-        outcomes = crew.race(tasks)
+    tasks = [partial(_publish_all, f"generation-{racer}", rounds, barrier) for racer in range(GENERATIONS)]
+    with RacePool(open_directory, processes=True) as pool:  # type: ignore[arg-type]
+        outcomes = pool.race(tasks)
     for number in range(rounds):
-        winners = [member for member in range(GENERATIONS) if outcomes[member][number]]
+        winners = [racer for racer in range(GENERATIONS) if outcomes[racer][number]]
         assert len(winners) == 1, f"round {number}: {winners}"
         kept = directory.read(f"agent-{number}").record
         assert kept is not None

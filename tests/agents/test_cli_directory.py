@@ -66,7 +66,7 @@ def test_whole_records_of_the_other_system(mam: Mam, tmp_path: Path) -> None:
     file.write_bytes(as_bytes({**version_3(), "liveness": {"published_at": "2026-01-01T00:00:00"}}))
     mam("agents", "publish", "--record", str(file)).failed(1, "timezone-aware")
     file.write_bytes(as_bytes(version_3(generation="generation-1")))
-    mam("agents", "publish", "--record", str(file)).failed(1, "over")
+    mam("agents", "publish", "--record", str(file)).failed(1, "in the past")
     piped = mam("agents", "publish", "--record", "-", "--lease", "1h", stdin=as_bytes(version_3("other")))
     assert piped.code == 0
     mam("agents", "publish", "--record", "/nowhere").failed(2, "No such file")

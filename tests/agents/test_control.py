@@ -61,10 +61,10 @@ CASES: list[tuple[Change, type[MamError], int, str]] = [
     (_set("manifest", "agent_def_dir", "/nowhere"), errors.DefinitionMissing, 1, "/nowhere"),
     (_set("record", "mam.host", "another-host"), errors.OnAnotherHost, 1, "another-host"),
     (_set("record", "mam.socket", "/nowhere/socket"), errors.ServerGone, 1, "/nowhere/socket"),
-    (_set("record", "mam.server.start_time", 1), errors.ServerReplaced, 1, "another tmux server"),
-    (_set("record", "mam.server.boot_id", "another-boot"), errors.ServerReplaced, 1, "another tmux server"),
-    (_set("record", "mam.pane", "%99"), errors.SessionReplaced, 1, "only has its name"),
-    (_set("record", "mam.session_id", "$99"), errors.SessionReplaced, 1, "only has its name"),
+    (_set("record", "mam.server.start_time", 1), errors.ServerReplaced, 1, "is not the one of gpu"),
+    (_set("record", "mam.server.boot_id", "another-boot"), errors.ServerReplaced, 1, "is not the one of gpu"),
+    (_set("record", "mam.pane", "%99"), errors.SessionReplaced, 1, "is another one"),
+    (_set("record", "mam.session_id", "$99"), errors.SessionReplaced, 1, "is another one"),
 ]
 
 
@@ -116,7 +116,7 @@ def test_a_manifest_that_is_a_link_or_for_everybody_is_not_read(world: Sessions,
     everybodys.write_bytes(link.read_bytes())
     everybodys.chmod(0o666)
     record["runtime"]["manifest_path"] = str(everybodys)
-    with pytest.raises(errors.ManifestUnreadable, match="others"):
+    with pytest.raises(errors.ManifestUnreadable, match="other users"):
         check_target(record_from(record))
 
 

@@ -198,7 +198,7 @@ def test_jobs_of_a_session_that_is_over_or_of_another_life_are_a_drift(sessions:
     assert sessions.status("gpu")["drift"] == []
     assert "gpu" in mam.on_terminal("agents", "list").out
     assert mam("agents", "stop", "gpu").code == 0
-    drift = f"the record is stopped, job {job[:8]} still runs for it"
+    drift = f"the record is stopped, but job {job[:8]} still runs for it"
     assert sessions.status("gpu")["drift"] == [drift]
     shown = mam.on_terminal("agents", "status").out
     assert "COMPANION" in shown
@@ -208,7 +208,7 @@ def test_jobs_of_a_session_that_is_over_or_of_another_life_are_a_drift(sessions:
     second = mam("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m", MAM_AGENTS_DIR=str(elsewhere))
     ran = mam("agents", "status", "gpu", "--json", MAM_AGENTS_DIR=str(elsewhere))
     assert second.code == 0
-    assert f"job {job[:8]} is held by generation {generation}, and not by the one of the record" in ran.json[0]["drift"]
+    assert f"job {job[:8]} is held by generation {generation}, not by the record's generation" in ran.json[0]["drift"]
 
 
 def test_half_a_session_is_refused_and_an_agent_alone_is_none(mam: Mam) -> None:

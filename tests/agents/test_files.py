@@ -17,7 +17,7 @@ from mam.agents.files_directory import FilesDirectory
 from mam.agents.files_tree import RECORD
 from mam.agents.lookup import EXPIRED, FOUND, LIVE, by_name
 from mam.testing.clock import FakeClock
-from mam.testing.races import Crew
+from mam.testing.races import RacePool
 from tests.agents.races import race
 from tests.agents.records import a_record
 from tests.agents.suite import GPU, DirectorySuite, Plant
@@ -119,11 +119,11 @@ def test_killed_at_any_moment_the_record_is_the_old_or_the_new_one(tmp_path: Pat
     root = str(tmp_path / "agents")
     directory = FilesDirectory(root)
     directory.change(GPU, publish(a_record(), 3600))
-    with Crew(partial(FilesDirectory, root), processes=True) as crew:  # type: ignore[arg-type]
+    with RacePool(partial(FilesDirectory, root), processes=True) as pool:  # type: ignore[arg-type]
         for _ in range(30):
-            member = crew.start(_publish_for_ever)  # type: ignore[arg-type]
-            member.report()
-            member.kill()
+            racer = pool.start(_publish_for_ever)  # type: ignore[arg-type]
+            racer.report()
+            racer.kill()
             lookup = directory.read(GPU)
             assert lookup.record is not None, lookup.reason
             directory.change(GPU, refresh("generation-1"))

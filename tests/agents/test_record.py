@@ -103,10 +103,10 @@ BAD: list[tuple[str, Any, str]] = [
     ("lifecycle.state", "asleep", "lifecycle.state must be one of"),
     ("lifecycle.state", "stopped", "stopped_at is missing"),
     ("lifecycle.relaunchable", 1, "true or false"),
-    ("lifecycle.stopped_at", "2026-01-01T00:00:00Z", "no place in a record that is active"),
-    ("lifecycle.stop_reason", "x", "no place in a record that is active"),
+    ("lifecycle.stopped_at", "2026-01-01T00:00:00Z", "not allowed in a record that is active"),
+    ("lifecycle.stop_reason", "x", "not allowed in a record that is active"),
     ("lifecycle.state_updated_at", "yesterday", "is not a time"),
-    ("lifecycle.new", 1, "lifecycle.new is no field"),
+    ("lifecycle.new", 1, "lifecycle.new is not a field"),
     ("identity.backend", "", "identity.backend"),
     ("identity.tool", None, "identity.tool"),
     ("runtime.manifest_path", ..., "runtime.manifest_path"),
@@ -122,9 +122,9 @@ BAD: list[tuple[str, Any, str]] = [
     ("mam", {"host": 1}, "mam.host"),
     ("mam", {"superseded": "x"}, "mam.superseded"),
     ("mam", {"server": "x"}, "mam.server"),
-    ("mam", {"new": "x"}, "mam.new is no field"),
-    ("somebody", "text", "'somebody' is no field"),
-    ("gateway", 5, "'gateway' is no field"),
+    ("mam", {"new": "x"}, "mam.new is not a field"),
+    ("somebody", "text", "'somebody' is not a field"),
+    ("gateway", 5, "'gateway' is not a field"),
 ]
 BEYOND_THE_SCHEMA = {"must be later", "is not a time"}
 

@@ -91,7 +91,7 @@ def test_a_key_is_sent_once(raw: Sessions, sink: Sink) -> None:
 def test_one_that_was_begun_is_not_sent_again(raw: Sessions, sink: Sink) -> None:
     root = Path(raw.record("claude")["runtime"]["session_root"])
     (root / "sent.json").write_text('{"k": "begun"}', encoding="utf-8")
-    raw.send("claude", "hello", "--key", "k").failed(1, "only its pane can tell")
+    raw.send("claude", "hello", "--key", "k").failed(1, "check its pane")
     assert sink.nothing_more()
 
 
@@ -122,7 +122,7 @@ def test_a_person_who_typed_a_moment_ago(raw: Sessions, sink: Sink) -> None:
     with raw.person("claude") as typing:
         typing(b"x")
         assert sink.read(1) == b"x"
-        raw.send("claude", "text").failed(1, "Somebody typed", "try again in")
+        raw.send("claude", "text").failed(1, "A person typed", "try again in")
         assert raw.mam("agents", "send", "claude-2", "text").code == 0
     assert sink.nothing_more()
 
@@ -132,7 +132,7 @@ def test_a_person_who_has_left(raw: Sessions, sink: Sink) -> None:
     with raw.person("claude") as typing:
         # tmux counts in seconds, and the session must be older than the key.
         await_that(lambda: _typed_later(typing, raw, created))
-    raw.send("claude", "text").failed(1, "Somebody typed")
+    raw.send("claude", "text").failed(1, "A person typed")
 
 
 def _typed_later(typing: object, sessions: Sessions, created: int) -> bool:

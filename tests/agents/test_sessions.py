@@ -53,7 +53,7 @@ def test_the_agent_knows_who_it_is_and_its_words_come_whole(sessions: Sessions, 
 
 def test_one_word_is_a_program_and_not_a_line_for_a_shell(sessions: Sessions) -> None:
     mam = sessions.mam
-    mam("agents", "start", "gpu", "--", "cat; touch /tmp/never").failed(1, "is not a program")
+    mam("agents", "start", "gpu", "--", "cat; touch /tmp/never").failed(1, "cannot be run")
     mam("agents", "start", "gpu", "--", "no-such-program").failed(1, "no-such-program")
     mam("agents", "start", "gpu", "--", "A=B").failed(2, "not the name of a program")
     mam("agents", "start", "gpu").failed(2, "--")
@@ -108,7 +108,7 @@ def test_a_program_that_ends_at_once_is_told_and_leaves_nothing(
     monkeypatch.setattr(launching, "start_companion", once_it_has_ended)
     command = ("sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done")
     plan = launching.Plan(agent_name="MAM-gpu", agent_id="gpu", tool="sh", session="gpu", command=command)
-    with pytest.raises(EndedAtOnce, match="'sh' ended as soon as it was started for gpu"):
+    with pytest.raises(EndedAtOnce, match="'sh' ended right after it was started for gpu"):
         launching.launch(FilesDirectory(str(sessions.agents)), str(sessions.agents), plan)
     assert sessions.mam("agents", "list").out == ""
 
@@ -140,7 +140,7 @@ def test_a_lost_companion_is_a_drift_and_adopting_resumes_the_generation(session
 
     ran = sessions.mam("agents", "status", "gpu")
     assert ran.code == 1
-    assert "nobody keeps its lease" in ran.out
+    assert "nothing renews its lease" in ran.out
     assert sessions.mam("agents", "adopt", "gpu").line.split("\t")[1] == generation
     assert sessions.status("gpu")["drift"] == []
     assert sessions.record("gpu")["lifecycle"]["relaunchable"]
@@ -239,10 +239,10 @@ def test_a_session_of_the_same_name_is_not_the_same_session(sessions: Sessions) 
     sessions.tmux("kill-session", "-t", "=gpu:")
     sessions.tmux("new-session", "-d", "-s", "gpu", "cat")
 
-    sessions.mam("agents", "send", "gpu", "text").failed(1, "only has its name")
+    sessions.mam("agents", "send", "gpu", "text").failed(1, "is another one")
     sessions.tmux("set-option", "-t", "=gpu:", "@mam_generation", sessions.record("gpu")["generation_id"])
-    sessions.mam("agents", "send", "gpu", "text").failed(1, "only has its name")
-    sessions.mam("agents", "stop", "gpu").failed(1, "only has its name")
+    sessions.mam("agents", "send", "gpu", "text").failed(1, "is another one")
+    sessions.mam("agents", "stop", "gpu").failed(1, "is another one")
     assert sessions.names() == {"keep", "gpu"}
     send_signal(companion, signal.SIGCONT)
 
@@ -256,7 +256,7 @@ def test_another_server_at_the_same_socket_is_not_the_same_server(sessions: Sess
     sessions.tmux("new-session", "-d", "-s", "gpu", "cat")
     sessions.tmux("set-option", "-t", "=gpu:", "@mam_generation", generation)
 
-    sessions.mam("agents", "send", "gpu", "text").failed(1, "another tmux server")
+    sessions.mam("agents", "send", "gpu", "text").failed(1, "is not the one of gpu")
     send_signal(companion, signal.SIGCONT)
 
 

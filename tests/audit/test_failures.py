@@ -15,7 +15,7 @@ from mam.audit import append, failures, sync
 from mam.audit.failures import read_failures
 from mam.audit.lock import AuditLogLock
 from mam.audit.sync import AuditLog
-from mam.errors import ClaimLost, StoreDamaged
+from mam.errors import ClaimLost, StoreUnavailable
 from mam.registry import Registry
 from mam.util.notices import warn
 from tests.audit.support import (
@@ -210,7 +210,7 @@ def test_the_wait_is_short_and_not_repeated(logs_dir: Path, store: Memory, monke
 def test_a_store_whose_journal_cannot_be_read_is_not_made_worse(logs_dir: Path) -> None:
     class Damaged(Memory):
         def entries(self, cursor: str | None) -> Iterator[Entry]:
-            raise StoreDamaged(file="journal.log", offset=7, problem="a frame is not whole")
+            raise StoreUnavailable(store="here", problem="its journal cannot be read")
 
     job = Registry(Damaged(), AuditLog(str(logs_dir))).register(prompt="p", agent="a").job
     assert job.status == "pending"

@@ -13,7 +13,7 @@ from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.testing.races import Crew
+from mam.testing.races import RacePool
 from tests.audit.support import files_registry, history_in, history_in_log, history_lines, raw_lines, status_json
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def append_local_lines(_store: Store, _report: Report, *, logs_dir: str, job_id:
 
 def test_processes_that_follow_at_once_tell_everything_once(tmp_path: Path, logs_dir: Path) -> None:
     place = str(tmp_path / "jobs")
-    with Crew(partial(open_store, place), processes=True) as crew:
-        crew.race([partial(live_and_tell, logs_dir=str(logs_dir), jobs=15)] * 4)
+    with RacePool(partial(open_store, place), processes=True) as pool:
+        pool.race([partial(live_and_tell, logs_dir=str(logs_dir), jobs=15)] * 4)
     store = open_store(place)
     AuditLog(str(logs_dir)).catch_up(store)
     assert len(history_in(store)) == 60
@@ -68,8 +68,8 @@ def test_processes_that_follow_at_once_tell_everything_once(tmp_path: Path, logs
 
 def test_threads_that_share_one_log_tell_everything_once(tmp_path: Path, logs_dir: Path) -> None:
     store = open_store(str(tmp_path / "jobs"))
-    with Crew(lambda: store, processes=False) as crew:
-        crew.race([partial(live_and_tell, logs_dir=str(logs_dir), jobs=10)] * 3)
+    with RacePool(lambda: store, processes=False) as pool:
+        pool.race([partial(live_and_tell, logs_dir=str(logs_dir), jobs=10)] * 3)
     AuditLog(str(logs_dir)).catch_up(store)
     assert history_in_log(logs_dir) == history_in(store)
     store.close()
@@ -80,8 +80,8 @@ def test_a_script_that_holds_the_registry_does_not_wait_for_the_log(tmp_path: Pa
     registry = files_registry(tmp_path / "jobs", logs_dir)
     job = registry.register(prompt="p", agent="a").job
     work = partial(next_seqs_inside_the_lock, logs_dir=str(logs_dir), job_id=job.job_id)
-    with Crew(partial(open_store, str(tmp_path / "jobs")), processes=True) as crew:
-        crew.race([work, work, partial(live_and_tell, logs_dir=str(logs_dir), jobs=5)])
+    with RacePool(partial(open_store, str(tmp_path / "jobs")), processes=True) as pool:
+        pool.race([work, work, partial(live_and_tell, logs_dir=str(logs_dir), jobs=5)])
     AuditLog(str(logs_dir)).catch_up(registry.store)
     assert history_in_log(logs_dir) == history_in(registry.store)
     assert not os.path.exists(os.path.join(str(registry.store.home), "audit.failures"))
@@ -91,8 +91,8 @@ def test_a_script_that_holds_the_registry_does_not_wait_for_the_log(tmp_path: Pa
 def test_long_lines_of_several_processes_are_not_mixed(tmp_path: Path, logs_dir: Path) -> None:
     """M-24, with lines longer than a page."""
     names = ["first", "second"]
-    with Crew(partial(open_store, str(tmp_path / "jobs")), processes=True) as crew:
-        crew.race(
+    with RacePool(partial(open_store, str(tmp_path / "jobs")), processes=True) as pool:
+        pool.race(
             [partial(append_local_lines, logs_dir=str(logs_dir), job_id="abc", name=name, times=300) for name in names]
         )
     found = list(history_of_local(logs_dir, "abc"))
@@ -106,11 +106,11 @@ def history_of_local(logs_dir: Path, job_id: str) -> list[tuple[str, int]]:
 
 
 def test_a_holder_that_is_killed_leaves_no_lock(tmp_path: Path, logs_dir: Path) -> None:
-    with Crew(partial(open_store, str(tmp_path / "jobs")), processes=True) as crew:
+    with RacePool(partial(open_store, str(tmp_path / "jobs")), processes=True) as pool:
         for _ in range(5):
-            member = crew.start(partial(hold_the_lock, logs_dir=str(logs_dir)))
-            assert member.report() == "held"
-            member.kill()
+            racer = pool.start(partial(hold_the_lock, logs_dir=str(logs_dir)))
+            assert racer.report() == "held"
+            racer.kill()
             with AuditLogLock(str(logs_dir), 0.0):
                 pass
 

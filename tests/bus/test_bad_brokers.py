@@ -60,13 +60,13 @@ class Odd:
 
 ODD = {
     "says nothing": (b"", False, "does not answer"),
-    "hangs up": (b"", True, "closed the connection at once; perhaps it wants TLS (MQTT_TLS=1)"),
+    "hangs up": (b"", True, "closed the connection at once; it may require TLS (MQTT_TLS=1)"),
     "speaks something else": (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, "127.0.0.1"),
     "sends garbage": (bytes(range(256)), False, "127.0.0.1"),
     "says yes and then nothing": (_CONNACK, False, "in time"),
     "refuses the login": (bytes([0x20, 0x03, 0x00, 0x87, 0x00]), False, "refused the login (Not authorized)"),
     "has no idea of MQTT 5": (bytes([0x20, 0x02, 0x00, 0x01]), False, "closed the connection at once"),
-    "takes no event": (_CONNACK + bytes([0x40, 0x04, 0x00, 0x01, 0x87, 0x00]), False, "does not take the events"),
+    "takes no event": (_CONNACK + bytes([0x40, 0x04, 0x00, 0x01, 0x87, 0x00]), False, "rejected an event"),
     "answers what was not asked": (_CONNACK + bytes([0x40, 0x02, 0x77, 0x77]), False, "127.0.0.1"),
     "an endless length": (bytes([0x20, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]), False, "127.0.0.1"),
 }
@@ -145,7 +145,7 @@ def test_a_broker_that_lets_us_in_and_says_nothing_is_not_there_again(
     broker.close()
 
     assert len(said) == 1
-    assert "has not taken everything in time. Events wait in the journal" in said[0]
+    assert "did not acknowledge all events in time. Events wait in the journal" in said[0]
     assert naps[-1] > 4 * naps[0]
 
 
@@ -159,9 +159,9 @@ def test_a_broker_that_stands_still_loses_nothing(news: Mam, broker: Mosquitto) 
     broker.process.send_signal(signal.SIGSTOP)
 
     assert news("publish", job, "progress").stderr == ""
-    until_says(relay, "has not taken everything in time. Events wait in the journal")
+    until_says(relay, "did not acknowledge all events in time. Events wait in the journal")
     broker.process.send_signal(signal.SIGCONT)
-    until_says(relay, "is there again")
+    until_says(relay, "is available again")
     news("publish", job, "completed")
 
     code, out, _ = ended(subscriber)
@@ -204,7 +204,7 @@ def test_a_broker_with_another_certificate_is_not_trusted(mam: Mam, secure: Secu
 
     for ran in (strange, unknown, misnamed):
         assert ran.code == 0
-        assert "a certificate that is not to be trusted" in ran.stderr
+        assert "a certificate that is not trusted" in ran.stderr
     assert "waits in the journal" in plain.stderr
     assert len(opened(mam).events(job)) == 4
 
@@ -304,7 +304,7 @@ def test_an_observer_can_tell_nothing(mam: Mam, secure: Secure) -> None:
     reader = secure.reader()
 
     refused = mam("publish", job, "started")
-    assert "does not take the events (Not authorized)" in refused.stderr
+    assert "rejected an event (Not authorized)" in refused.stderr
     mam.env.update(secure.env("publisher"))
     mam("publish", job, "progress")
 

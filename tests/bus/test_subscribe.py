@@ -145,8 +145,8 @@ def test_everything_is_told_from_now_on(either: Mam) -> None:
 def test_what_it_needs(mam: Mam) -> None:
     mam.register()
 
-    mam("subscribe").failed(2, "which jobs?")
-    mam("subscribe", "--all", "x").failed(2, "which jobs?")
+    mam("subscribe").failed(2, "give the ids")
+    mam("subscribe", "--all", "x").failed(2, "give the ids")
     mam("subscribe", "nosuchjob").failed(1, "nosuchjob")
 
 
@@ -164,7 +164,7 @@ def test_a_broker_that_restarts_is_survived(news: Mam, broker: Mosquitto) -> Non
     news("publish", job, "progress", "--detail", "meanwhile")
     until_prints(subscriber, "meanwhile")
     broker.start()
-    until_says(subscriber, "is there again")
+    until_says(subscriber, "is available again")
     news("publish", job, "completed")
 
     assert ended(subscriber)[0] == 0

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 class TestFiles(StoreConformance, ForeignWrites):
     @staticmethod
-    def open_store(place: str, clock: Clock | None = None) -> Store:
-        create_files_store(place)
-        return FilesStore(place, clock)
+    def open_store(location: str, clock: Clock | None = None) -> Store:
+        create_files_store(location)
+        return FilesStore(location, clock)
 
-    def read_record(self, place: str, job_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((Path(place) / f"{job_id}.json").read_bytes())
+    def read_record(self, location: str, job_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((Path(location) / f"{job_id}.json").read_bytes())
         return found
 
-    def write_record(self, place: str, job_id: str, fields: dict[str, Any]) -> None:
-        temporary = Path(place) / f".{job_id}.foreign.tmp"
+    def write_record(self, location: str, job_id: str, fields: dict[str, Any]) -> None:
+        temporary = Path(location) / f".{job_id}.foreign.tmp"
         temporary.write_text(json.dumps(fields), encoding="utf-8")
-        temporary.rename(Path(place) / f"{job_id}.json")
+        temporary.rename(Path(location) / f"{job_id}.json")
 
-    def remove_record(self, place: str, job_id: str) -> None:
-        (Path(place) / f"{job_id}.json").unlink()
+    def remove_record(self, location: str, job_id: str) -> None:
+        (Path(location) / f"{job_id}.json").unlink()
 
     def adopt(self, store: Store, job_id: str) -> str:
         assert isinstance(store, FilesStore)

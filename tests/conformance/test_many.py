@@ -19,7 +19,7 @@ from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from mam.testing.races import Crew
+from mam.testing.races import RacePool
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
@@ -53,9 +53,9 @@ def register_some(store: Store, report: Callable[[object], None]) -> list[str]:
 
 def check_exactly_once(open_store: Callable[[], Store]) -> list[int]:
     """Register from all processes, then claim and complete from all; returns the numbers the jobs got."""
-    with Crew(open_store, processes=True) as crew:
-        registered = [job_id for ids in crew.race([register_some] * PROCESSES) for job_id in ids]
-        claimed = Counter(job_id for ids in crew.race([take_all] * PROCESSES) for job_id in ids)
+    with RacePool(open_store, processes=True) as pool:
+        registered = [job_id for ids in pool.race([register_some] * PROCESSES) for job_id in ids]
+        claimed = Counter(job_id for ids in pool.race([take_all] * PROCESSES) for job_id in ids)
     assert len(set(registered)) == PROCESSES * EACH
     assert claimed == Counter(registered)
     store = open_store()

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 class TestMemory(InProcessConformance):
     @staticmethod
-    def open_store(place: str, clock: Clock | None = None) -> Store:
+    def open_store(location: str, clock: Clock | None = None) -> Store:
         return MemoryStore(clock)

@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 class TestSqlite(StoreConformance):
     @staticmethod
-    def open_store(place: str, clock: Clock | None = None) -> Store:
-        create_sqlite_store(place)
-        return SqliteStore(place, clock)
+    def open_store(location: str, clock: Clock | None = None) -> Store:
+        create_sqlite_store(location)
+        return SqliteStore(location, clock)

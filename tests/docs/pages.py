@@ -1,14 +1,14 @@
-"""The console examples of a page, run as they are written, in a terminal of their own.
+"""Run the console examples of a page as they are written, in a terminal of their own.
 
-In a block, a line that begins with `$ ` is a command, and what follows is what it prints. Ids, times, durations, the
-user and the folder are examples; everything else is compared. A line `…` stands for any number of lines. HTML comments
-before a block, which nobody sees who reads the page, say what the reader does not:
+In a block, a line that begins with `$ ` is a command, and the lines after it are its output. Ids, times, durations, the
+user and the directory are examples; everything else is compared. A line `…` matches any number of lines. HTML comments
+before a block, which readers of the page do not see, prepare it:
 
-    <!-- afresh -->                    an empty folder, and a user without a history
-    <!-- before: COMMAND -->           what must have happened
-    <!-- before: ID <- COMMAND -->     the same; what it prints is called ID in the page
-    <!-- needs: PROGRAM -->            what this machine must have (tools/needs.py)
-    <!-- not run: WHY -->              a test elsewhere, or nothing that can be run in a test
+    <!-- afresh -->                    start with an empty directory and home
+    <!-- before: COMMAND -->           run this command first
+    <!-- before: ID <- COMMAND -->     the same; the page calls its output ID
+    <!-- needs: PROGRAM -->            skip the page if the machine lacks this program (tools/needs.py)
+    <!-- not run: WHY -->              do not run the block
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Block:
 
     @property
     def steps(self) -> list[tuple[str, list[str]]]:
-        """Each command, and the lines that it prints."""
+        """Each command with the lines of its output."""
         found: list[tuple[str, list[str]]] = []
         for line in self.text.splitlines():
             if line.startswith("$ "):
@@ -79,7 +79,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 class Reader:
-    """Somebody who types what the page says."""
+    """A user who types the commands of the page."""
 
     def __init__(self, folder: Path, instead: dict[str, str], programs: dict[str, str]) -> None:
         need("bash")
@@ -121,7 +121,7 @@ class Reader:
         self._ids[name] = shown[-1]
 
     def type(self, command: str) -> str:
-        """What the terminal shows of it; variables, the folder and `$?` last from one command to the next."""
+        """Run a command; return what the terminal shows. Variables, directory and `$?` last until the next one."""
         script = (
             f'. "{self._state}"\n(exit {self._code})\n{self._real(command)}\ncode=$?\njobs -p >>"{self._state}.jobs"\n'
             f'{{ export -p; declare -p claim 2>/dev/null; echo "cd \'$PWD\'"; }} >"{self._state}"\n'
@@ -139,7 +139,7 @@ class Reader:
         assert _fits(wanted, got), f"$ {command}\nprinted\n{said}\nand not\n" + "\n".join(expected)
 
     def end_all(self) -> None:
-        """What the page left running: its own tmux server, and commands in the background."""
+        """End what the page left running: its tmux server, and commands in the background."""
         for home in self._folder.glob("home*"):
             if list(home.glob("tmux-*")):
                 subprocess.run(["tmux", "-L", "mam", "kill-server"], env={**os.environ, "TMUX_TMPDIR": str(home)})
@@ -151,12 +151,12 @@ class Reader:
                     pass
 
     def _learn(self, expected: list[str], shown: list[str]) -> None:
-        """Which real id is meant by which example."""
+        """Match each example id of the page with the real id."""
         examples = [one for line in expected for one in _ID.findall(line)]
         real = [one for line in shown for one in _ID.findall(line)]
         for example, one in zip(examples, real, strict=False):
             self._ids.setdefault(example, one)
-        # A beginning of an id may have been shown before the whole of it.
+        # The page may show a prefix of an id before the complete id.
         self._ids = dict(sorted(self._ids.items(), key=lambda pair: -len(pair[0])))
 
     def _real(self, command: str) -> str:
@@ -178,7 +178,7 @@ class Reader:
 
 
 def _on_screen(written: str) -> str:
-    """What stays: a bar that was taken down again is not there any more. Long lines are not folded."""
+    """The text that remains on the screen, without progress bars that were erased. Long lines are not wrapped."""
     screen = pyte.Screen(1000, written.count("\n") + 5)
     pyte.Stream(screen).feed(written.replace("\n", "\r\n"))
     return "\n".join(line.rstrip() for line in screen.display).rstrip("\n")

@@ -45,19 +45,19 @@ def _named(path: Path) -> str:
 
 
 def _rows(text: str, heading: str) -> list[list[str]]:
-    """The cells of the first table behind a line."""
+    """The cells of the first table after a line."""
     _, _, rest = text.partition(heading)
     table = rest[rest.index("|") :].partition("\n\n")[0]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
 
 
-def test_what_is_generated_is_up_to_date() -> None:
+def test_the_generated_parts_are_up_to_date() -> None:
     ran = subprocess.run([sys.executable, "-m", "tools.docs", "--check"], cwd=ROOT, capture_output=True, text=True)
 
     assert ran.returncode == 0, ran.stderr
 
 
-def test_the_check_names_what_is_out_of_date(
+def test_the_check_names_a_document_that_is_out_of_date(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from tools import docs
@@ -72,7 +72,7 @@ def test_the_check_names_what_is_out_of_date(
     assert capsys.readouterr().err.startswith("README.md is out of date")
 
 
-# -- everything has its place ----------------------------------------------------------------------------------------
+# -- everything is documented ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -130,14 +130,14 @@ def test_every_status_has_its_sentence() -> None:
 
 
 def test_the_readme_has_every_exit_code_and_no_other() -> None:
-    told = [code for row in _rows(_read("README.md"), "| exit | meaning") for code in row[0].split(", ")]
+    shown = [code for row in _rows(_read("README.md"), "| exit | meaning") for code in row[0].split(", ")]
 
     codes = {kind.exit_code for kind in error_classes()} | {0, ENDED_IN_ERROR, WAS_CANCELLED}
-    assert sorted(map(int, told)) == sorted(codes)
+    assert sorted(map(int, shown)) == sorted(codes)
 
 
 def test_no_verb_ends_in_a_code_of_its_own() -> None:
-    """What `run` returns as a bare number is in the table too."""
+    """A bare number that `run` returns is in the table too."""
     documented = {kind.exit_code for kind in error_classes()} | {0, ENDED_IN_ERROR, WAS_CANCELLED}
     for file in (ROOT / "src/mam/cli").rglob("*.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -169,14 +169,14 @@ def _numbers(value: ast.expr, constants: dict[str, int]) -> list[int]:
 
 
 def test_every_error_is_where_the_reference_looks() -> None:
-    """One that stands elsewhere would have no row in the table of exit codes."""
+    """An error class elsewhere would have no row in the table of exit codes."""
     homes = {ROOT / "src/mam/errors.py", ROOT / "src/mam/agents/errors.py"}
     known = {"MamError", *(kind.__name__ for kind in error_classes())}
     for file in set((ROOT / "src/mam").rglob("*.py")) - homes:
         for part in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(part, ast.ClassDef):
                 bases = {base.id for base in part.bases if isinstance(base, ast.Name)}
-                # What only passes on the sentence of another has none of its own.
+                # A class that only passes on another message needs no row.
                 assert not bases & known or ast.get_docstring(part) == "{message}", (
                     f"{file}: move {part.name} into src/mam/errors.py, then `make docs`"
                 )
@@ -208,7 +208,7 @@ def test_every_status_has_a_paragraph(status: Status) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=_named)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_have_a_target(document: Path) -> None:
     for link in _LINK.findall(_FENCE.sub("", document.read_text(encoding="utf-8"))):
         name, _, heading = link.partition("#")
         if ":" in name:
@@ -224,6 +224,20 @@ def _anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("document", [page for page in DOCUMENTS if page.name != "CHANGELOG.md"], ids=_named)
+def test_the_source_files_that_a_document_names_exist(document: Path) -> None:
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sql))`", document.read_text(encoding="utf-8")))
+
+    assert not [name for name in named if not (ROOT / name).exists() and not (ROOT / "src/mam" / name).exists()]
+
+
+def test_the_modules_that_the_table_of_packages_names_exist() -> None:
+    modules = {file.stem for file in (ROOT / "src/mam").rglob("*.py")}
+    contents = [row[1] for row in _rows(_read("docs/architecture.md"), "## Packages")]
+
+    assert set(re.findall(r"`([a-z_]+)`", " ".join(contents))) <= modules
+
+
 def test_the_index_lists_every_page() -> None:
     index = ROOT / "docs/README.md"
     listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}
@@ -232,7 +246,7 @@ def test_the_index_lists_every_page() -> None:
 
 
 def test_no_trace_of_the_machines_it_was_written_on() -> None:
-    # Put together here, so that this file does not hold what it looks for.
+    # Joined here, so that this file does not contain what it searches for.
     traces = [f"{name}[.]org" for name in ("pythonhosted", "npmjs")] + [
         rf"(?<!\w)/{name}/"
         for name in ("work", "root")  # at the beginning of a path: there are tests/work, too
@@ -250,7 +264,7 @@ def test_no_trace_of_the_machines_it_was_written_on() -> None:
 
 
 def _text_files() -> list[Path]:
-    """What git tracks or would track; in a copy without git, everything that is not made by tools."""
+    """The files that git tracks or would track; in a copy without git, all files that no tool generates."""
     list_files = "git ls-files --cached --others --exclude-standard -z"
     asked = subprocess.run(["sh", "-c", list_files], cwd=ROOT, capture_output=True, text=True)
     if asked.returncode == 0:

@@ -24,7 +24,7 @@ def test_every_promise_is_there_once_and_in_order() -> None:
 def test_a_promise_names_tests_that_exist(name: str) -> None:
     (tests,) = [tests for promise, _sentence, tests in PROMISES if promise == name]
     named = re.findall(r"`([^`]+)`", tests)
-    assert named, f"{name} is promised, and nobody looks"
+    assert named, f"{name} names no test"
     for test in named:
         if "/" in test:
             written = (ROOT / test).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/recipes.md work as they are written."""
+"""The recipes of docs/how-to/recipes.md work as written."""
 
 from __future__ import annotations
 

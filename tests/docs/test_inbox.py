@@ -1,4 +1,4 @@
-"""docs/inbox.md says what the code does, and its examples work as they are written."""
+"""docs/inbox.md agrees with the code, and its examples work as written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every shell example of every page is run, and prints what the page says it prints."""
+"""Every shell example of every page runs and prints the output that the page shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _named(page: Path) -> str:
 
 @pytest.fixture
 def reader(request: pytest.FixtureRequest) -> Iterator[Reader]:
-    """Short paths: sockets of tmux and PostgreSQL have little room for them."""
+    """Short paths, because the sockets of tmux and PostgreSQL limit their length."""
     instead = {}
     if DATABASE in request.node.callspec.params["page"].read_text(encoding="utf-8"):
         running: PrivateServer = request.getfixturevalue("server")
@@ -54,7 +54,7 @@ def reader(request: pytest.FixtureRequest) -> Iterator[Reader]:
 
 
 def _generated(page: Path, text: str) -> bool:
-    """The session of the README is written by a run of it (tools/session.py)."""
+    """The generated session of the README (tools/session.py)."""
     before, _, _ = page.read_text(encoding="utf-8").partition(text)
     return "<!-- commands: begin -->" in before and "<!-- commands: end -->" not in before
 
@@ -62,7 +62,7 @@ def _generated(page: Path, text: str) -> bool:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")], ids=_named
 )
-def test_a_page_does_what_it_says(page: Path, reader: Reader) -> None:
+def test_the_examples_of_a_page_print_what_it_shows(page: Path, reader: Reader) -> None:
     notes = [note for block in blocks(page) for note in block.notes]
     need(*(note.removeprefix("needs:").strip() for note in notes if note.startswith("needs:")))
     for block in blocks(page):
@@ -90,11 +90,11 @@ def test_no_example_is_left_out(page: Path) -> None:
             assert page.name == "recipes.md" or _named(page) in RUN_ELSEWHERE
     consoles = "".join(block.text for block in blocks(page) if block.kind == "console")
     for line in page.read_text(encoding="utf-8").splitlines():
-        assert not line.startswith("$ ") or line in consoles, f"what looks like a command is run: {line}"
+        assert not line.startswith("$ ") or line in consoles, f"looks like a command and is not run: {line}"
 
 
 def test_what_is_not_run_is_only_make() -> None:
-    """A test cannot run all tests; that the targets are there it can see."""
+    """A test cannot run all tests, but it checks that the targets exist."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for page in PAGES:
         for block in blocks(page):
@@ -104,7 +104,7 @@ def test_what_is_not_run_is_only_make() -> None:
 
 
 def test_the_signature_of_the_protocol(tmp_path: Path) -> None:
-    """docs/protocol.md: openssl says the same about the message to test with."""
+    """docs/protocol.md: openssl computes the signature of the test message."""
     import subprocess
 
     need("openssl")

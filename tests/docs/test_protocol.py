@@ -1,4 +1,4 @@
-"""docs/protocol.md says what the code does, down to the bytes."""
+"""docs/protocol.md agrees with the code, byte by byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schemas describe what mam writes: everything it writes fits, and what does not fit is refused."""
+"""The schemas describe what mam writes: all of it validates, and invalid documents are rejected."""
 
 from __future__ import annotations
 

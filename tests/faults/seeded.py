@@ -27,24 +27,24 @@ class Mutant(Frozen):
 MUTANTS = [
     Mutant(
         name="the record files are written before the commit", file=f"{FILES}/store.py",
-        old="            last = int(self.end_offset()) if self._shown else self._mirrored\n",
-        new="            last = int(self.end_offset()) if self._shown else self._mirrored\n            mirror.put()\n",
+        old="            last = int(self.end_offset()) if self._updates else self._mirrored_upto\n",
+        new="            last = int(self.end_offset()) if self._updates else self._mirrored_upto\n            mirror.publish()\n",
         caught_by=f"{KILLS}[files-call-complete]",
     ),
     Mutant(
         name="files are called written with the commit", file=f"{FILES}/store.py",
-        old="            last = int(self.end_offset()) if self._shown else self._mirrored\n",
-        new="            last = int(self.end_offset()) if self._shown else self._mirrored\n"
+        old="            last = int(self.end_offset()) if self._updates else self._mirrored_upto\n",
+        new="            last = int(self.end_offset()) if self._updates else self._mirrored_upto\n"
         '            self._rows("save mirrored", number=last)\n',
         caught_by=f"{KILLS}[files-call-complete]",
     ),
     Mutant(
         name="what a killed act left is not written", file=f"{FILES}/store.py",
-        old="                self._repair(job_id, is_taken=upto == NEVER_MIRRORED)\n", new="                pass\n", caught_by=f"{KILLS}[files-call-publish]",
+        old="                self._repair_files(job_id, is_adopted=upto == NEVER_MIRRORED)\n", new="                pass\n", caught_by=f"{KILLS}[files-call-publish]",
     ),
     Mutant(
         name="a record file of an older version is called current", file=f"{FILES}/mirror.py",
-        old="if found.version == stamp.version and is_sure:", new="if is_sure:", caught_by=f"{KILLS}[files-call-publish]",
+        old="if found.version == stamp.version and trust_stamp:", new="if trust_stamp:", caught_by=f"{KILLS}[files-call-publish]",
     ),
     Mutant(
         name="events are appended again after a kill", file=f"{FILES}/mirror.py",
@@ -60,7 +60,7 @@ MUTANTS = [
     ),
     Mutant(
         name="the digest of a record file is not compared", file=f"{FILES}/records.py",
-        old="        is_own = text[at:] == _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))\n",
+        old="        is_own = text[at:] == _TRAILER % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))\n",
         new="        is_own = True\n", caught_by=f"{FAULTS}/test_corruption.py::test_a_record",
     ),
     Mutant(
@@ -70,17 +70,17 @@ MUTANTS = [
     ),
     Mutant(
         name="a job that only its file knows is unknown", file=f"{FILES}/store.py",
-        old="            self._check_not_older(prefix)\n", new="            pass\n",
+        old="            self._check_not_restored(prefix)\n", new="            pass\n",
         caught_by=f"{RESTORED}::test_an_older_database_beside_newer_files_is_refused_and_rebuilt",
     ),
     Mutant(
         name="an edit of another program is overwritten", file=f"{FILES}/mirror.py",
-        old="            if text and not one.is_taken:\n", new="            if False:\n",
+        old="            if text and not one.is_adopted:\n", new="            if False:\n",
         caught_by=f"{RESTORED}::test_an_edit_of_another_program_stays_until_it_is_adopted",
     ),
     Mutant(
         name="an edit of another program is put away by any act", file=f"{FILES}/mirror.py",
-        old="            if _is_whole(text):\n", new="            if False:\n",
+        old="            if _is_json_object(text):\n", new="            if False:\n",
         caught_by=f"{RESTORED}::test_an_edit_of_another_program_stays_until_it_is_adopted",
     ),
     Mutant(
@@ -98,21 +98,21 @@ MUTANTS = [
     ),
     Mutant(
         name="a restart of the machine repairs no event logs", file=f"{FILES}/store.py",
-        old="                self._repair(job_id, is_sure=False)\n", new="                self._repair(job_id)\n", caught_by=f"{CUTS}[files-2]",
+        old="                self._repair_files(job_id, trust_stamp=False)\n", new="                self._repair_files(job_id)\n", caught_by=f"{CUTS}[files-2]",
     ),
     Mutant(
-        name="the file of an archived job brings it back", file=f"{FILES}/adopting.py",
+        name="the file of an archived job brings it back", file=f"{FILES}/adopt.py",
         old='    if store._rows("archived", job_id=job_id):\n', new="    if False:\n",
         caught_by=f"{RESTORED}::test_the_file_of_an_archived_job_brings_it_not_back",
     ),
     Mutant(
-        name="an old file of mam's own moves a job back", file=f"{FILES}/adopting.py",
+        name="an old file of mam's own moves a job back", file=f"{FILES}/adopt.py",
         old="    if rows and _is_own(store, found):\n        store", new="    if False:\n        store",
         caught_by=f"{RESTORED}::test_an_old_file_of_mams_own_moves_no_job_back",
     ),
     Mutant(
         name="an act does not take the lock", file=f"{FILES}/store.py",
-        old="        with self._threads, self._lock():\n            was_acting", new="        with self._threads:\n            was_acting",
+        old="        with self._threads, self._lock():\n            held_before", new="        with self._threads:\n            held_before",
         caught_by=f"{RESTORED}::test_a_copy_made_under_the_lock_is_complete",
     ),
     Mutant(
@@ -121,12 +121,12 @@ MUTANTS = [
     ),
     Mutant(
         name="a commit whose sync failed stays in the log", file=f"{FILES}/store.py",
-        old="if self._cursor is not None and self._is_acting:", new="if False:",
+        old="if self._cursor is not None and self._holds_lock:", new="if False:",
         caught_by=f"{FAULTS}/test_errors.py::test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection",
     ),
     Mutant(
         name="a failed sync of the directory is tried again", file=f"{FILES}/store.py",
-        old="            self._mirrored = NEVER_MIRRORED\n            self._close_mirror()\n", new="            self._mirrored = NEVER_MIRRORED\n",
+        old="            self._mirrored_upto = NEVER_MIRRORED\n            self._close_mirror()\n", new="            self._mirrored_upto = NEVER_MIRRORED\n",
         caught_by=f"{FAULTS}/test_errors.py::test_a_failed_sync_is_never_tried_again_on_the_same_descriptor",
     ),
     Mutant(
@@ -135,28 +135,28 @@ MUTANTS = [
         caught_by=f"{RESTORED}::test_a_process_that_has_the_store_open_writes_into_the_database_that_has_the_name",
     ),
     Mutant(
-        name="the log of a lost database is read into the new one", file=f"{FILES}/making.py",
-        old="    for suffix in _BESIDE:  #", new='    for suffix in ("",):  #',
+        name="the log of a lost database is read into the new one", file=f"{FILES}/create.py",
+        old="    for suffix in _SUFFIXES:  #", new='    for suffix in ("",):  #',
         caught_by=f"{RESTORED}::test_a_lost_database_is_refused_and_rebuilt",
     ),
     Mutant(
-        name="a rebuild forgets the archive when it is killed", file=f"{FILES}/making.py",
-        old="        if rest is not None:\n            rest(store)\n", new="",
+        name="a rebuild forgets the archive when it is killed", file=f"{FILES}/create.py",
+        old="        if add_rest is not None:\n            add_rest(store)\n", new="",
         caught_by=f"{FAULTS}/test_kills.py::test_killed_while_the_database_is_rebuilt",
     ),
     Mutant(
-        name="mam 0.1.0 is kept out after the database has its name", file=f"{FILES}/making.py",
-        old="    _keep_older_mam_out(home)\n    for suffix", new="    for suffix",
+        name="mam 0.1.0 is kept out after the database has its name", file=f"{FILES}/create.py",
+        old="    upgrade.lock_out_old_mam(home)\n    for suffix", new="    for suffix",
         caught_by=f"{FAULTS}/test_mixed_versions.py::test_nothing_is_changed_before_mam_0_1_0_is_kept_out",
     ),
     Mutant(
-        name="a take-over writes record files before mam 0.1.0 is kept out", file=f"{FILES}/making.py",
+        name="a take-over writes record files before mam 0.1.0 is kept out", file=f"{FILES}/create.py",
         old='        self._run("COMMIT")\n', new="        super()._commit()\n",
         caught_by=f"{FAULTS}/test_mixed_versions.py::test_nothing_is_changed_before_mam_0_1_0_is_kept_out",
     ),
     Mutant(
-        name="a finished database is used though mam 0.1.0 wrote since", file=f"{FILES}/making.py",
-        old="    if is_kept_out and os.path", new="    if os.path",
+        name="a finished database is used though mam 0.1.0 wrote since", file=f"{FILES}/create.py",
+        old="    if is_locked_out and os.path", new="    if os.path",
         caught_by=f"{FAULTS}/test_mixed_versions.py::test_a_database_that_was_finished_before_mam_0_1_0_was_kept_out_is_made_anew",
     ),
     Mutant(
@@ -166,7 +166,7 @@ MUTANTS = [
     ),
     Mutant(
         name="an archived job leaves no entry in the journal", file="src/mam/stores/sql/archive.py",
-        old="            self._note(job, 0, None, (archived_line(job_id, moment),))\n", new="            del moment, job; moment = self._moment()\n",
+        old="            self._append_entry(job, 0, None, (archived_line(job_id, moment),))\n", new="            del moment, job; moment = self._now()\n",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(

@@ -41,7 +41,7 @@ class Snapshots:
 
     def run(self, points: int) -> int:
         while self.points < points:
-            self._act()
+            self._in_transaction()
         return self.points
 
     @property
@@ -56,7 +56,7 @@ class Snapshots:
             self._wrecks.append(wreck)
             self._armed = True
 
-    def _act(self) -> None:
+    def _in_transaction(self) -> None:
         if len(self._told.records) > MOST_JOBS:
             shutil.rmtree(self._place)
             self._home.make(self._place)

@@ -50,14 +50,16 @@ def test_an_error_at_any_call_leaves_the_act_done_or_not_done(folder: Path, home
     for nth in itertools.count(1):
         copied(origin, wreck)
         fails = Once(nth, next(codes))
-        acknowledged = _act(home, wreck, verb, cast, WAYS[way](fails), fails)
+        acknowledged = _in_transaction(home, wreck, verb, cast, WAYS[way](fails), fails)
         if not fails.reached:
             break
         check_story(expected, looked_at(home, wreck, cast), acknowledged=acknowledged)
     assert nth > 12, "the seam no longer reaches the calls"
 
 
-def _act(home: Home, place: Path, verb: str, cast: Cast, failing: AbstractContextManager[None], fails: Once) -> bool:
+def _in_transaction(
+    home: Home, place: Path, verb: str, cast: Cast, failing: AbstractContextManager[None], fails: Once
+) -> bool:
     """Whether it was acknowledged. Then the same store is used once more: it must have got over it."""
     with failing:
         try:

@@ -17,7 +17,7 @@ from mam.errors import StoreUnavailable
 from mam.registry import Registry
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.rebuild import rebuild
-from mam.stores.files.records import Records
+from mam.stores.files.records import RecordFiles
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore
@@ -224,7 +224,7 @@ def test_an_event_log_that_cannot_be_appended_to_is_whole_after_the_next_act(
     log = FILES.path(place) / "first.events.log"
     if what == "a full disk":
         with monkeypatch.context() as patch:
-            patch.setattr(Records, "append_events", _no_room)
+            patch.setattr(RecordFiles, "append_events", _no_room)
             registry.publish("first", event="progress")
     else:
         log.unlink()

@@ -15,7 +15,7 @@ from mam.stores.files.store import FilesStore, create_files_store
 from mam.testing.clock import FakeClock
 
 
-class Place:
+class StoreDir:
     """The directory, and the ways others have with it."""
 
     def __init__(self, path: Path) -> None:
@@ -81,17 +81,17 @@ def old_record(job_id: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def copied(origin: Place, path: Path) -> Place:
+def copied(origin: StoreDir, path: Path) -> StoreDir:
     """The same registry in another directory, whatever was there before."""
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(origin.path, path)
-    place = Place(path)
-    place.clock = origin.clock
-    return place
+    store_dir = StoreDir(path)
+    store_dir.clock = origin.clock
+    return store_dir
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    place = Place(tmp_path / "jobs")
-    yield place
-    place.close()
+def store_dir(tmp_path: Path) -> Iterator[StoreDir]:
+    store_dir = StoreDir(tmp_path / "jobs")
+    yield store_dir
+    store_dir.close()

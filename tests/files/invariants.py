@@ -7,10 +7,10 @@ from typing import Any
 
 from mam.registry import Registry
 from mam.stores.port import Query
-from tests.files.conftest import Place
+from tests.files.conftest import StoreDir
 
 
-def check(place: Place, registry: Registry) -> None:
+def check(store_dir: StoreDir, registry: Registry) -> None:
     """Whole records, complete numbers, and a journal that gives the same jobs."""
     registry.sweep()  # any act finishes the files of a killed one
     jobs = {job.job_id: job for job in registry.select(Query())}
@@ -18,19 +18,19 @@ def check(place: Place, registry: Registry) -> None:
     for job_id, fields in replay(registry).items():
         job = jobs.pop(job_id)
         assert job.to_json() == fields
-        shown = place.fields(job_id)
+        shown = store_dir.fields(job_id)
         assert shown.pop("registry").keys() == {"epoch", "version", "digest"}
         assert shown == fields
         assert sequence(registry, job_id) == list(range(1, job.last_seq + 1))
-        assert logged(place, job_id) == registry.store.events(job_id)
+        assert logged(store_dir, job_id) == registry.store.events(job_id)
         endings = [event for event in registry.store.events(job_id) if event.get("event") in ("completed", "error")]
         assert len(endings) == (1 if job.status.ended else 0)
     assert jobs == {}
 
 
-def logged(place: Place, job_id: str) -> list[dict[str, Any]]:
+def logged(store_dir: StoreDir, job_id: str) -> list[dict[str, Any]]:
     """What the event log of a job holds."""
-    log = place.path / f"{job_id}.events.log"
+    log = store_dir.path / f"{job_id}.events.log"
     return [json.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from mam.stores.port import Query
 from tests.faults.killing import at_calls, kill_points
-from tests.files.conftest import Place, copied
+from tests.files.conftest import StoreDir, copied
 from tests.files.invariants import check
 
 
-def prepared(place: Place) -> list[str]:
-    registry = place.open()
+def prepared(store_dir: StoreDir) -> list[str]:
+    registry = store_dir.open()
     ended = [registry.register(prompt=f"job {number}", agent="codex", key=f"k{number}").job.job_id for number in (1, 2)]
     for job_id in ended:
         registry.publish(job_id, event="progress")
@@ -23,7 +23,7 @@ def prepared(place: Place) -> list[str]:
 
 
 def test_killed_before_any_step_of_a_move(tmp_path: Path) -> None:
-    origin = Place(tmp_path / "origin")
+    origin = StoreDir(tmp_path / "origin")
     ended = prepared(origin)
     before = {job_id: (origin.open().get(job_id), origin.open().events(job_id)) for job_id in ended}
     wreck = copied(origin, tmp_path / "wreck")

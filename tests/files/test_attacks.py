@@ -18,7 +18,7 @@ from mam.stores.files.adopt import adopt, foreign_ids
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
-from tests.files.conftest import Place, old_record
+from tests.files.conftest import StoreDir, old_record
 from tests.files.invariants import check, logged
 
 EVIL = "evil0001"
@@ -48,18 +48,20 @@ def adopted(registry: Registry) -> list[tuple[str, str]]:
     ],
 )
 @pytest.mark.parametrize("when", ["before", "later"])
-def test_a_value_that_no_store_can_hold_is_one_bad_record(place: Place, field: dict[str, Any], when: str) -> None:
+def test_a_value_that_no_store_can_hold_is_one_bad_record(
+    store_dir: StoreDir, field: dict[str, Any], when: str
+) -> None:
     """Whether it is there when the store is first opened, or is adopted later."""
-    registry = place.open() if when == "later" else None
+    registry = store_dir.open() if when == "later" else None
     text = json.dumps(old_record(EVIL, **field)).replace("Infinity", "1e400")
-    place.file(EVIL).write_text(text, encoding="utf-8")
-    registry = registry or place.open()
+    store_dir.file(EVIL).write_text(text, encoding="utf-8")
+    registry = registry or store_dir.open()
     good = registry.register(prompt="p", agent="codex").job.job_id
     assert adopted(registry) == [(EVIL, "unreadable")]
     assert [job.job_id for job in registry.select(Query())] == [good]
     assert [problem.file for problem in registry.store.problems()] == [f"{EVIL}.json"]
     assert registry.pick("codex", owner="me") is not None
-    assert place.file(EVIL).read_text(encoding="utf-8") == text
+    assert store_dir.file(EVIL).read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("status", ["pending", "waiting", "running", "completed"])
@@ -75,14 +77,16 @@ def test_a_value_that_no_store_can_hold_is_one_bad_record(place: Place, field: d
         {"registry": {"epoch": "x", "version": 9, "digest": "0"}},
     ],
 )
-def test_whatever_a_record_claims_to_be_the_registry_goes_on(place: Place, field: dict[str, Any], status: str) -> None:
-    registry = place.open()
+def test_whatever_a_record_claims_to_be_the_registry_goes_on(
+    store_dir: StoreDir, field: dict[str, Any], status: str
+) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex", timeout_sec=10).job.job_id
-    place.rename_in(EVIL, old_record(EVIL, status=status, **field))
+    store_dir.rename_in(EVIL, old_record(EVIL, status=status, **field))
     assert adopted(registry) == [(EVIL, "new")]
     assert registry.get(EVIL).claim_id != "forged"
     registry.pick("codex", owner="me")
-    place.clock.advance(11)
+    store_dir.clock.advance(11)
     again = registry.pick("codex", owner="me")
     assert again is not None
     assert (again.job_id, again.attempt) == (job_id, 2)
@@ -105,99 +109,99 @@ ODD = pytest.mark.parametrize("make", [a_directory, a_link, a_pipe])
 
 
 @ODD
-def test_an_event_log_that_is_none_is_replaced(place: Place, make: Callable[[Path], None]) -> None:
-    registry = place.open()
+def test_an_event_log_that_is_none_is_replaced(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
-    make(place.path / f"{job_id}.events.log")
+    make(store_dir.path / f"{job_id}.events.log")
     assert registry.publish(job_id, event="started").last_seq == 1
     assert registry.register(prompt="other", agent="codex").created
     assert registry.complete(job_id).status is Status.COMPLETED
-    assert not (place.path / "elsewhere").exists()
-    check(place, registry)
+    assert not (store_dir.path / "elsewhere").exists()
+    check(store_dir, registry)
 
 
 @ODD
-def test_a_record_that_is_none_is_kept_aside_and_replaced(place: Place, make: Callable[[Path], None]) -> None:
-    registry = place.open()
+def test_a_record_that_is_none_is_kept_aside_and_replaced(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
-    place.file(job_id).unlink()
-    make(place.file(job_id))
+    store_dir.file(job_id).unlink()
+    make(store_dir.file(job_id))
     assert [problem.file for problem in registry.store.problems()] == [f"{job_id}.json"]
     assert adopted(registry) == [(job_id, "unreadable")]
     assert registry.complete(job_id).status is Status.COMPLETED
-    assert not (place.path / "elsewhere").exists()
-    assert len(list((place.path / ".store" / "aside").iterdir())) == 1
-    check(place, registry)
+    assert not (store_dir.path / "elsewhere").exists()
+    assert len(list((store_dir.path / ".store" / "aside").iterdir())) == 1
+    check(store_dir, registry)
 
 
 @ODD
-def test_a_temporary_file_that_is_none_stops_no_act(place: Place, make: Callable[[Path], None]) -> None:
-    registry = place.open()
+def test_a_temporary_file_that_is_none_stops_no_act(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
-    make(place.path / f".{job_id}.tmp")
+    make(store_dir.path / f".{job_id}.tmp")
     assert registry.complete(job_id).status is Status.COMPLETED
-    assert not (place.path / "elsewhere").exists()
-    check(place, registry)
+    assert not (store_dir.path / "elsewhere").exists()
+    check(store_dir, registry)
 
 
 @pytest.mark.parametrize(
     "line", ['{"seq":1,"upto":"x"}\n', '{"seq":1,"upto":null}\n', "[" * 200_000 + "\n", '{"seq":999999}\n', "torn"]
 )
-def test_odd_lines_in_an_event_log_hide_no_event(place: Place, line: str) -> None:
-    registry = place.open()
+def test_odd_lines_in_an_event_log_hide_no_event(store_dir: StoreDir, line: str) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
-    (place.path / f"{job_id}.events.log").write_text(line, encoding="utf-8")
+    (store_dir.path / f"{job_id}.events.log").write_text(line, encoding="utf-8")
     for _ in range(2):
         registry.publish(job_id, event="progress")
-    told = [event["seq"] for event in place.open().store.events(job_id) if event.get("event") == "progress"]
+    told = [event["seq"] for event in store_dir.open().store.events(job_id) if event.get("event") == "progress"]
     assert told == [1, 2]
 
 
-def test_an_event_log_is_written_whole_after_a_power_cut(place: Place) -> None:
+def test_an_event_log_is_written_whole_after_a_power_cut(store_dir: StoreDir) -> None:
     """The record reached the disk and what was appended to the log did not."""
-    registry = place.open()
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
     for _ in range(3):
         registry.publish(job_id, event="progress")
     registry.store.close()
-    log = place.path / f"{job_id}.events.log"
+    log = store_dir.path / f"{job_id}.events.log"
     log.write_bytes(log.read_bytes()[:-50])
-    place.clock.restart()
-    registry = place.open()
+    store_dir.clock.restart()
+    registry = store_dir.open()
     registry.sweep()
-    assert logged(place, job_id) == registry.store.events(job_id)
-    check(place, registry)
+    assert logged(store_dir, job_id) == registry.store.events(job_id)
+    check(store_dir, registry)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_record_that_changes_hands_is_reported(place: Place) -> None:
-    registry = place.open()
+def test_a_record_that_changes_hands_is_reported(store_dir: StoreDir) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
-    os.chown(place.file(job_id), 12345, -1)
+    os.chown(store_dir.file(job_id), 12345, -1)
     assert ["another user" in problem.problem for problem in registry.store.problems()] == [True]
     assert registry.pick("codex", owner="me") is not None
-    check(place, registry)
+    check(store_dir, registry)
 
 
-def test_secrets_that_cannot_be_read_block_no_job(place: Place) -> None:
-    registry = place.open()
-    (place.path / ".store" / "secrets").write_text("garbage", encoding="utf-8")
-    place.rename_in("abc12345", old_record("abc12345", auth_token="canary"))
+def test_secrets_that_cannot_be_read_block_no_job(store_dir: StoreDir) -> None:
+    registry = store_dir.open()
+    (store_dir.path / ".store" / "secrets").write_text("garbage", encoding="utf-8")
+    store_dir.rename_in("abc12345", old_record("abc12345", auth_token="canary"))
     assert adopted(registry) == [("abc12345", "new")]
     assert registry.pick("tmux:claude", owner="me") is not None
-    assert "canary" in (place.path / ".store" / "secrets").read_text(encoding="utf-8")
+    assert "canary" in (store_dir.path / ".store" / "secrets").read_text(encoding="utf-8")
 
 
-def test_a_record_that_would_be_too_large_to_read_is_not_written(place: Place) -> None:
-    registry = place.open()
+def test_a_record_that_would_be_too_large_to_read_is_not_written(store_dir: StoreDir) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="\x01" * (7 * 2**20), agent="codex").job.job_id
     with pytest.raises(BadInput, match="would have"):
         registry.complete(job_id, result="\x01" * (7 * 2**20))
     assert registry.complete(job_id, result="short").status is Status.COMPLETED
 
 
-def test_one_lock_object_keeps_threads_apart(place: Place) -> None:
-    lock = registry_lock(str(place.path))
+def test_one_lock_object_keeps_threads_apart(store_dir: StoreDir) -> None:
+    lock = registry_lock(str(store_dir.path))
     inside = threading.Semaphore(1)
     crowded = []
 
@@ -217,8 +221,8 @@ def test_one_lock_object_keeps_threads_apart(place: Place) -> None:
     assert crowded == []
 
 
-def test_a_fork_while_another_thread_is_inside_works_in_the_child(place: Place) -> None:
-    store = FilesStore(str(place.path))
+def test_a_fork_while_another_thread_is_inside_works_in_the_child(store_dir: StoreDir) -> None:
+    store = FilesStore(str(store_dir.path))
     registry = Registry(store)
     entered, leave = threading.Event(), threading.Event()
 
@@ -226,7 +230,7 @@ def test_a_fork_while_another_thread_is_inside_works_in_the_child(place: Place) 
         entered.set()
         return leave.wait(0.3)  # the fork waits for the act to end
 
-    thread = threading.Thread(target=lambda: store._act(wait_inside))
+    thread = threading.Thread(target=lambda: store._in_transaction(wait_inside))
     thread.start()
     entered.wait()
     child = os.fork()

@@ -18,34 +18,34 @@ from mam.registry import Registry
 from mam.stores.port import Query
 from tests.cli.command import Mam
 from tests.disks import fill
-from tests.files.conftest import Place, old_record
+from tests.files.conftest import StoreDir, old_record
 from tests.files.invariants import check
 
 
 def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(small_disk: Path) -> None:
-    place = Place(small_disk / "jobs")
-    registry = place.open()
+    store_dir = StoreDir(small_disk / "jobs")
+    registry = store_dir.open()
     running = registry.register(prompt="p", agent="codex").job.job_id
     assert registry.pick("codex", owner="me") is not None
     ballast = fill(small_disk)
     acts: list[Callable[[], object]] = [
         lambda: registry.register(prompt="x" * 10_000, agent="codex"),
         lambda: registry.complete(running, attempt=1, result="y" * 10_000),
-        lambda: place.open().register(prompt="z" * 10_000, agent="codex"),
+        lambda: store_dir.open().register(prompt="z" * 10_000, agent="codex"),
     ]
-    before = place.snapshot()
+    before = store_dir.snapshot()
     for act in acts:
         with pytest.raises(StoreUnavailable, match=r"No space left|full"):
             act()
-        after = place.snapshot()
+        after = store_dir.snapshot()
         assert {name: after[name] for name in before} == before
-    assert [job.job_id for job in place.open().select(Query())] == [running]
+    assert [job.job_id for job in store_dir.open().select(Query())] == [running]
     assert registry.explain(running)[0].status is Status.RUNNING
     ballast.unlink()
     assert registry.complete(running, attempt=1, result="y").status is Status.COMPLETED
     assert registry.register(prompt="again", agent="codex").created
-    check(place, place.open())
-    place.close()
+    check(store_dir, store_dir.open())
+    store_dir.close()
 
 
 READING: tuple[tuple[str, ...], ...] = (
@@ -58,35 +58,35 @@ READING: tuple[tuple[str, ...], ...] = (
 WRITING: tuple[tuple[str, ...], ...] = (("register", "p", "--agent", "a"), ("pick", "-s", "codex"), ("complete", "JOB"))
 
 
-def read_and_refused(place: Place, mam: Mam, job_id: str) -> None:
+def read_and_refused(store_dir: StoreDir, mam: Mam, job_id: str) -> None:
     """Verbs that read work, and verbs that write fail with one line."""
     for verb in READING:
-        ran = mam(*(job_id if word == "JOB" else word for word in verb), "--store", str(place.path))
+        ran = mam(*(job_id if word == "JOB" else word for word in verb), "--store", str(store_dir.path))
         assert ran.code == 0, (verb, ran.stderr)
         assert "Traceback" not in ran.stderr
     for verb in WRITING:
-        ran = mam(*(job_id if word == "JOB" else word for word in verb), "--store", str(place.path))
+        ran = mam(*(job_id if word == "JOB" else word for word in verb), "--store", str(store_dir.path))
         assert (ran.code, len(ran.stderr.splitlines())) == (9, 1), (verb, ran.stderr)
 
 
 @pytest.fixture
-def ended(small_disk: Path) -> tuple[Place, str]:
-    place = Place(small_disk / "jobs")
-    registry = place.open()
+def ended(small_disk: Path) -> tuple[StoreDir, str]:
+    store_dir = StoreDir(small_disk / "jobs")
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
     registry.publish(job_id, event="progress", detail="half")
     registry.complete(job_id, result="done")
     registry.register(prompt="p", agent="codex")
-    place.close()
-    return place, job_id
+    store_dir.close()
+    return store_dir, job_id
 
 
 @pytest.mark.parametrize("log", ["with a log", "without a log"])
 def test_a_disk_that_is_mounted_read_only_can_be_read(
-    ended: tuple[Place, str], small_disk: Path, mam: Mam, log: str
+    ended: tuple[StoreDir, str], small_disk: Path, mam: Mam, log: str
 ) -> None:
-    place, job_id = ended
-    database = place.path / ".store" / "registry.db"
+    store_dir, job_id = ended
+    database = store_dir.path / ".store" / "registry.db"
     if log == "without a log":
         with_log = apsw.Connection(str(database))
         with_log.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -94,33 +94,33 @@ def test_a_disk_that_is_mounted_read_only_can_be_read(
     assert Path(f"{database}-wal").exists() == (log == "with a log")
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     try:
-        read_and_refused(place, mam, job_id)
+        read_and_refused(store_dir, mam, job_id)
     finally:
         subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
-    assert place.open().get(job_id).status is Status.COMPLETED
-    place.close()
+    assert store_dir.open().get(job_id).status is Status.COMPLETED
+    store_dir.close()
 
 
 @pytest.mark.parametrize("index", ["with its index", "without its index"])
-def test_a_full_disk_can_be_read(ended: tuple[Place, str], small_disk: Path, mam: Mam, index: str) -> None:
-    place, job_id = ended
+def test_a_full_disk_can_be_read(ended: tuple[StoreDir, str], small_disk: Path, mam: Mam, index: str) -> None:
+    store_dir, job_id = ended
     if index == "without its index":
-        database = apsw.Connection(str(place.path / ".store" / "registry.db"))
+        database = apsw.Connection(str(store_dir.path / ".store" / "registry.db"))
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         database.close()
     ballast = fill(small_disk)
-    read_and_refused(place, mam, job_id)
+    read_and_refused(store_dir, mam, job_id)
     ballast.unlink()
-    check(place, place.open())
-    place.close()
+    check(store_dir, store_dir.open())
+    store_dir.close()
 
 
 def test_records_without_a_database_on_a_read_only_disk_are_refused_in_one_line(small_disk: Path, mam: Mam) -> None:
-    place = Place(small_disk / "jobs")
-    place.rename_in("abc12345", old_record("abc12345"))
+    store_dir = StoreDir(small_disk / "jobs")
+    store_dir.rename_in("abc12345", old_record("abc12345"))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     try:
-        mam("list", "--store", str(place.path)).failed(9, "cannot be written", "database")
+        mam("list", "--store", str(store_dir.path)).failed(9, "cannot be written", "database")
     finally:
         subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
 
@@ -142,11 +142,11 @@ def failing(name: str, code: int, nth: int, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("call", ["open", "write", "fsync", "rename", "link"])
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EMFILE])
 def test_a_call_that_fails_leaves_the_act_done_or_not_done(
-    place: Place, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+    store_dir: StoreDir, monkeypatch: pytest.MonkeyPatch, call: str, code: int
 ) -> None:
-    job_id = place.open().register(prompt="p", agent="codex").job.job_id
+    job_id = store_dir.open().register(prompt="p", agent="codex").job.job_id
     for nth in range(1, 12):
-        registry = place.open()
+        registry = store_dir.open()
         status = registry.get(job_id).status
         with monkeypatch.context() as patch:
             failing(call, code, nth, patch)
@@ -154,10 +154,10 @@ def test_a_call_that_fails_leaves_the_act_done_or_not_done(
                 done = _next(registry, job_id, status)
             except StoreUnavailable:  # and nothing else may reach the user
                 done = None
-        registry = place.open()
+        registry = store_dir.open()
         now = registry.get(job_id).status
         assert now is (done or status) or (done is None and now is not status)
-        check(place, registry)
+        check(store_dir, registry)
 
 
 def _next(registry: Registry, job_id: str, status: Status) -> Status:
@@ -168,11 +168,11 @@ def _next(registry: Registry, job_id: str, status: Status) -> Status:
     return registry.release(job_id).status
 
 
-def test_short_writes_are_finished(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_writes_are_finished(store_dir: StoreDir, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data)[:7]))
-    registry = place.open()
+    registry = store_dir.open()
     job_id = registry.register(prompt="whole", agent="codex").job.job_id
     registry.complete(job_id)
     monkeypatch.undo()
-    check(place, place.open())
+    check(store_dir, store_dir.open())

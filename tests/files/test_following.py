@@ -10,7 +10,7 @@ import pytest
 from mam.jobs.pause import Pause
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.store import FilesStore
-from tests.files.conftest import Place
+from tests.files.conftest import StoreDir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,8 @@ LONG = 60.0
 class Follower:
     """Another process's view: a store of its own that has been looked at once."""
 
-    def __init__(self, place: Place) -> None:
-        self.store = FilesStore(str(place.path), clock=place.clock, lock_wait_seconds=0.05)
+    def __init__(self, store_dir: StoreDir) -> None:
+        self.store = FilesStore(str(store_dir.path), clock=store_dir.clock, lock_wait_seconds=0.05)
         self.offset = self.store.end_offset()
         while self.store.wait(self.offset, 0):
             pass
@@ -33,30 +33,30 @@ class Follower:
 
 
 @pytest.fixture
-def follower(place: Place) -> Iterator[Follower]:
-    place.open().register(prompt="x", agent="codex")
-    found = Follower(place)
+def follower(store_dir: StoreDir) -> Iterator[Follower]:
+    store_dir.open().register(prompt="x", agent="codex")
+    found = Follower(store_dir)
     yield found
     found.store.close()
 
 
-def test_what_is_committed_is_read_while_another_holds_the_lock(place: Place, follower: Follower) -> None:
-    place.open().register(prompt="y", agent="codex")
+def test_what_is_committed_is_read_while_another_holds_the_lock(store_dir: StoreDir, follower: Follower) -> None:
+    store_dir.open().register(prompt="y", agent="codex")
     found: list[list[int]] = []
-    with registry_lock(str(place.path)):
+    with registry_lock(str(store_dir.path)):
         thread = Thread(target=lambda: found.append(follower.numbers()))  # the lock is a thread's
         thread.start()
         thread.join()
     assert found == [[2]]
 
 
-def test_an_act_wakes_a_follower(place: Place, follower: Follower) -> None:
-    place.open().register(prompt="y", agent="codex")
+def test_an_act_wakes_a_follower(store_dir: StoreDir, follower: Follower) -> None:
+    store_dir.open().register(prompt="y", agent="codex")
     assert follower.store.wait(follower.offset, LONG)
 
 
-def test_a_pause_wakes_a_follower(place: Place, follower: Follower) -> None:
-    place.open().pause(Pause(agent="codex", reason="limit"))
+def test_a_pause_wakes_a_follower(store_dir: StoreDir, follower: Follower) -> None:
+    store_dir.open().pause(Pause(agent="codex", reason="limit"))
     assert follower.store.wait(follower.offset, LONG)
 
 
@@ -64,16 +64,16 @@ def test_nothing_new_is_no_news(follower: Follower) -> None:
     assert not follower.store.wait(follower.offset, 0.05)
 
 
-def test_what_was_read_already_wakes_no_follower(place: Place, follower: Follower) -> None:
-    place.open().register(prompt="y", agent="codex")
+def test_what_was_read_already_wakes_no_follower(store_dir: StoreDir, follower: Follower) -> None:
+    store_dir.open().register(prompt="y", agent="codex")
     *_, last = follower.store.entries(follower.offset)
     while follower.store.wait(last.offset, 0):
         pass
     assert not follower.store.wait(last.offset, 0.2)
 
 
-def test_what_another_program_writes_into_a_record_is_no_entry(place: Place, follower: Follower) -> None:
+def test_what_another_program_writes_into_a_record_is_no_entry(store_dir: StoreDir, follower: Follower) -> None:
     job_id = follower.store.ids_with_prefix("", 1)[0]
-    place.edit(job_id, lambda fields: fields.update(status="cancelled"))
+    store_dir.edit(job_id, lambda fields: fields.update(status="cancelled"))
     assert follower.numbers() == []
     assert follower.store.get(job_id).status == "pending"

@@ -10,15 +10,15 @@ import pytest
 from mam.errors import StoreUnavailable
 from mam.stores.files.records import read_stamp
 from mam.stores.files.store import FilesStore
-from tests.files.conftest import Place
+from tests.files.conftest import StoreDir
 from tests.files.invariants import check, logged
 
 
-def test_a_record_ends_with_what_it_came_from(place: Place) -> None:
-    registry = place.open()
+def test_a_record_ends_with_what_it_came_from(store_dir: StoreDir) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
     registry.pick("codex", owner="me")
-    text = place.file(job_id).read_bytes()
+    text = store_dir.file(job_id).read_bytes()
     *_, last = json.loads(text)
     seal = json.loads(text)[last]
     assert (last, seal["epoch"], seal["version"]) == ("registry", registry.store.journal_id, 2)
@@ -29,8 +29,8 @@ def test_a_record_ends_with_what_it_came_from(place: Place) -> None:
         assert read_stamp(changed) is None
 
 
-def test_files_show_the_registry_after_every_act(place: Place) -> None:
-    registry = place.open()
+def test_files_show_the_registry_after_every_act(store_dir: StoreDir) -> None:
+    registry = store_dir.open()
     first = registry.register(prompt="p", agent="codex", key="k").job.job_id
     second = registry.register(prompt="q", agent="codex", after=[first]).job.job_id
     steps = (
@@ -45,68 +45,70 @@ def test_files_show_the_registry_after_every_act(place: Place) -> None:
     )
     for step in steps:
         step()
-        shown = place.fields(first)
+        shown = store_dir.fields(first)
         shown.pop("registry")
         assert shown == registry.get(first).to_json()
-        assert logged(place, first) == registry.store.events(first)
-    check(place, registry)
+        assert logged(store_dir, first) == registry.store.events(first)
+    check(store_dir, registry)
 
 
-def test_a_file_that_another_program_changed_is_kept_when_mam_writes_the_job(place: Place) -> None:
-    registry = place.open()
+def test_a_file_that_another_program_changed_is_kept_when_mam_writes_the_job(store_dir: StoreDir) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
-    place.edit(job_id, lambda fields: fields.update(prompt="other words"))
-    text = place.file(job_id).read_bytes()
+    store_dir.edit(job_id, lambda fields: fields.update(prompt="other words"))
+    text = store_dir.file(job_id).read_bytes()
     registry.cancel(job_id)
-    (kept,) = (place.path / ".store" / "aside").iterdir()
+    (kept,) = (store_dir.path / ".store" / "aside").iterdir()
     assert kept.read_bytes() == text
-    assert place.fields(job_id)["prompt"] == "p"
-    check(place, registry)
+    assert store_dir.fields(job_id)["prompt"] == "p"
+    check(store_dir, registry)
 
 
 @pytest.mark.parametrize("left", ["old", "gone", "empty"])
-def test_files_that_a_killed_writer_left_behind_are_written_by_the_next_act(place: Place, left: str) -> None:
+def test_files_that_a_killed_writer_left_behind_are_written_by_the_next_act(store_dir: StoreDir, left: str) -> None:
     """The database has committed, and the files do not show it yet."""
-    registry = place.open()
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
-    files = [place.file(job_id), place.path / f"{job_id}.events.log"]
+    files = [store_dir.file(job_id), store_dir.path / f"{job_id}.events.log"]
     registry.publish(job_id, event="progress")
     old = [path.read_bytes() for path in files]
     registry.complete(job_id)
-    place.close()
+    store_dir.close()
     for path, text in zip(files, old, strict=True):
         path.unlink()
         if left != "gone":
             path.write_bytes(text if left == "old" else b"")
-    other = place.open()
+    other = store_dir.open()
     other.register(prompt="another", agent="codex")
-    assert place.fields(job_id)["status"] == "completed"
-    check(place, other)
+    assert store_dir.fields(job_id)["status"] == "completed"
+    check(store_dir, other)
 
 
-def test_a_process_that_works_long_leaves_little_to_look_through(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mam.stores.files.store.SAVED_EVERY", 10)
-    store = place.open().store
+def test_a_process_that_works_long_leaves_little_to_look_through(
+    store_dir: StoreDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mam.stores.files.store.SAVE_EVERY", 10)
+    store = store_dir.open().store
     assert isinstance(store, FilesStore)
     for _ in range(25):
-        place_registry(place, store)
+        place_registry(store_dir, store)
     assert store._rows("mirrored upto")[0][0] >= 20
 
 
-def place_registry(_place: Place, store: FilesStore) -> None:
+def place_registry(_place: StoreDir, store: FilesStore) -> None:
     from mam.registry import Registry
 
     Registry(store).register(prompt="p", agent="codex")
 
 
-def test_a_database_that_is_older_than_its_files_is_refused(place: Place) -> None:
-    registry = place.open()
+def test_a_database_that_is_older_than_its_files_is_refused(store_dir: StoreDir) -> None:
+    registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
     store = registry.store
     assert isinstance(store, FilesStore)
     registry.pick("codex", owner="me")
-    store._act(lambda: store._run("UPDATE job SET version = 1, status = 'pending'"))
+    store._in_transaction(lambda: store._run("UPDATE job SET version = 1, status = 'pending'"))
     with pytest.raises(StoreUnavailable, match="`mam rebuild`"):
         registry.pick("codex", owner="me")
-    assert place.fields(job_id)["status"] == "running"
+    assert store_dir.fields(job_id)["status"] == "running"
     assert "mam rebuild" in store.problems()[0].problem

@@ -31,7 +31,7 @@ def refused(world: World, content: bytes, name: str = "x.prompt.md", where: str 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "it is empty; write what shall be done"),
+        (b"", "it is empty; write the task into it"),
         (b" \n\n\t", "it is empty"),
         (b"---\nagent: shell\n---\n\n", "it is empty"),
         (b"caf\xe9", "not UTF-8 text (byte 3); save it as UTF-8"),
@@ -49,10 +49,10 @@ def refused(world: World, content: bytes, name: str = "x.prompt.md", where: str 
         (b"---\nat: 2026-01-01T00:00:00\n---\ndo", "no time zone"),
         (b"---\npermissions: all\n---\ndo", "'all' is none of ask, edit, full"),
         (b"---\nworktree: perhaps\n---\ndo", "neither true nor false"),
-        (b"---\nworktree: true\n---\ndo", "no repository is known for acme/shop; [repos] in config.toml names it"),
+        (b"---\nworktree: true\n---\ndo", "no repository is known for acme/shop; add it to [repos] in config.toml"),
         (b"---\nafter: 00000000\n---\ndo", "No job 00000000"),
         (b"---\nartifacts: [/etc/passwd]\n---\ndo", "must be a relative path"),
-        (b"---\nagent: a\nagent: b\n---\ndo", "line 3: agent is there twice"),
+        (b"---\nagent: a\nagent: b\n---\ndo", "line 3: agent appears twice"),
         (b"---\nagent:\n---\ndo", "line 2: agent: it has no value"),
     ],
 )
@@ -67,7 +67,7 @@ def test_64_mebibytes_are_kept_and_refused(world: World) -> None:
 
 
 def test_a_path_that_is_too_short(world: World) -> None:
-    assert "its path is too short: it belongs into inbox/<owner>/<repo>/<branch>/" in refused(
+    assert "its path is too short: it belongs in inbox/<owner>/<repo>/<branch>/" in refused(
         world, b"do it", where="acme/shop"
     )
 

@@ -256,6 +256,6 @@ def test_without_a_watch_the_tree_is_looked_at_now_and_then(world: World, monkey
         thread.join(60)
     (words,) = said
     assert words.startswith(
-        "changes are not seen at once ([Errno 28] inotify watch limit reached); the inbox is looked at"
+        "changes are not noticed at once ([Errno 28] inotify watch limit reached); mam scans the inbox"
     )
     assert not thread.is_alive()

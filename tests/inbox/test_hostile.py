@@ -128,7 +128,7 @@ def test_a_bug_over_one_file_stops_no_other(world: World, monkeypatch: pytest.Mo
     world.steady()
     assert world.only_job().prompt == "good"
     told = (world.root / "finished" / WHERE / "bad.error.md").read_text()
-    assert "mam cannot read it (IndexError); please report that, with the file" in told
+    assert "mam cannot read it (IndexError); please report this with the file" in told
 
 
 MIRRORED = {

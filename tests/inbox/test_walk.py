@@ -58,7 +58,7 @@ def test_a_path_says_owner_repository_and_branch() -> None:
     [("o/r/x.prompt.md", "multi-owner"), ("r/x.prompt.md", "single-owner"), ("x.prompt.md", "multi-owner")],
 )
 def test_a_path_that_is_too_short_says_what_it_should_be(rel: str, mode: str) -> None:
-    with pytest.raises(BadInput, match="too short: it belongs into inbox/<"):
+    with pytest.raises(BadInput, match="too short: it belongs in inbox/<"):
         parse_target(rel, mode, "me", None)
 
 
@@ -233,7 +233,9 @@ def test_a_job_that_was_removed_from_the_registry_is_not_waited_for(world: World
     inbox.run_cycle()
     store = world.registry().store
     assert isinstance(store, SqliteStore)
-    store._act(lambda: store._rows("forget job", job_id=world.only_job().job_id))  # as an older backup has it
+    store._in_transaction(
+        lambda: store._rows("delete job", job_id=world.only_job().job_id)
+    )  # as an older backup has it
     inbox.run_cycle()
     told = (world.root / "finished" / WHERE / "x.error.md").read_text()
     assert told.startswith("do it\n")

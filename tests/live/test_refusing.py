@@ -71,7 +71,7 @@ def test_nothing_is_typed_while_a_person_types_or_the_pane_is_in_copy_mode(stage
     with stage.person("claude") as press:
         press(b"x")
         again = stage.register("agent: say not over you")
-        await_that(lambda: "Somebody typed" in worker.stderr.readline().decode())  # type: ignore[union-attr]
+        await_that(lambda: "A person typed" in worker.stderr.readline().decode())  # type: ignore[union-attr]
         assert stage.job(again)["status"] in ("pending", "waiting")
         assert len(stage.typed()) == 1
     stage.end(worker, signal.SIGTERM)

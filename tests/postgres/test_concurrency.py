@@ -21,8 +21,8 @@ from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.postgres import client as postgres
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from mam.testing.conformance.base import check_journal, claimed, history_lines, picked, registered
-from mam.testing.races import Crew
+from mam.testing.conformance.base import check_journal, history_lines, pick_id, register_and_claim, register_jobs
+from mam.testing.races import RacePool
 from mam.testing.tasks import LABEL, claim_all, wait_for_entries
 from tests.postgres.crashes import AFTER, BEFORE, DisturbedStore, disturbed, wait_for_a_lock
 from tests.postgres.proxy import Proxy
@@ -36,7 +36,10 @@ def test_the_order_of_the_journal_is_the_order_of_commits(
     store: DisturbedStore, other: PostgresStore, url: str
 ) -> None:
     """The second writer cannot draw a number before the first has committed, so no follower can read past that one."""
-    follower, quick = PostgresStore(url), threading.Thread(target=lambda: registered(Registry(other), job_id="quick"))
+    follower, quick = (
+        PostgresStore(url),
+        threading.Thread(target=lambda: register_jobs(Registry(other), job_id="quick")),
+    )
     offset = follower.end_offset()
 
     def meanwhile(statement: str, when: str) -> None:
@@ -46,7 +49,7 @@ def test_the_order_of_the_journal_is_the_order_of_commits(
             assert list(follower.entries(offset)) == []
 
     with disturbed(store, meanwhile):
-        registered(Registry(store), job_id="slow", key="in a transaction")
+        register_jobs(Registry(store), job_id="slow", key="in a transaction")
     quick.join()
     told = list(follower.entries(offset))
     assert [entry.job_id for entry in told] == ["slow", "quick"]
@@ -62,7 +65,7 @@ def test_an_open_transaction_of_another_client_delays_no_follower(
         client.execute("SELECT pg_current_xact_id()")
         offset = other.end_offset()
         other.wait(offset, 0.01)
-        (job,) = registered(Registry(store))
+        (job,) = register_jobs(Registry(store))
         assert [entry.job_id for entry in other.entries(offset)] == [job]
         assert other.wait(offset, 60.0)
         assert other.end_offset() != offset
@@ -71,10 +74,10 @@ def test_an_open_transaction_of_another_client_delays_no_follower(
 def test_a_commit_that_comes_to_nothing_leaves_no_gap_that_anyone_waits_for(
     store: DisturbedStore, other: PostgresStore
 ) -> None:
-    registered(Registry(store), job_id="first")
+    register_jobs(Registry(store), job_id="first")
     with pytest.raises(AlreadyRegistered):
-        registered(Registry(store), job_id="first")
-    registered(Registry(store), job_id="second")
+        register_jobs(Registry(store), job_id="first")
+    register_jobs(Registry(store), job_id="second")
     assert [entry.job_id for entry in other.entries(None)] == ["first", "second"]
 
 
@@ -82,13 +85,13 @@ def test_a_job_registered_while_a_claim_settles_others_is_registered_before_it_i
     store: DisturbedStore, other: PostgresStore
 ) -> None:
     """The claim's transaction began to write first, so its number is lower than that of the registration it sees."""
-    lost = claimed(Registry(other), label="somebody else")
+    lost = register_and_claim(Registry(other), label="somebody else")
     Registry(other).heartbeat(lost.job_id, attempt=1, lease_seconds=0)
     left = ["newer", "new"]
 
     def meanwhile(statement: str, when: str) -> None:
         if "priority DESC" in statement and when == BEFORE and left:
-            registered(Registry(other), job_id=left.pop())
+            register_jobs(Registry(other), job_id=left.pop())
 
     with disturbed(store, meanwhile):
         assert Registry(store).pick(LABEL, owner="me") is not None
@@ -130,7 +133,7 @@ def test_an_id_that_another_took_in_between_is_refused(store: DisturbedStore, ot
 
 
 def test_a_claim_skips_what_another_has_in_its_hands_and_waits_for_nobody(store: DisturbedStore, url: str) -> None:
-    first, second = registered(Registry(store), 2)
+    first, second = register_jobs(Registry(store), 2)
     with psycopg.connect(url) as holder:
         holder.execute("SELECT FROM mam.job WHERE job_id = %s FOR UPDATE", (first,))
         mine = Registry(store).pick(LABEL, owner="me")
@@ -139,7 +142,7 @@ def test_a_claim_skips_what_another_has_in_its_hands_and_waits_for_nobody(store:
 
 
 def test_an_act_that_others_outrun_again_and_again_locks_the_row(store: DisturbedStore, other: PostgresStore) -> None:
-    job = claimed(Registry(other))
+    job = register_and_claim(Registry(other))
     outrun: list[str] = []
 
     def meanwhile(statement: str, when: str) -> None:
@@ -158,7 +161,7 @@ def test_who_comes_after_a_job_that_ends_meanwhile_hears_of_its_end(
     store: DisturbedStore, other: PostgresStore, url: str
 ) -> None:
     """The end is one statement, sent before the mark of the registration is committed; it waits, and sees it."""
-    job = claimed(Registry(other))
+    job = register_and_claim(Registry(other))
     ending = threading.Thread(
         target=lambda: other.end_job(job.job_id, End(status=Status.COMPLETED, attempt=1, claim_id=job.claim_id))
     )
@@ -169,7 +172,7 @@ def test_who_comes_after_a_job_that_ends_meanwhile_hears_of_its_end(
             wait_for_a_lock(url)
 
     with disturbed(store, meanwhile):
-        (after,) = registered(Registry(store), after=[job.job_id])
+        (after,) = register_jobs(Registry(store), after=[job.job_id])
     ending.join()
     assert other.get(after).status is Status.WAITING
     assert [settled.job_id for settled in other.sweep()] == [after]
@@ -182,7 +185,7 @@ def test_who_comes_after_a_job_that_ends_meanwhile_hears_of_its_end(
 
 def test_every_entry_is_news_and_who_finds_nothing_is_silent(store: DisturbedStore, url: str) -> None:
     with listening(url) as ear:
-        registered(Registry(store))
+        register_jobs(Registry(store))
         assert heard(ear, url) == 1
         assert Registry(store).pick(LABEL, owner="me") is not None
         assert heard(ear, url) == 1
@@ -226,11 +229,11 @@ def in_a_child(do: Callable[[], bool]) -> int:
 
 def test_a_store_opened_before_a_fork_works_in_both(store: DisturbedStore) -> None:
     registry = Registry(store)
-    registered(registry, job_id="before")
+    register_jobs(registry, job_id="before")
     backend = store.backend()
-    assert in_a_child(lambda: registered(registry, job_id="child") == ["child"] and store.backend() != backend) == 0
+    assert in_a_child(lambda: register_jobs(registry, job_id="child") == ["child"] and store.backend() != backend) == 0
     assert store.backend() == backend
-    registered(registry, job_id="after")
+    register_jobs(registry, job_id="after")
     assert [job.job_id for job in store.select(Query())] == ["after", "child", "before"]
     check_journal(store)
 
@@ -242,19 +245,19 @@ def test_who_has_waited_before_a_fork_can_wait_in_the_child(store: DisturbedStor
 
 
 def test_threads_share_one_store(store: DisturbedStore) -> None:
-    jobs = registered(Registry(store), 60)
-    with Crew(lambda: store, processes=False) as crew:
-        got = crew.race([claim_all] * 8)
+    jobs = register_jobs(Registry(store), 60)
+    with RacePool(lambda: store, processes=False) as pool:
+        got = pool.race([claim_all] * 8)
     assert sorted(claim for some in got for claim in some) == sorted((job_id, 1) for job_id in jobs)
     check_journal(store)
 
 
 def test_a_thread_that_waits_does_not_keep_others_from_working(store: DisturbedStore) -> None:
-    with Crew(lambda: store, processes=False) as crew:
-        sleeper = crew.start(partial(wait_for_entries, rounds=5))
+    with RacePool(lambda: store, processes=False) as pool:
+        sleeper = pool.start(partial(wait_for_entries, rounds=5))
         for _ in range(5):
             sleeper.report()
-            registered(Registry(store))
+            register_jobs(Registry(store))
         assert sleeper.result() == 5
 
 
@@ -264,7 +267,7 @@ def test_two_threads_that_wait_are_both_woken(store: DisturbedStore, other: Post
     threads = [threading.Thread(target=lambda: woken.append(store.wait(offset, 2.0))) for _ in range(2)]
     for thread in threads:
         thread.start()
-    registered(Registry(other))
+    register_jobs(Registry(other))
     for thread in threads:
         thread.join()
     assert woken == [True, True]
@@ -335,9 +338,9 @@ def test_a_claim_whose_wire_was_cut_before_it_committed_is_made_once(
     """Else its server process would commit it later, and a second job would be claimed for the same worker."""
     proxy, address = wire
     store, judge = PostgresStore(address), PostgresStore(server.url())
-    jobs = registered(Registry(judge), 2)
+    jobs = register_jobs(Registry(judge), 2)
     claims: list[str | None] = []
-    worker = threading.Thread(target=lambda: claims.append(picked(Registry(store))))
+    worker = threading.Thread(target=lambda: claims.append(pick_id(Registry(store))))
     with psycopg.connect(server.url()) as holder:
         holder.execute("SELECT pg_advisory_xact_lock(7168365, 1)")
         worker.start()
@@ -365,7 +368,7 @@ def test_the_seam_sees_every_statement_of_a_verb(store: DisturbedStore) -> None:
     """The tests of this directory stand on it."""
     seen: list[str] = []
     with disturbed(store, lambda statement, when: seen.append(statement) if when == AFTER else None):
-        registered(Registry(store))
-        registered(Registry(store), key="in a transaction")
+        register_jobs(Registry(store))
+        register_jobs(Registry(store), key="in a transaction")
     assert sum("INSERT INTO mam.journal" in statement for statement in seen) == 2
     assert {"BEGIN", "COMMIT"} <= set(seen)

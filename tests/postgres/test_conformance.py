@@ -18,10 +18,10 @@ class TestPostgres(StoreConformance):
     has_boot_clock = False
 
     @pytest.fixture
-    def place(self, database: str) -> str:
+    def location(self, database: str) -> str:
         return database
 
     @staticmethod
-    def open_store(place: str, clock: Clock | None = None) -> Store:
-        create_postgres_store(place)
-        return PostgresStore(place, clock)
+    def open_store(location: str, clock: Clock | None = None) -> Store:
+        create_postgres_store(location)
+        return PostgresStore(location, clock)

@@ -14,7 +14,7 @@ from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from mam.testing.conformance.base import claimed
+from mam.testing.conformance.base import register_and_claim
 from tests.postgres.server import PrivateServer, programs
 
 
@@ -42,7 +42,7 @@ def test_a_dump_in_a_younger_server(server: PrivateServer, younger: PrivateServe
     registry = Registry(store, logs)
     first = registry.register(prompt="first", agent="shell").job.job_id
     registry.publish(first, event="progress", detail="before the dump")
-    second = claimed(registry, label="ended").job_id
+    second = register_and_claim(registry, label="ended").job_id
     registry.complete(second, attempt=1)
     heard = store.events(second)
     told = [(entry.number, entry.job_id, entry.lines) for entry in store.entries(None)]

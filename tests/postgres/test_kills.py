@@ -18,7 +18,7 @@ from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
-from mam.testing.races import Crew
+from mam.testing.races import RacePool
 from mam.testing.tasks import LAST
 from tests.postgres.crashes import crash_and_restart
 from tests.postgres.server import PrivateServer
@@ -110,8 +110,8 @@ def test_kills_during_a_mixed_load_lose_nothing_and_repeat_nothing(server: Priva
         # Else the first crash replays all that earlier tests have written, which may outlast a worker's patience.
         connection.execute("CHECKPOINT")
     killer = Killer(server)
-    with Crew(partial(PostgresStore, url), processes=True) as crew:
-        workers = crew.race_on([partial(work, name=f"worker {number}") for number in range(WORKERS)])
+    with RacePool(partial(PostgresStore, url), processes=True) as pool:
+        workers = pool.race_on([partial(work, name=f"worker {number}") for number in range(WORKERS)])
         for kill in range(1, KILLS + 1):
             killer.end_a_backend()
             killer.let_them_work(WORKERS)

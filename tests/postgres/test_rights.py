@@ -15,7 +15,7 @@ from mam.registry import Registry
 from mam.stores.postgres.client import PATIENCE_SECONDS
 from mam.stores.postgres.connection import STATEMENT_MS, Server
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from mam.testing.conformance.base import check_journal, registered
+from mam.testing.conformance.base import check_journal, register_jobs
 from tests.cli.command import Mam
 from tests.postgres.test_bad_input import VERBS, refused
 from tests.stories import READERS, WRITERS, Cast
@@ -49,8 +49,8 @@ def test_a_role_that_only_works_needs_no_right_to_make_anything(
         registry = Registry(store)
         verb(registry, Cast(registry, name))
     registry = Registry(store)
-    (first,) = registered(registry, exclusive="gpu")
-    registered(registry, after=[first])
+    (first,) = register_jobs(registry, exclusive="gpu")
+    register_jobs(registry, after=[first])
     registry.pause(Pause(agent="codex"))
     assert registry.resume("codex", None)
     registry.complete(first)
@@ -145,13 +145,13 @@ def test_who_prunes_needs_what_a_worker_has_and_the_janitors_rights(
     admin.execute(GRANTS.encode())
     store = PostgresStore(address_for("worker", database))
     registry = Registry(store)
-    jobs = registered(registry, 3)
+    jobs = register_jobs(registry, 3)
     for job in jobs:
         registry.complete(job)
     assert registry.archive(jobs) == jobs[:2], "the newest stays"
     admin.execute(janitors.replace(b"GRANT", b"REVOKE").replace(b" TO ", b" FROM "))
     with pytest.raises(StoreUnavailable, match="permission denied for table"):
-        registry.archive([*registered(registry), jobs[2]])
+        registry.archive([*register_jobs(registry), jobs[2]])
     store.close()
 
 

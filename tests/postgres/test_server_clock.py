@@ -49,17 +49,17 @@ class TestByTheServersClock(
     has_boot_clock = False
 
     @pytest.fixture
-    def place(self, database: str) -> str:
+    def location(self, database: str) -> str:
         return database
 
     @staticmethod
-    def open_store(place: str, clock: Clock | None = None) -> Store:
+    def open_store(location: str, clock: Clock | None = None) -> Store:
         assert clock is None
-        create_postgres_store(place)
-        return PostgresStore(place)
+        create_postgres_store(location)
+        return PostgresStore(location)
 
     @pytest.fixture
-    def store(self, place: str) -> Iterator[Store]:
-        store = self.open_store(place)
+    def store(self, location: str) -> Iterator[Store]:
+        store = self.open_store(location)
         yield store
         store.close()

@@ -18,7 +18,7 @@ from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.postgres.schema import VERSION
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from mam.testing.conformance.base import registered
+from mam.testing.conformance.base import register_jobs
 from tests.cli.command import Mam
 
 HERE = Path(__file__).parent
@@ -68,7 +68,7 @@ def test_work_goes_on(mam: Mam, old: str) -> None:
         assert found.job_id == newest
     assert not registry.register(prompt="again", agent="shell", key="nightly").created
     assert not registry.register(prompt="again", agent="shell", key="old 1").created, "an archived job has the key"
-    (new,) = registered(registry, label="v14", after=["failed00", "running0"])
+    (new,) = register_jobs(registry, label="v14", after=["failed00", "running0"])
     assert store.get(new).number == highest + 1
     settled = {job.job_id for job in registry.sweep()}
     assert settled == {"dep00001", "later000"}, "an end that nobody had looked at, and a wait that is over"

@@ -46,7 +46,7 @@ class Office:
     def record(self, job: str) -> dict[str, Any]:
         return self.mam.record(job)
 
-    def until_ended(self, *jobs: str) -> None:
+    def wait_until_ended(self, *jobs: str) -> None:
         self.mam.start("wait", *jobs).communicate(timeout=PATIENCE)
 
     @contextmanager
@@ -63,6 +63,6 @@ class Office:
         """The record of a job after a worker has had it."""
         job = self.job(prompt, *words)
         with self.at_work():
-            self.until_ended(job)
+            self.wait_until_ended(job)
         print(self.mam("output", job).out[-3000:])
         return self.record(job)

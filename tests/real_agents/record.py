@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mam.config.settings import Config
-from mam.work.adapters import CODING_AGENTS, adapter_of
-from mam.work.workdir import Place
+from mam.work.adapters import CODING_AGENTS, load_adapter
+from mam.work.workdir import WorkDir
 from tests.real_agents import model_server
 from tests.real_agents.alone import is_alone
 from tests.real_agents.homes import CLIS, environment
@@ -66,11 +66,11 @@ def main() -> None:
 
 
 def _record(agent: str, scene: str, extra: dict[str, str | None], name: str | None = None) -> int:
-    prompt, permissions, prepare = SCENES[scene]
+    prompt, permissions, prepare_workdir = SCENES[scene]
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, ModelServer() as model:
         here = Path(folder) / "project"
         here.mkdir()
-        prepare(model)
+        prepare_workdir(model)
         env = environment(agent, Path(folder) / "home", model.url)
         env = {key: value for key, value in {**env, **extra}.items() if value is not None}
         launch = _launch(agent, prompt, permissions, str(here), NOBODYS[agent] if scene == "gone" else None)
@@ -112,12 +112,12 @@ def _record_help(agent: str) -> None:
 def _launch(
     agent: str, prompt: str, permissions: str, here: str, session: str | None
 ) -> tuple[list[str], dict[str, str], bytes]:
-    adapter = adapter_of(agent, Config())
+    adapter = load_adapter(agent, Config())
     job = running(agent=agent, prompt=prompt, permissions=permissions)
     if session is not None:
         about = {"name": agent, "session": session}
         job = job.replace(run={"host": os.uname().nodename, "place": here, "agent": about})
-    launch = adapter.launch(job, prompt, Place(path=here, kind="workdir"), "")
+    launch = adapter.launch(job, prompt, WorkDir(path=here, kind="workdir"), "")
     assert launch is not None
     assert launch.stdin is not None
     return list(launch.argv), launch.env, launch.stdin

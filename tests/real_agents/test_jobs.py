@@ -65,7 +65,7 @@ def test_a_usage_limit_makes_it_wait_and_then_finish(office: Office) -> None:
         assert office.record(second)["status"] == "pending"
         assert f"agent {office.agent}" in office.mam("pause", "--list").out
         assert "tried first" in office.mam("explain", second).out
-        office.until_ended(first, second)
+        office.wait_until_ended(first, second)
 
     assert time.time() >= resets_at()
     for job in map(office.record, (first, second)):
@@ -90,7 +90,7 @@ def test_a_resumed_conversation_counts_only_what_is_new(office: Office) -> None:
     with office.at_work():
         await_that(lambda: office.record(job)["status"] == "waiting", "it does not wait")
         before = len(office.model.seen)
-        office.until_ended(job)
+        office.wait_until_ended(job)
 
     ended = office.record(job)
     assert (ended["status"], ended["attempt"]) == ("completed", 2), ended["reason"]

@@ -11,7 +11,7 @@ from mam.registry import Registry
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 
 
-class Place:
+class StoreFile:
     """The file, and the stores that were opened on it."""
 
     def __init__(self, path: Path) -> None:
@@ -35,7 +35,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    place = Place(tmp_path / "jobs.db")
-    yield place
-    place.close()
+def store_file(tmp_path: Path) -> Iterator[StoreFile]:
+    store_file = StoreFile(tmp_path / "jobs.db")
+    yield store_file
+    store_file.close()

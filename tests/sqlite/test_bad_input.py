@@ -17,9 +17,9 @@ import pytest
 from mam import __version__
 from mam.errors import StoreUnavailable
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from mam.testing.conformance.base import check_journal, registered
+from mam.testing.conformance.base import check_journal, register_jobs
 from tests.cli.command import Mam
-from tests.sqlite.conftest import Place
+from tests.sqlite.conftest import StoreFile
 
 VERBS = (("list",), ("register", "p", "--agent", "a"), ("pick", "-s", "x"), ("complete", "x"), ("init",))
 
@@ -77,26 +77,26 @@ def contents(path: Path) -> list[tuple[object, ...]]:
         database.close()
 
 
-def test_a_newer_schema_is_refused_and_not_rewritten(mam: Mam, place: Place) -> None:
-    database = apsw.Connection(str(place.path))
+def test_a_newer_schema_is_refused_and_not_rewritten(mam: Mam, store_file: StoreFile) -> None:
+    database = apsw.Connection(str(store_file.path))
     database.execute("PRAGMA user_version = 999")
     database.close()
     for verb in VERBS:
-        ran = mam(*verb, "--store", place.address)
+        ran = mam(*verb, "--store", store_file.address)
         ran.failed(9, "999", f"only a newer mam knows; this is mam {__version__}: install a newer one")
-    database = apsw.Connection(str(place.path))
+    database = apsw.Connection(str(store_file.path))
     assert database.pragma("user_version") == 999
     database.close()
 
 
 @pytest.mark.parametrize("size", [100, 4096, 5000, 20_000])
-def test_a_file_that_was_cut_off_is_refused_in_one_line(mam: Mam, place: Place, size: int) -> None:
-    registered(place.open(), 20)
-    place.close()
-    os.truncate(place.path, size)
+def test_a_file_that_was_cut_off_is_refused_in_one_line(mam: Mam, store_file: StoreFile, size: int) -> None:
+    register_jobs(store_file.open(), 20)
+    store_file.close()
+    os.truncate(store_file.path, size)
     for verb in (("list",), ("register", "p", "--agent", "a")):
-        ran = mam(*verb, "--store", place.address)
-        ran.failed(9, str(place.path))
+        ran = mam(*verb, "--store", store_file.address)
+        ran.failed(9, str(store_file.path))
 
 
 def test_an_empty_file_becomes_a_store_only_when_asked_for(mam: Mam, tmp_path: Path) -> None:
@@ -177,23 +177,23 @@ def test_a_pipe_is_no_database(mam: Mam, tmp_path: Path) -> None:
     mam("list", "--store", f"sqlite://{tmp_path}/pipe").failed(9, "pipe")
 
 
-def test_files_are_private(place: Place) -> None:
-    registered(place.open())
-    for file in place.path.parent.glob("jobs.db*"):
+def test_files_are_private(store_file: StoreFile) -> None:
+    register_jobs(store_file.open())
+    for file in store_file.path.parent.glob("jobs.db*"):
         assert file.stat().st_mode & 0o077 == 0, file
 
 
 # -- links: followed to where they lead, so that all names of a file share its logs ------------------------------------
 
 
-def test_a_link_is_followed_and_the_logs_lie_beside_the_file_it_leads_to(place: Place, tmp_path: Path) -> None:
+def test_a_link_is_followed_and_the_logs_lie_beside_the_file_it_leads_to(store_file: StoreFile, tmp_path: Path) -> None:
     link = tmp_path / "elsewhere" / "link.db"
     link.parent.mkdir()
-    link.symlink_to(place.path)
-    through, direct = SqliteStore(str(link)), SqliteStore(str(place.path))
+    link.symlink_to(store_file.path)
+    through, direct = SqliteStore(str(link)), SqliteStore(str(store_file.path))
     assert through.address == direct.address
-    registry = place.open()
-    registered(registry, job_id="one")
+    registry = store_file.open()
+    register_jobs(registry, job_id="one")
     assert through.get("one") == direct.get("one")
     assert [file.name for file in link.parent.iterdir()] == ["link.db"]
     through.close()
@@ -213,21 +213,21 @@ def test_a_link_in_a_circle_is_told(mam: Mam, tmp_path: Path) -> None:
     mam("init", "--store", f"sqlite://{tmp_path}/a.db").failed(9, "cannot be made")
 
 
-def test_a_bell_that_is_a_link_is_not_rung_through(place: Place, tmp_path: Path) -> None:
+def test_a_bell_that_is_a_link_is_not_rung_through(store_file: StoreFile, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_bytes(b"precious")
-    Path(f"{place.path}-bell").symlink_to(target)
-    registered(place.open())
+    Path(f"{store_file.path}-bell").symlink_to(target)
+    register_jobs(store_file.open())
     assert target.read_bytes() == b"precious"
 
 
-def test_a_log_that_is_a_link_is_not_written_through(place: Place, tmp_path: Path) -> None:
+def test_a_log_that_is_a_link_is_not_written_through(store_file: StoreFile, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_bytes(b"precious")
-    place.close()
-    Path(f"{place.path}-wal").symlink_to(target)
+    store_file.close()
+    Path(f"{store_file.path}-wal").symlink_to(target)
     with pytest.raises(StoreUnavailable):
-        registered(place.open())
+        register_jobs(store_file.open())
     assert target.read_bytes() == b"precious"
 
 
@@ -240,41 +240,43 @@ def needs_root() -> None:
         pytest.skip("giving a file to somebody else needs root")
 
 
-def test_a_file_of_another_user_is_refused(mam: Mam, place: Place) -> None:
+def test_a_file_of_another_user_is_refused(mam: Mam, store_file: StoreFile) -> None:
     needs_root()
-    place.close()
-    shutil.chown(place.path, "nobody")
-    check_refused_and_untouched(mam, place.path, "another user", str(place.path.stat().st_uid), "mam trust", code=1)
+    store_file.close()
+    shutil.chown(store_file.path, "nobody")
+    check_refused_and_untouched(
+        mam, store_file.path, "another user", str(store_file.path.stat().st_uid), "mam trust", code=1
+    )
 
 
 @pytest.mark.parametrize("mode", [0o400, 0o000])
-def test_a_file_that_may_not_be_written_is_told(place: Place, mode: int) -> None:
+def test_a_file_that_may_not_be_written_is_told(store_file: StoreFile, mode: int) -> None:
     needs_root()
-    registered(place.open(), job_id="one")
-    place.close()
-    place.path.chmod(mode)
-    said = as_nobody(place, "Registry(SqliteStore(path)).register(prompt='p', agent='a')")
+    register_jobs(store_file.open(), job_id="one")
+    store_file.close()
+    store_file.path.chmod(mode)
+    said = as_nobody(store_file, "Registry(SqliteStore(path)).register(prompt='p', agent='a')")
     assert said.startswith("StoreUnavailable")
     assert "\n" not in said
-    give_to(place, 0)
-    place.path.chmod(0o600)
-    assert place.open().store.ids_with_prefix("", 9) == ["one"]
+    give_to(store_file, 0)
+    store_file.path.chmod(0o600)
+    assert store_file.open().store.ids_with_prefix("", 9) == ["one"]
 
 
-def test_a_directory_that_may_not_be_written_is_told(place: Place) -> None:
+def test_a_directory_that_may_not_be_written_is_told(store_file: StoreFile) -> None:
     needs_root()
-    registered(place.open(), job_id="one")
-    place.close()
-    place.path.parent.chmod(0o555)
-    said = as_nobody(place, "Registry(SqliteStore(path)).register(prompt='p', agent='a')")
+    register_jobs(store_file.open(), job_id="one")
+    store_file.close()
+    store_file.path.parent.chmod(0o555)
+    said = as_nobody(store_file, "Registry(SqliteStore(path)).register(prompt='p', agent='a')")
     assert said.startswith("StoreUnavailable")
-    place.path.parent.chmod(0o700)
+    store_file.path.parent.chmod(0o700)
 
 
-def as_nobody(place: Place, code: str) -> str:
+def as_nobody(store_file: StoreFile, code: str) -> str:
     """What a process without root's powers is told, when the file is its own."""
-    give_to(place, 65534)
-    for folder in place.path.parents:
+    give_to(store_file, 65534)
+    for folder in store_file.path.parents:
         if folder.stat().st_uid == os.geteuid() and Path(gettempdir()) in folder.parents:
             folder.chmod(folder.stat().st_mode | 0o055)
     program = (
@@ -285,14 +287,14 @@ def as_nobody(place: Place, code: str) -> str:
         f"try:\n    {code}\nexcept Exception as error:\n    print(type(error).__name__, error, end='')\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", program, str(place.path)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program, str(store_file.path)], capture_output=True, text=True, check=False, timeout=60
     )
     assert ran.stderr == ""
     return ran.stdout
 
 
-def give_to(place: Place, user: int) -> None:
-    for file in place.path.parent.glob("jobs.db*"):
+def give_to(store_file: StoreFile, user: int) -> None:
+    for file in store_file.path.parent.glob("jobs.db*"):
         os.chown(file, user, -1)
 
 
@@ -300,12 +302,12 @@ def give_to(place: Place, user: int) -> None:
 
 
 @contextmanager
-def locked_by_another_process(place: Place) -> Iterator[None]:
+def locked_by_another_process(store_file: StoreFile) -> Iterator[None]:
     program = (
         "import apsw, sys; database = apsw.Connection(sys.argv[1]); database.execute('BEGIN IMMEDIATE')\n"
         "print('held', flush=True); sys.stdin.read()"
     )
-    command = [sys.executable, "-c", program, str(place.path)]
+    command = [sys.executable, "-c", program, str(store_file.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -315,21 +317,21 @@ def locked_by_another_process(place: Place) -> Iterator[None]:
             holder.kill()
 
 
-def test_a_database_that_others_keep_locked_is_waited_for_only_so_long(mam: Mam, place: Place) -> None:
-    registered(place.open(), job_id="one")
-    place.close()
+def test_a_database_that_others_keep_locked_is_waited_for_only_so_long(mam: Mam, store_file: StoreFile) -> None:
+    register_jobs(store_file.open(), job_id="one")
+    store_file.close()
     config = mam.home / "config" / "mam"
     config.mkdir(parents=True)
     (config / "config.toml").write_text("lock_wait_seconds = 0.1\n", encoding="utf-8")
-    with locked_by_another_process(place):
-        mam("register", "p", "--agent", "a", "--store", place.address).failed(9, "locked for 0.1 s")
-        mam("pick", "-s", "x", "--store", place.address).failed(9, "locked for 0.1 s")
-        mam("complete", "one", "--store", place.address).failed(9, "locked for 0.1 s")
-        mam("init", "--store", place.address).failed(9, "locked for 0.1 s")
-        assert mam("status", "one", "--store", place.address).line == "pending", "readers need no lock"
-        assert len(mam("list", "--json", "--store", place.address).json) == 1
-    assert mam("complete", "one", "--store", place.address).code == 0
-    check_journal(place.open().store)
+    with locked_by_another_process(store_file):
+        mam("register", "p", "--agent", "a", "--store", store_file.address).failed(9, "locked for 0.1 s")
+        mam("pick", "-s", "x", "--store", store_file.address).failed(9, "locked for 0.1 s")
+        mam("complete", "one", "--store", store_file.address).failed(9, "locked for 0.1 s")
+        mam("init", "--store", store_file.address).failed(9, "locked for 0.1 s")
+        assert mam("status", "one", "--store", store_file.address).line == "pending", "readers need no lock"
+        assert len(mam("list", "--json", "--store", store_file.address).json) == 1
+    assert mam("complete", "one", "--store", store_file.address).code == 0
+    check_journal(store_file.open().store)
 
 
 def test_a_store_made_twice_at_once_is_made_once(tmp_path: Path, mam: Mam) -> None:

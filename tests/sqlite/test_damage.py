@@ -17,7 +17,7 @@ from mam.stores.port import ClaimRequest, Query
 from mam.stores.sqlite.store import SqliteStore
 from mam.testing.clock import FakeClock
 from mam.testing.conformance.base import check_journal
-from tests.sqlite.conftest import Place
+from tests.sqlite.conftest import StoreFile
 
 SPOILT = {
     "a count that is text": """extra = '{"depth": "deep"}'""",
@@ -42,8 +42,8 @@ VERBS: dict[str, Callable[[Registry], object]] = {
 }
 
 
-def spoil(place: Place, damage: str) -> None:
-    database = apsw.Connection(str(place.path))
+def spoil(store_file: StoreFile, damage: str) -> None:
+    database = apsw.Connection(str(store_file.path))
     try:
         database.execute(f"UPDATE job SET {damage} WHERE job_id = 'bad'")
     finally:
@@ -51,19 +51,19 @@ def spoil(place: Place, damage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", REFUSED)
-def test_the_database_refuses_most_damage(place: Place, damage: str) -> None:
-    place.open().register(prompt="p", agent="a", job_id="bad")
+def test_the_database_refuses_most_damage(store_file: StoreFile, damage: str) -> None:
+    store_file.open().register(prompt="p", agent="a", job_id="bad")
     with pytest.raises((apsw.ConstraintError, apsw.SQLError)):
-        spoil(place, REFUSED[damage])
+        spoil(store_file, REFUSED[damage])
 
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("damage", SPOILT)
-def test_a_row_that_was_spoilt_is_reported_in_one_line(place: Place, damage: str, verb: str) -> None:
-    registry = place.open()
+def test_a_row_that_was_spoilt_is_reported_in_one_line(store_file: StoreFile, damage: str, verb: str) -> None:
+    registry = store_file.open()
     registry.register(prompt="p", agent="a", job_id="bad")
     assert registry.pick("a", owner="me") is not None
-    spoil(place, SPOILT[damage])
+    spoil(store_file, SPOILT[damage])
     with pytest.raises(BadRecord) as caught:
         VERBS[verb](registry)
     assert "\n" not in str(caught.value)
@@ -75,12 +75,12 @@ def test_a_row_that_was_spoilt_is_reported_in_one_line(place: Place, damage: str
 
 
 @pytest.mark.parametrize("damage", SPOILT)
-def test_a_pending_row_that_was_spoilt_is_in_no_jobs_way(place: Place, damage: str) -> None:
+def test_a_pending_row_that_was_spoilt_is_in_no_jobs_way(store_file: StoreFile, damage: str) -> None:
     """mam sets it aside, names it, and takes it back when it is mended."""
-    registry = place.open()
+    registry = store_file.open()
     registry.register(prompt="p", agent="a", priority=1, job_id="bad")
     registry.register(prompt="p", agent="a", job_id="good")
-    spoil(place, SPOILT[damage])
+    spoil(store_file, SPOILT[damage])
     job = registry.pick("a", owner="me")
     assert job is not None
     assert job.job_id == "good"
@@ -88,7 +88,7 @@ def test_a_pending_row_that_was_spoilt_is_in_no_jobs_way(place: Place, damage: s
     assert [job.job_id for job in registry.select(Query())] == ["good"]
     (problem,) = registry.store.problems()
     assert "bad" in problem.file
-    spoil(place, "extra = '{}'")
+    spoil(store_file, "extra = '{}'")
     assert [job.job_id for job in registry.select(Query())] == ["good", "bad"]
     assert registry.store.problems() == []
     job = registry.pick("a", owner="me")
@@ -98,15 +98,15 @@ def test_a_pending_row_that_was_spoilt_is_in_no_jobs_way(place: Place, damage: s
 
 
 @pytest.mark.parametrize("damage", SPOILT)
-def test_a_lost_row_that_was_spoilt_stops_no_sweep(place: Place, damage: str) -> None:
+def test_a_lost_row_that_was_spoilt_stops_no_sweep(store_file: StoreFile, damage: str) -> None:
     clock = FakeClock()
-    store = SqliteStore(str(place.path), clock)
+    store = SqliteStore(str(store_file.path), clock)
     registry = Registry(store)
     for job_id in ("bad", "lost"):
         registry.register(prompt="p", agent="a", job_id=job_id)
         assert store.claim(ClaimRequest(label="a", owner="me", lease_seconds=1, job_id=job_id)) is not None
     clock.advance(2)
-    spoil(place, SPOILT[damage])
+    spoil(store_file, SPOILT[damage])
     job = registry.pick("a", owner="me")
     assert job is not None
     assert (job.job_id, job.losses) == ("lost", 1)
@@ -116,13 +116,13 @@ def test_a_lost_row_that_was_spoilt_stops_no_sweep(place: Place, damage: str) ->
 
 
 def test_a_spoilt_row_that_another_set_aside_meanwhile_is_passed_over(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    store_file: StoreFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours, other = place.open(), place.open()
+    ours, other = store_file.open(), store_file.open()
     for job_id in ("bad", "first", "second"):
         ours.register(prompt="p", agent="a", job_id=job_id)
-    spoil(place, SPOILT["a broker that is a number"])
-    act, acts = ours.store._act, []  # type: ignore[attr-defined]
+    spoil(store_file, SPOILT["a broker that is a number"])
+    act, acts = ours.store._in_transaction, []  # type: ignore[attr-defined]
 
     def overtaken(do: object, *given: object) -> object:
         """The first act meets the row, the second would set it aside."""
@@ -132,18 +132,18 @@ def test_a_spoilt_row_that_another_set_aside_meanwhile_is_passed_over(
             assert taken.job_id == "first"
         return act(do, *given)
 
-    monkeypatch.setattr(ours.store, "_act", overtaken)
+    monkeypatch.setattr(ours.store, "_in_transaction", overtaken)
     assert (claimed := ours.pick("a", owner="me")) is not None
     assert claimed.job_id == "second"
 
 
-def test_an_archived_job_whose_record_names_another_is_refused_all_the_same(place: Place) -> None:
-    registry = place.open()
+def test_an_archived_job_whose_record_names_another_is_refused_all_the_same(store_file: StoreFile) -> None:
+    registry = store_file.open()
     for job_id in ("old", "live"):
         registry.register(prompt="p", agent="a", job_id=job_id)
     registry.cancel("old")
     assert registry.archive(["old"]) == ["old"]
-    database = apsw.Connection(str(place.path))
+    database = apsw.Connection(str(store_file.path))
     database.execute("UPDATE archive SET record = replace(record, '\"old\"', '\"live\"')")
     database.close()
     with pytest.raises(Refused, match="old is cancelled and archived"):

@@ -16,29 +16,29 @@ from mam.errors import StoreMissing, StoreUnavailable
 from mam.jobs.status import Status
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from mam.testing.conformance.base import check_journal, registered
-from mam.testing.races import Crew
+from mam.testing.conformance.base import check_journal, register_jobs
+from mam.testing.races import RacePool
 from mam.testing.tasks import LABEL, claim_all, wait_for_entries
 from tests.disks import fill
-from tests.sqlite.conftest import Place
+from tests.sqlite.conftest import StoreFile
 
 # -- kills -----------------------------------------------------------------------------------------------------------
 
 
-def test_killed_while_it_holds_the_lock_nobody_waits(place: Place) -> None:
+def test_killed_while_it_holds_the_lock_nobody_waits(store_file: StoreFile) -> None:
     reader, writer = os.pipe()
-    child = forked(lambda: hold_until_killed(place, writer))
+    child = forked(lambda: hold_until_killed(store_file, writer))
     os.read(reader, 1)
     with pytest.raises(StoreUnavailable, match="locked"):
-        place.open(lock_wait_seconds=0.05).sweep()
-    place.close()
+        store_file.open(lock_wait_seconds=0.05).sweep()
+    store_file.close()
     os.kill(child, 9)
     os.waitpid(child, 0)
-    assert place.open(lock_wait_seconds=5).register(prompt="p", agent="codex").created
+    assert store_file.open(lock_wait_seconds=5).register(prompt="p", agent="codex").created
 
 
-def hold_until_killed(place: Place, writer: int) -> None:
-    database = apsw.Connection(str(place.path))
+def hold_until_killed(store_file: StoreFile, writer: int) -> None:
+    database = apsw.Connection(str(store_file.path))
     database.execute("BEGIN IMMEDIATE")
     os.write(writer, b"held")
     threading.Event().wait()
@@ -63,15 +63,15 @@ def exit_code(child: int) -> int:
 # -- settings, readers, checkpoints ------------------------------------------------------------------------------------
 
 
-def test_the_log_is_written_ahead_and_synced_at_every_commit(place: Place) -> None:
-    database = place.open().store._offset.connection  # type: ignore[attr-defined]
+def test_the_log_is_written_ahead_and_synced_at_every_commit(store_file: StoreFile) -> None:
+    database = store_file.open().store._cursor.connection  # type: ignore[attr-defined]
     assert database.pragma("journal_mode") == "wal"
     assert database.pragma("synchronous") == 2
 
 
-def test_every_setting_is_made(place: Place) -> None:
+def test_every_setting_is_made(store_file: StoreFile) -> None:
     """apsw stops at the first row of several statements, and `journal_mode` gives one."""
-    database = place.open().store._offset.connection  # type: ignore[attr-defined]
+    database = store_file.open().store._cursor.connection  # type: ignore[attr-defined]
     assert database.pragma("foreign_keys") == 1
 
 
@@ -80,14 +80,14 @@ def test_the_sqlite_is_one_without_the_bug_that_resets_the_log() -> None:
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
 
 
-def test_a_long_reader_does_not_keep_the_log_from_being_cleared_afterwards(place: Place) -> None:
-    registry = place.open()
-    reader = apsw.Connection(str(place.path))
+def test_a_long_reader_does_not_keep_the_log_from_being_cleared_afterwards(store_file: StoreFile) -> None:
+    registry = store_file.open()
+    reader = apsw.Connection(str(store_file.path))
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM job").fetchall()
     for _ in range(60):
         registry.register(prompt="x" * 100_000, agent="codex")
-    log = Path(f"{place.path}-wal")
+    log = Path(f"{store_file.path}-wal")
     grown = log.stat().st_size
     assert grown > 4_000_000, "the reader holds the log back, as it must"
     reader.execute("ROLLBACK")
@@ -97,13 +97,13 @@ def test_a_long_reader_does_not_keep_the_log_from_being_cleared_afterwards(place
     reader.close()
 
 
-def test_a_list_that_is_read_slowly_holds_nothing_back(place: Place) -> None:
-    registry = place.open()
-    registered(registry, 600)
+def test_a_list_that_is_read_slowly_holds_nothing_back(store_file: StoreFile) -> None:
+    registry = store_file.open()
+    register_jobs(registry, 600)
     jobs = registry.select(Query())
     next(jobs)
     registry.register(prompt="meanwhile", agent="codex")
-    other = apsw.Connection(str(place.path))
+    other = apsw.Connection(str(store_file.path))
     busy, _log, _done = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
     assert busy == 0
     assert sum(1 for _ in jobs) == 599
@@ -113,71 +113,71 @@ def test_a_list_that_is_read_slowly_holds_nothing_back(place: Place) -> None:
 # -- forks and threads -------------------------------------------------------------------------------------------------
 
 
-def test_a_store_opened_before_a_fork_works_in_both(place: Place) -> None:
-    registry = place.open()
-    registered(registry, job_id="before")
-    assert exit_code(forked(lambda: registered(registry, job_id="child") == ["child"])) == 0
-    registered(registry, job_id="after")
+def test_a_store_opened_before_a_fork_works_in_both(store_file: StoreFile) -> None:
+    registry = store_file.open()
+    register_jobs(registry, job_id="before")
+    assert exit_code(forked(lambda: register_jobs(registry, job_id="child") == ["child"])) == 0
+    register_jobs(registry, job_id="after")
     assert [job.job_id for job in registry.select(Query())] == ["after", "child", "before"]
     check_journal(registry.store)
 
 
-def test_what_a_child_writes_is_there_though_its_parent_closes_the_store_first(place: Place) -> None:
-    registry = place.open()
-    registered(registry, job_id="before")
+def test_what_a_child_writes_is_there_though_its_parent_closes_the_store_first(store_file: StoreFile) -> None:
+    registry = store_file.open()
+    register_jobs(registry, job_id="before")
     to_parent, from_child = os.pipe()
     to_child, from_parent = os.pipe()
 
     def child() -> None:
-        registered(registry, job_id="child-1")
+        register_jobs(registry, job_id="child-1")
         os.write(from_child, b".")
         os.read(to_child, 1)
-        registered(registry, job_id="child-2")
+        register_jobs(registry, job_id="child-2")
 
     process = forked(child)
     os.read(to_parent, 1)
     registry.store.close()
     os.write(from_parent, b".")
     assert exit_code(process) == 0
-    assert [job.job_id for job in place.open().select(Query())] == ["child-2", "child-1", "before"]
+    assert [job.job_id for job in store_file.open().select(Query())] == ["child-2", "child-1", "before"]
 
 
-def test_who_has_waited_before_a_fork_can_wait_in_the_child(place: Place) -> None:
-    store = place.open().store
+def test_who_has_waited_before_a_fork_can_wait_in_the_child(store_file: StoreFile) -> None:
+    store = store_file.open().store
     offset = store.end_offset()
     store.wait(offset, 0.01)
     assert exit_code(forked(lambda: store.wait(offset, 0.01) in (True, False))) == 0
 
 
-def test_threads_share_one_store(place: Place) -> None:
-    registry = place.open()
-    jobs = registered(registry, 60)
-    with Crew(lambda: registry.store, processes=False) as crew:
-        got = crew.race([claim_all] * 8)
+def test_threads_share_one_store(store_file: StoreFile) -> None:
+    registry = store_file.open()
+    jobs = register_jobs(registry, 60)
+    with RacePool(lambda: registry.store, processes=False) as pool:
+        got = pool.race([claim_all] * 8)
     assert sorted(claim for some in got for claim in some) == sorted((job_id, 1) for job_id in jobs)
     check_journal(registry.store)
 
 
-def test_two_threads_that_wait_are_both_woken(place: Place) -> None:
-    store, other = place.open().store, place.open()
+def test_two_threads_that_wait_are_both_woken(store_file: StoreFile) -> None:
+    store, other = store_file.open().store, store_file.open()
     store.wait(store.end_offset(), 0.01)
     offset, woken = store.end_offset(), list[bool]()
     threads = [threading.Thread(target=lambda: woken.append(store.wait(offset, 2.0))) for _ in range(2)]
     for thread in threads:
         thread.start()
-    registered(other)
+    register_jobs(other)
     for thread in threads:
         thread.join()
     assert woken == [True, True]
 
 
-def test_a_thread_that_waits_does_not_keep_others_from_working(place: Place) -> None:
-    registry = place.open()
-    with Crew(lambda: registry.store, processes=False) as crew:
-        sleeper = crew.start(lambda store, report: wait_for_entries(store, report, rounds=5))
+def test_a_thread_that_waits_does_not_keep_others_from_working(store_file: StoreFile) -> None:
+    registry = store_file.open()
+    with RacePool(lambda: registry.store, processes=False) as pool:
+        sleeper = pool.start(lambda store, report: wait_for_entries(store, report, rounds=5))
         for _ in range(5):
             sleeper.report()
-            registered(registry)
+            register_jobs(registry)
         assert sleeper.result() == 5
 
 
@@ -185,15 +185,15 @@ def test_a_thread_that_waits_does_not_keep_others_from_working(place: Place) -> 
 
 
 def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(small_disk: Path) -> None:
-    place = Place(small_disk / "jobs.db")
-    registry = place.open()
-    running = registered(registry)[0]
+    store_file = StoreFile(small_disk / "jobs.db")
+    registry = store_file.open()
+    running = register_jobs(registry)[0]
     assert registry.pick(LABEL, owner="me") is not None
     ballast = fill(small_disk)
     acts: list[Callable[[], object]] = [
         lambda: registry.register(prompt="x" * 10_000, agent="codex"),
         lambda: registry.complete(running, attempt=1, result="y" * 10_000),
-        lambda: place.open().register(prompt="z" * 10_000, agent="codex"),
+        lambda: store_file.open().register(prompt="z" * 10_000, agent="codex"),
     ]
     for act in acts:
         with pytest.raises(StoreUnavailable, match="the disk is full"):
@@ -202,21 +202,21 @@ def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(small_di
     ballast.unlink()
     assert registry.complete(running, attempt=1, result="y").status is Status.COMPLETED
     assert registry.register(prompt="again", agent="codex").created
-    check_journal(place.open().store)
-    place.close()
+    check_journal(store_file.open().store)
+    store_file.close()
 
 
 def test_no_room_for_what_those_who_have_it_open_share(small_disk: Path) -> None:
     """SQLite calls that an error of the disk."""
-    place = Place(small_disk / "jobs.db")
-    registered(place.open())
-    place.close()
+    store_file = StoreFile(small_disk / "jobs.db")
+    register_jobs(store_file.open())
+    store_file.close()
     ballast = fill(small_disk)
     with pytest.raises(StoreUnavailable, match="the disk is full"):
-        place.open()
+        store_file.open()
     ballast.unlink()
-    registered(place.open())
-    place.close()
+    register_jobs(store_file.open())
+    store_file.close()
 
 
 def test_no_room_to_make_it_is_told_and_it_can_be_made_later(small_disk: Path) -> None:
@@ -232,16 +232,16 @@ def test_no_room_to_make_it_is_told_and_it_can_be_made_later(small_disk: Path) -
 
 
 def test_a_disk_that_became_read_only_is_told(small_disk: Path) -> None:
-    place = Place(small_disk / "jobs.db")
-    (job_id,) = registered(place.open())
-    place.close()
+    store_file = StoreFile(small_disk / "jobs.db")
+    (job_id,) = register_jobs(store_file.open())
+    store_file.close()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     try:
         with pytest.raises(StoreUnavailable) as caught:
-            registered(place.open())
+            register_jobs(store_file.open())
         assert "\n" not in str(caught.value)
     finally:
-        place.close()
+        store_file.close()
         subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
-    assert place.open().get(job_id).status is Status.PENDING
-    place.close()
+    assert store_file.open().get(job_id).status is Status.PENDING
+    store_file.close()

@@ -13,7 +13,7 @@ from mam.errors import StoreUnavailable
 from mam.stores.sqlite import file_system as places
 from mam.stores.sqlite.file_system import NETWORK, network_file_system
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from tests.sqlite.conftest import Place
+from tests.sqlite.conftest import StoreFile
 
 
 def mounts(folder: Path, kind: str) -> Path:
@@ -50,24 +50,26 @@ def test_here_nothing_is_on_the_network(tmp_path: Path) -> None:
     assert network_file_system(str(tmp_path)) is None
 
 
-def test_it_is_neither_made_nor_opened_there(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_neither_made_nor_opened_there(
+    store_file: StoreFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(places, "MOUNTS", str(mounts(tmp_path, "nfs4")))
-    before = place.path.read_bytes()
+    before = store_file.path.read_bytes()
     with pytest.raises(StoreUnavailable, match=r"network file system \(nfs4\)"):
-        SqliteStore(str(place.path))
+        SqliteStore(str(store_file.path))
     with pytest.raises(StoreUnavailable, match="network file system"):
         create_sqlite_store(str(tmp_path / "folder" / "new.db"))
     assert not (tmp_path / "folder").exists()
-    assert place.path.read_bytes() == before
+    assert store_file.path.read_bytes() == before
 
 
 @pytest.mark.parametrize("verb", [["list"], ["register", "p", "--agent", "a"], ["init"], ["pick", "-s", "x"]])
-def test_the_command_says_so_in_one_line(place: Place, tmp_path: Path, verb: list[str]) -> None:
+def test_the_command_says_so_in_one_line(store_file: StoreFile, tmp_path: Path, verb: list[str]) -> None:
     code = (
-        "import sys; from mam.stores.sqlite import place; place.MOUNTS = sys.argv.pop(1);"
+        "import sys; from mam.stores.sqlite import file_system; file_system.MOUNTS = sys.argv.pop(1);"
         " from mam.__main__ import main; main()"
     )
-    command = [sys.executable, "-c", code, str(mounts(tmp_path, "cifs")), *verb, "--store", place.address]
+    command = [sys.executable, "-c", code, str(mounts(tmp_path, "cifs")), *verb, "--store", store_file.address]
     environment = {**os.environ, "HOME": str(tmp_path)}
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (9, ""), ran.stderr

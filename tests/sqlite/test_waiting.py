@@ -12,14 +12,14 @@ from mam.jobs.pause import Pause
 from mam.stores.sqlite.database import open_database
 
 if TYPE_CHECKING:
-    from tests.sqlite.conftest import Place
+    from tests.sqlite.conftest import StoreFile
 
 LONG = 20.0
 """Nobody here waits for that long, unless something is missed."""
 
 
-def test_none_of_many_commits_one_after_the_other_is_missed(place: Place) -> None:
-    mine, others = place.open(), place.open()
+def test_none_of_many_commits_one_after_the_other_is_missed(store_file: StoreFile) -> None:
+    mine, others = store_file.open(), store_file.open()
     offset, timely = mine.store.end_offset(), list[bool]()
 
     def listen() -> None:
@@ -37,8 +37,8 @@ def test_none_of_many_commits_one_after_the_other_is_missed(place: Place) -> Non
     assert all(timely)
 
 
-def test_a_pause_wakes_although_the_journal_does_not_tell_of_it(place: Place) -> None:
-    mine, others = place.open(), place.open()
+def test_a_pause_wakes_although_the_journal_does_not_tell_of_it(store_file: StoreFile) -> None:
+    mine, others = store_file.open(), store_file.open()
     offset = mine.store.end_offset()
     mine.store.wait(offset, 0)
     assert not mine.store.wait(offset, 0)
@@ -49,12 +49,12 @@ def test_a_pause_wakes_although_the_journal_does_not_tell_of_it(place: Place) ->
     assert mine.store.end_offset() == offset
 
 
-def test_a_log_that_is_begun_anew_still_wakes(place: Place) -> None:
-    mine, others = place.open(), place.open()
+def test_a_log_that_is_begun_anew_still_wakes(store_file: StoreFile) -> None:
+    mine, others = store_file.open(), store_file.open()
     for how in ("RESTART", "TRUNCATE"):
         offset = mine.store.end_offset()
         mine.store.wait(offset, 0)
-        with apsw.Connection(str(place.path)) as database:
+        with apsw.Connection(str(store_file.path)) as database:
             database.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
         database.close()
         others.register(prompt="x", agent="shell")
@@ -63,11 +63,11 @@ def test_a_log_that_is_begun_anew_still_wakes(place: Place) -> None:
 
 
 def test_opening_waits_for_a_writer_while_it_changes_the_journal_mode(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    store_file: StoreFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite calls no busy handler there: processes that opened a new database at once failed after a millisecond."""
-    place.open().store.close()
-    path = str(place.path)
+    store_file.open().store.close()
+    path = str(store_file.path)
     writer = apsw.Connection(path)
     assert writer.execute("PRAGMA journal_mode = DELETE").fetchall() == [("delete",)]
     writer.execute("BEGIN IMMEDIATE")

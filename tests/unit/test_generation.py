@@ -7,7 +7,7 @@ import pytest
 from mam.errors import GenerationLost
 from mam.jobs import acts
 from mam.jobs.adopt import adopt_new
-from mam.jobs.generation import REMEMBERED, Generations, release_displaced, supersede
+from mam.jobs.generation import MAX_SUPERSEDED, Generations, release_displaced, supersede
 from mam.jobs.record import Job
 from mam.jobs.status import Status
 from tests.unit.jobs import NOW, in_status, later, pending
@@ -37,11 +37,11 @@ def test_one_that_was_replaced_is_told_by_whom(generation: str) -> None:
 
 
 def test_the_last_ones_are_remembered() -> None:
-    known = Generations(current="now", superseded=tuple(f"g{number}" for number in range(REMEMBERED)))
+    known = Generations(current="now", superseded=tuple(f"g{number}" for number in range(MAX_SUPERSEDED)))
 
     new = supersede(known, "gpu", "next")
 
-    assert (len(new.superseded), new.superseded[-1], new.superseded[0]) == (REMEMBERED, "now", "g1")
+    assert (len(new.superseded), new.superseded[-1], new.superseded[0]) == (MAX_SUPERSEDED, "now", "g1")
 
 
 def test_a_job_of_an_older_one_is_pending_again_and_nothing_is_held_against_it() -> None:

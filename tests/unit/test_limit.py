@@ -7,7 +7,7 @@ import pytest
 from mam.errors import ClaimLost
 from mam.jobs.pause import Pause, blocking_pause, paused_agents, probe_jobs
 from mam.jobs.usage_limit import (
-    MOST_UNKNOWN_SECONDS,
+    MAX_UNKNOWN_SECONDS,
     PROBE_SECONDS,
     end_of_limit,
     is_probe,
@@ -31,7 +31,7 @@ def test_an_end_that_has_passed_is_now() -> None:
 def test_an_unknown_end_is_tried_after_five_minutes_and_then_later_and_later() -> None:
     waits = [(end_of_limit(None, hits, NOW) - NOW.wall_ms) / 1000 for hits in range(12)]
     assert waits[:3] == [300, 600, 1200]
-    assert waits[-1] == MOST_UNKNOWN_SECONDS
+    assert waits[-1] == MAX_UNKNOWN_SECONDS
 
 
 def test_the_pause_holds_all_but_the_one_and_ends_by_itself() -> None:

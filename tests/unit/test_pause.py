@@ -25,7 +25,7 @@ def test_whom_a_pause_concerns(pause: Pause, held: bool, whom: str) -> None:
     job = pending(agent="codex", label="nightly")
 
     assert (blocking_pause([pause], job, NOW) is pause) is held
-    assert pause.whom == whom
+    assert pause.scope == whom
     assert parse_pause(pause.as_dict()) == pause
 
 
@@ -42,8 +42,8 @@ def test_what_a_claim_passes_over() -> None:
 def test_a_pause_holds_until_its_end_and_not_at_it() -> None:
     pause = draft_pause("codex", None, NOW.wall_ms + 1000, None, NOW)
 
-    assert pause.holds(later(0.999))
-    assert not pause.holds(later(1))
+    assert pause.is_active(later(0.999))
+    assert not pause.is_active(later(1))
     assert seconds_until_lifted([pause, Pause()], later(0.25)) == 0.75
     assert seconds_until_lifted([pause, Pause()], later(2)) is None
 

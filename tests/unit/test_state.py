@@ -69,9 +69,9 @@ def test_one_word_counts(states: list[State | None], expected: tuple[str, str]) 
 
 def test_how_it_is_told() -> None:
     state = State(state=NEEDS_PERMISSION, source=HOOK, at_ms=NOW - 12_400, why="Write")
-    assert state.told(NOW) == "needs permission (hook, 12 s ago)"
-    assert state.told(NOW + 7_200_000) == "needs permission (hook, 2 h ago)"
-    assert State(state=UNKNOWN, source=PROCESS, at_ms=0).told(NOW) == "unknown (process)"
+    assert state.format_at(NOW) == "needs permission (hook, 12 s ago)"
+    assert state.format_at(NOW + 7_200_000) == "needs permission (hook, 2 h ago)"
+    assert State(state=UNKNOWN, source=PROCESS, at_ms=0).format_at(NOW) == "unknown (process)"
     assert state.to_json() == {
         "state": "needs permission", "source": "hook", "at": "2025-12-31T23:59:47.600Z", "why": "Write"
     }  # fmt: skip

@@ -28,37 +28,37 @@ def subscription(token: str | None = TOKEN, **settings: Any) -> Subscription:
 def test_a_signed_message_that_comes_next_is_told() -> None:
     one = subscription()
 
-    assert one.hear(to_wire(event(1), TOKEN), 101).accepted == event(1)
+    assert one.receive(to_wire(event(1), TOKEN), 101).accepted == event(1)
     assert one.seen == 1
 
 
 def test_an_unsigned_one_only_makes_it_look() -> None:
     one = subscription(token=None)
 
-    verdict = one.hear(to_wire(event(1)), 101)
+    verdict = one.receive(to_wire(event(1)), 101)
 
-    assert (verdict.accepted, verdict.dropped, verdict.look) == (None, None, 1)
+    assert (verdict.accepted, verdict.dropped, verdict.read_upto) == (None, None, 1)
     assert one.seen == 0
 
 
 def test_a_gap_is_read_back() -> None:
     one = subscription()
 
-    assert one.hear(to_wire(event(3), TOKEN), 101).look == 3
+    assert one.receive(to_wire(event(3), TOKEN), 101).read_upto == 3
     assert one.read([event(1), event(2), event(3)], 101) == [event(1), event(2), event(3)]
 
 
 def test_a_message_that_says_less_than_the_registry_makes_it_look() -> None:
-    assert subscription().hear(to_wire(event(1, text="x" * 60_000), TOKEN), 101).look == 1
+    assert subscription().receive(to_wire(event(1, text="x" * 60_000), TOKEN), 101).read_upto == 1
 
 
 def test_what_was_told_is_not_told_again() -> None:
     one = subscription()
-    one.hear(to_wire(event(1), TOKEN), 101)
+    one.receive(to_wire(event(1), TOKEN), 101)
 
-    verdict = one.hear(to_wire(event(1), TOKEN), 102)
+    verdict = one.receive(to_wire(event(1), TOKEN), 102)
 
-    assert (verdict.accepted, verdict.dropped, verdict.look) == (None, None, None)
+    assert (verdict.accepted, verdict.dropped, verdict.read_upto) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_what_was_told_is_not_told_again() -> None:
 def test_the_end_is_heard_also_when_its_number_was_seen(name: str, data: dict[str, Any], status: str) -> None:
     one = subscription(seen=4)
 
-    assert one.hear(to_wire(event(4, name, **data), TOKEN), 101).accepted is None
+    assert one.receive(to_wire(event(4, name, **data), TOKEN), 101).accepted is None
     assert one.ended == status
 
 
 def test_without_a_token_the_registry_confirms_the_end() -> None:
     one = subscription(token=None, seen=4)
 
-    assert one.hear(to_wire(event(4, "completed")), 101).look == 4
+    assert one.receive(to_wire(event(4, "completed")), 101).read_upto == 4
     assert one.ended is None
     one.read([event(4, "completed", status="completed")], 102)
     assert one.ended == "completed"
@@ -109,7 +109,7 @@ def test_markers_are_passed() -> None:
 def test_what_is_not_ours_is_dropped_with_a_reason(message: bytes, why: str) -> None:
     one = subscription()
 
-    assert why in (one.hear(message, 101).dropped or "")
+    assert why in (one.receive(message, 101).dropped or "")
     assert (one.seen, one.ended) == (0, None)
 
 
@@ -118,7 +118,7 @@ def test_what_is_not_ours_is_dropped_with_a_reason(message: bytes, why: str) -> 
 
 def test_the_time_is_counted_from_the_beginning() -> None:
     one = subscription(timeout=10, idle_timeout=0)
-    one.hear(to_wire(event(1), TOKEN), 109)
+    one.receive(to_wire(event(1), TOKEN), 109)
 
     assert (one.expired(109.9), one.deadline()) == (None, 110)
     assert one.expired(110) == "has not ended"
@@ -126,7 +126,7 @@ def test_the_time_is_counted_from_the_beginning() -> None:
 
 def test_silence_is_counted_from_the_last_event() -> None:
     one = subscription(idle_timeout=10)
-    one.hear(to_wire(event(1), TOKEN), 109)
+    one.receive(to_wire(event(1), TOKEN), 109)
 
     assert one.expired(118.9) is None
     assert one.expired(119) == "said nothing"
@@ -134,18 +134,18 @@ def test_silence_is_counted_from_the_last_event() -> None:
 
 def test_a_repetition_is_no_sign_of_life() -> None:
     one = subscription(idle_timeout=10)
-    one.hear(to_wire(event(1), TOKEN), 101)
-    one.hear(to_wire(event(1), TOKEN), 110)
+    one.receive(to_wire(event(1), TOKEN), 101)
+    one.receive(to_wire(event(1), TOKEN), 110)
 
     assert one.expired(111) == "said nothing"
 
 
 def test_waiting_for_permission_is_not_silence() -> None:
     one = subscription(idle_timeout=10)
-    one.hear(to_wire(event(1, "permission_required"), TOKEN), 101)
+    one.receive(to_wire(event(1, "permission_required"), TOKEN), 101)
 
     assert (one.expired(10_000), one.deadline()) == (None, None)
-    one.hear(to_wire(event(2), TOKEN), 10_000)
+    one.receive(to_wire(event(2), TOKEN), 10_000)
     assert one.expired(10_010) == "said nothing"
 
 
@@ -163,7 +163,7 @@ def test_nought_is_never() -> None:
 
 def test_an_ended_one_has_all_the_time() -> None:
     one = subscription(timeout=1, idle_timeout=1)
-    one.hear(to_wire(event(1, "completed"), TOKEN), 100)
+    one.receive(to_wire(event(1, "completed"), TOKEN), 100)
 
     assert one.expired(1e9) is None
 
@@ -217,10 +217,10 @@ def test_any_stream_ends_as_the_ordered_one(
     told: list[dict[str, Any]] = []
 
     for stored, message in stream:
-        verdict = one.hear(message, 101)
+        verdict = one.receive(message, 101)
         if verdict.accepted is not None:
             told.append(verdict.accepted)
-        if verdict.look is not None:
+        if verdict.read_upto is not None:
             told += one.read(events[:stored], 101)
         assert told == events[: len(told)]
         assert one.ended in (None, _status(events))

@@ -9,11 +9,11 @@ import json
 import sys
 
 from mam.work.process.messages import Started
-from mam.work.process.runner import Guardian, Plan
+from mam.work.process.runner import GuardianClient, Plan
 
 
 def main() -> None:
-    guardian = Guardian()
+    guardian = GuardianClient()
     plan = Plan(argv=tuple(sys.argv[2:]), env={"PATH": "/usr/bin:/bin"}, cwd="/")
     for message in guardian.start(plan, sys.argv[1]).messages():
         if isinstance(message, Started):

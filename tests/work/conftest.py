@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.machine.processes import identify
-from mam.work.process.runner import Guardian
+from mam.work.process.runner import GuardianClient
 from tests.work.support import Roll, await_gone
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def guardian() -> Iterator[Guardian]:
-    with Guardian() as guardian:
+def guardian() -> Iterator[GuardianClient]:
+    with GuardianClient() as guardian:
         yield guardian
         pid = guardian.pid
         process = None if pid is None else identify(pid)

@@ -9,7 +9,7 @@ import pytest
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.memory import MemoryStore
-from mam.work.door.server import Doors
+from mam.work.door.server import DoorServer
 from tests.work.doors import held_job
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ def registry_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Registry
     return Registry(FilesStore(str(tmp_path / "jobs")))
 
 
-@pytest.fixture(name="doors")
-def doors_fixture(registry: Registry) -> Iterator[Doors]:
-    with Doors(registry) as doors:
-        yield doors
+@pytest.fixture(name="door_server")
+def door_server_fixture(registry: Registry) -> Iterator[DoorServer]:
+    with DoorServer(registry) as door_server:
+        yield door_server
 
 
 @pytest.fixture(name="job")
@@ -44,5 +44,5 @@ def job_fixture(registry: Registry) -> Job:
 
 
 @pytest.fixture(name="door")
-def door_fixture(doors: Doors, job: Job) -> Door:
-    return doors.open(job.job_id, job.attempt, "/", claim_id=job.claim_id)
+def door_fixture(door_server: DoorServer, job: Job) -> Door:
+    return door_server.open(job.job_id, job.attempt, "/", claim_id=job.claim_id)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.work.cleanup import Held, places
+from mam.work.cleanup import Workspace, list_workspaces
 from tests.work.repositories import Repository, make_repository
 
 
@@ -31,8 +31,8 @@ def work_fixture(tmp_path: Path) -> str:
     return str(tmp_path / "work")
 
 
-def only(work: str) -> Held:
-    (held,) = places(work)
+def only(work: str) -> Workspace:
+    (held,) = list_workspaces(work)
     return held
 
 
@@ -52,7 +52,7 @@ KILLED_AT = """
 import os, signal, sys
 from mam.work.git import command
 from mam.work import job_dir
-from mam.work.workdir import prepare
+from mam.work.workdir import prepare_workdir
 from tests.work.repositories import job_in
 
 count, repository, work = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -67,7 +67,7 @@ def counted(function):
     return step
 
 command.Git._run = counted(command.Git._run)
-job_dir.Home.write = counted(job_dir.Home.write)
+job_dir.JobDirectory.write = counted(job_dir.JobDirectory.write)
 job_dir.os.mkdir = counted(os.mkdir)
-prepare(job_in(repository), work, {})
+prepare_workdir(job_in(repository), work, {})
 """

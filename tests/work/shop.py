@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mam.config.settings import Config
 from mam.registry import Registry
-from mam.work.context import Crew
-from mam.work.worker import Orders, Worker
+from mam.work.context import WorkerContext
+from mam.work.worker import Worker, WorkerOptions
 from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class Shop:
 
     @contextmanager
     def worker(self, lease: float = 60.0, grace: float = 1.0, **orders: Any) -> Iterator[Worker]:
-        crew = Crew(
+        context = WorkerContext(
             self.registry, self.config, str(self.folder / "work"), lease_seconds=lease, grace_seconds=grace,
             say=self.said.append, show=self.shown.append,
         )  # fmt: skip
         try:
-            yield Worker(crew, Orders(**{"labels": (LABEL,), "owner": "shop", **orders}))
+            yield Worker(context, WorkerOptions(**{"labels": (LABEL,), "owner": "shop", **orders}))
         finally:
-            crew.close()
+            context.close()
 
     def drain(self, **orders: Any) -> int:
         with self.worker(**{"drain": True, **orders}) as worker:
@@ -86,6 +86,6 @@ class Shop:
 
     def output(self, job_id: str, attempt: int = 1) -> bytes:
         from mam.work.output_log import read
-        from mam.work.state_dirs import output_of
+        from mam.work.state_dirs import output_path
 
-        return b"".join(read(output_of(str(self.folder / "work"), job_id, attempt)))
+        return b"".join(read(output_path(str(self.folder / "work"), job_id, attempt)))

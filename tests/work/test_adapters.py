@@ -12,18 +12,18 @@ from mam.config.settings import Config
 from mam.errors import AgentNotFound, UnknownAgent
 from mam.jobs.record import Job
 from mam.machine.environment import agent_environment, find_program, script_environment, without_secrets
-from mam.work.adapters import adapter_of, known_agents
+from mam.work.adapters import known_agents, load_adapter
 from mam.work.adapters.port import Launch
 from mam.work.brief import brief
-from mam.work.process.runner import Guardian, Plan
-from mam.work.workdir import Place
+from mam.work.process.runner import GuardianClient, Plan
+from mam.work.workdir import WorkDir
 from tests.unit.jobs import running
 from tests.work.support import ENV, finish
 
 
 class Bench:
-    def __init__(self, root: Path, guardian: Guardian) -> None:
-        self.place = Place(path=str(root / "place"), kind="fresh")
+    def __init__(self, root: Path, guardian: GuardianClient) -> None:
+        self.place = WorkDir(path=str(root / "place"), kind="fresh")
         self.private = root / "private" / "abc12345.1"
         os.mkdir(self.place.path)
         self.private.parent.mkdir(mode=0o700)
@@ -31,7 +31,7 @@ class Bench:
 
     def launch(self, name: str, job: Job, **table: Any) -> Launch | None:
         config = Config(commands={name: table} if table else {})
-        return adapter_of(name, config).launch(job, brief(job), self.place, str(self.private))
+        return load_adapter(name, config).launch(job, brief(job), self.place, str(self.private))
 
     def run(self, launch: Launch | None) -> tuple[int | None, str]:
         assert launch is not None
@@ -42,7 +42,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, guardian: Guardian) -> Bench:
+def bench(tmp_path: Path, guardian: GuardianClient) -> Bench:
     return Bench(tmp_path, guardian)
 
 
@@ -177,7 +177,7 @@ def test_an_unknown_agent_names_what_there_is() -> None:
     config = Config(commands={"mine": {"argv": ["x"]}})
     assert known_agents(config) == ["shell", "human", "claude-code", "codex", "opencode", "mine"]
     with pytest.raises(UnknownAgent, match=r"aider is not .* shell, human, .* mine\. .*\[commands\.aider\]"):
-        adapter_of("aider", config)
+        load_adapter("aider", config)
 
 
 # -- environment -----------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import pytest
 from mam.jobs.worker_acts import OutcomeReported
 from mam.stores.memory import MemoryStore
 from mam.stores.port import ClaimRequest
-from mam.work.claim import Holding
-from mam.work.start_reporter import Beginning
+from mam.work.claim import Claim
+from mam.work.start_reporter import StartReporter
 from tests.work.shop import LABEL, Shop
 from tests.work.support import await_that
 
@@ -82,28 +82,28 @@ def test_what_never_ran_has_not_begun(shop: Shop) -> None:
 
 
 @pytest.fixture
-def held(shop: Shop) -> tuple[Job, Holding]:
+def held(shop: Shop) -> tuple[Job, Claim]:
     shop.job("x")
     job = shop.registry.claim(ClaimRequest(label=LABEL, owner="me", lease_seconds=60.0, supervised=True))
     assert job is not None
-    return job, Holding(shop.registry, job)
+    return job, Claim(shop.registry, job)
 
 
-def test_an_end_that_nobody_has_spoken_of_is_written_at_once(shop: Shop, held: tuple[Job, Holding]) -> None:
+def test_an_end_that_nobody_has_spoken_of_is_written_at_once(shop: Shop, held: tuple[Job, Claim]) -> None:
     from mam.jobs.worker_acts import Ending
 
-    job, holding = held
-    assert holding.finish(Ending(run={}), only_if_unreported=True).status == "completed"
+    job, claim = held
+    assert claim.finish(Ending(run={}), only_if_unreported=True).status == "completed"
     assert shop.get(job.job_id).status == "completed"
 
 
-def test_an_end_is_not_written_over_a_word_that_nobody_heard(shop: Shop, held: tuple[Job, Holding]) -> None:
+def test_an_end_is_not_written_over_a_word_that_nobody_heard(shop: Shop, held: tuple[Job, Claim]) -> None:
     from mam.jobs.worker_acts import Ending
 
-    job, holding = held
+    job, claim = held
     shop.registry.fail(job.job_id, reason="it is hopeless", attempt=1)
     with pytest.raises(OutcomeReported) as spoken:
-        holding.finish(Ending(run={}), only_if_unreported=True)
+        claim.finish(Ending(run={}), only_if_unreported=True)
     assert spoken.value.said["reason"] == "it is hopeless"
     assert shop.get(job.job_id).status == "running"
 
@@ -134,13 +134,13 @@ def test_it_is_told_once_by_whoever_comes_first() -> None:
     from threading import Thread
 
     slow = Slow()
-    beginning = Beginning(slow)  # type: ignore[arg-type]
-    beginning.tell()
+    start_reporter = StartReporter(slow)  # type: ignore[arg-type]
+    start_reporter.report()
     assert slow.count == 0, "there is nothing to tell yet"
-    beginning.happened({})
-    threads = [Thread(target=beginning.tell) for _ in range(8)]
+    start_reporter.agent_started({})
+    threads = [Thread(target=start_reporter.report) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (slow.count, beginning.untold()) == (1, None)
+    assert (slow.count, start_reporter.unreported()) == (1, None)

@@ -9,7 +9,7 @@ import pytest
 from mam.jobs.status import ENDED
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
-from mam.work.children import is_below, open_below
+from mam.work.children import is_descendant, open_descendants
 from tests.cli.command import Mam
 
 if TYPE_CHECKING:
@@ -158,13 +158,13 @@ def test_descent_is_followed_upward_and_downward() -> None:
     registry = Registry(MemoryStore())
     top, left, right, low = (made(registry, *names) for names in
                              (("top",), ("left", "top"), ("right", "top"), ("low", "left")))  # fmt: skip
-    assert is_below(registry, low, top)
-    assert not is_below(registry, top, low)
-    assert not is_below(registry, top, top)
-    assert not is_below(registry, right, left)
-    assert not is_below(registry, "missing", top)
+    assert is_descendant(registry, low, top)
+    assert not is_descendant(registry, top, low)
+    assert not is_descendant(registry, top, top)
+    assert not is_descendant(registry, right, left)
+    assert not is_descendant(registry, "missing", top)
     registry.complete(left)
-    assert set(open_below(registry, top)) == {right, low}
+    assert set(open_descendants(registry, top)) == {right, low}
     assert registry.get(left).status in ENDED
 
 
@@ -172,9 +172,9 @@ def test_a_circle_of_parents_ends() -> None:
     registry = Registry(MemoryStore())
     made(registry, "one", "two")
     made(registry, "two", "one")
-    assert is_below(registry, "one", "two")
-    assert not is_below(registry, "one", "three")
-    assert open_below(registry, "one") == ["two"]
+    assert is_descendant(registry, "one", "two")
+    assert not is_descendant(registry, "one", "three")
+    assert open_descendants(registry, "one") == ["two"]
 
 
 def test_what_is_run_inside_a_job_is_its_child(mam: Mam) -> None:

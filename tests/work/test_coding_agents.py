@@ -17,9 +17,9 @@ from mam.jobs.pause import Pause
 from mam.jobs.status import PENDING
 from mam.machine.processes import ProcessId
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.work.adapters import CODING_AGENTS, adapter_of, installed_agents
+from mam.work.adapters import CODING_AGENTS, installed_agents, load_adapter
 from mam.work.reports.report import RESULT_LIMIT
-from mam.work.workdir import Place
+from mam.work.workdir import WorkDir
 from tests.unit.jobs import running
 from tests.work.replay import PROGRAMS, Replay, recorded
 from tests.work.shop import Shop
@@ -53,10 +53,10 @@ def test_a_recorded_job_is_completed(replay: Replay, shop: Shop) -> None:
     assert (job.status, job.checked) == ("completed", True), job.reason
     assert job.result == "I wrote it."
     assert job.run is not None
-    about = job.run["agent"]
-    assert about["tokens"] == {"input": 200, "cached": 22, "output": 44}
-    assert about["session"]
-    assert about["permissions"] == "edit"
+    agent_record = job.run["agent"]
+    assert agent_record["tokens"] == {"input": 200, "cached": 22, "output": 44}
+    assert agent_record["session"]
+    assert agent_record["permissions"] == "edit"
 
 
 def test_the_brief_comes_by_stdin_and_is_on_no_command_line(replay: Replay, shop: Shop) -> None:
@@ -324,8 +324,8 @@ def test_rights_are_mapped_and_recorded(
     replay = Replay(agent, tmp_path)
     monkeypatch.setenv("PATH", str(replay.folder))
 
-    launch = adapter_of(agent, Config()).launch(
-        running(agent=agent, permissions=permissions), "do it", Place(path=str(tmp_path), kind="workdir"), ""
+    launch = load_adapter(agent, Config()).launch(
+        running(agent=agent, permissions=permissions), "do it", WorkDir(path=str(tmp_path), kind="workdir"), ""
     )
 
     assert launch is not None
@@ -340,7 +340,7 @@ def test_rights_are_mapped_and_recorded(
         },
     }
     assert expected[agent][permissions] in passed
-    assert launch.about["permissions"] == permissions
+    assert launch.agent_record["permissions"] == permissions
     assert ("bypass" in passed or "danger" in passed or '"*": "allow"' in passed) == (permissions == "full")
 
 
@@ -356,4 +356,4 @@ def test_mam_run_finds_the_one_agent_that_is_installed(tmp_path: Path, monkeypat
 def test_an_agent_that_is_not_there_is_refused_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(AgentNotFound, match="npm install -g opencode-ai"):
-        adapter_of("opencode", Config()).launch(running(), "x", Place(path="/", kind="workdir"), "")
+        load_adapter("opencode", Config()).launch(running(), "x", WorkDir(path="/", kind="workdir"), "")

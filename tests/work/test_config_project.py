@@ -39,7 +39,7 @@ def inside(mam: Mam, monkeypatch: pytest.MonkeyPatch) -> Mam:
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, mam.env[name])
     monkeypatch.chdir(mam.here)
-    monkeypatch.setattr("mam.config.project._told", set())
+    monkeypatch.setattr("mam.config.project._warned", set())
     return mam
 
 

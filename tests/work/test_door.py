@@ -13,8 +13,8 @@ from mam.door_client import DoorClient, NotHere
 from mam.errors import StoreUnavailable
 from mam.jobs.record import parse_job
 from mam.registry import Registry
-from mam.work.door.server import Doors
-from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
+from mam.work.door.server import DoorServer
+from tests.work.door_fixtures import door_fixture, door_server_fixture, job_fixture, registry_fixture
 from tests.work.doors import ask, claimed, held_job, refused, through, unchanged_but
 from tests.work.support import descriptors
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.work.door.server import Door
 
-__all__ = ["door_fixture", "doors_fixture", "job_fixture", "registry_fixture"]
+__all__ = ["door_fixture", "door_server_fixture", "job_fixture", "registry_fixture"]
 
 MIB = 1 << 20
 
@@ -36,37 +36,37 @@ def everything(registry: Registry, *job_ids: str) -> list[Job]:
 # -- the place ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_socket_is_private_and_its_name_is_short_and_new(doors: Doors, door: Door, job: Job) -> None:
+def test_the_socket_is_private_and_its_name_is_short_and_new(door_server: DoorServer, door: Door, job: Job) -> None:
     folder = os.path.dirname(door.address)
     assert stat.S_IMODE(os.lstat(door.address).st_mode) == 0o600
     assert stat.S_IMODE(os.lstat(folder).st_mode) == 0o700
     assert os.lstat(folder).st_uid == os.geteuid()
     assert len(os.fsencode(door.address)) <= 103
-    assert doors.open(job.job_id, 2, "/").address != door.address
+    assert door_server.open(job.job_id, 2, "/").address != door.address
     assert job.job_id not in door.address
     named = {"MAM_JOB_ID": job.job_id, "MAM_ATTEMPT": "1", "MAM_CLAIM": job.claim_id}
     assert door.environment == {**named, "MAM_SOCKET": door.address}
 
 
-def test_a_closed_door_is_gone(doors: Doors, door: Door) -> None:
+def test_a_closed_door_is_gone(door_server: DoorServer, door: Door) -> None:
     folder = os.path.dirname(door.address)
     client = through(door)
     door.close()
     door.close()
     assert not os.path.lexists(door.address)
     with pytest.raises(StoreUnavailable, match="went away"):  # it had come in, and was sent away
-        client.heartbeat(door.bound.job_id)
+        client.heartbeat(door.scope.job_id)
     with pytest.raises(StoreUnavailable, match="gone"):
         through(door)
-    doors.close()
-    doors.close()
+    door_server.close()
+    door_server.close()
     assert not os.path.exists(folder)
 
 
 def test_doors_leave_no_thread_and_no_descriptor(registry: Registry, job: Job) -> None:
     before = descriptors(), threading.active_count()
     for _ in range(20):
-        with Doors(registry) as doors, doors.open(job.job_id, 1, "/") as door:
+        with DoorServer(registry) as door_server, door_server.open(job.job_id, 1, "/") as door:
             assert ask(door, verb="heartbeat")["ok"]
     assert (descriptors(), threading.active_count()) == before
 
@@ -114,9 +114,11 @@ def test_an_agent_cannot_make_the_workers_lease_longer(registry: Registry, door:
     assert lease.seconds == 60.0
 
 
-def test_every_report_is_a_sign_of_life_and_no_reading_is(registry: Registry, doors: Doors, job: Job) -> None:
+def test_every_report_is_a_sign_of_life_and_no_reading_is(
+    registry: Registry, door_server: DoorServer, job: Job
+) -> None:
     signs: list[str] = []
-    door = doors.open(job.job_id, 1, "/", lambda: signs.append("!"))
+    door = door_server.open(job.job_id, 1, "/", lambda: signs.append("!"))
     for verb in ("get", "resolve"):
         assert ask(door, verb=verb)["ok"]
     refused(ask(door, verb="publish", event="nonsense"), 2)
@@ -129,24 +131,24 @@ def test_every_report_is_a_sign_of_life_and_no_reading_is(registry: Registry, do
     assert len(signs) == 5
 
 
-def test_a_listener_in_trouble_harms_nobody(doors: Doors, job: Job) -> None:
-    def trouble() -> None:
+def test_a_listener_in_trouble_harms_nobody(door_server: DoorServer, job: Job) -> None:
+    def problem() -> None:
         raise RuntimeError("of its own")
 
-    door = doors.open(job.job_id, 1, "/", trouble)
+    door = door_server.open(job.job_id, 1, "/", problem)
     assert ask(door, verb="heartbeat")["ok"]
     assert ask(door, verb="heartbeat")["ok"]
 
 
-def test_a_door_may_be_closed_by_who_hears_the_sign(doors: Doors, job: Job) -> None:
+def test_a_door_may_be_closed_by_who_hears_the_sign(door_server: DoorServer, job: Job) -> None:
     opened: list[Door] = []
-    opened.append(doors.open(job.job_id, 1, "/", lambda: opened[0].close()))
+    opened.append(door_server.open(job.job_id, 1, "/", lambda: opened[0].close()))
     ask_anyway = through(opened[0]).heartbeat(job.job_id)
     assert ask_anyway.status == "running"
     assert not os.path.lexists(opened[0].address)
 
 
-def test_another_attempt_is_refused(registry: Registry, doors: Doors, door: Door, job: Job) -> None:
+def test_another_attempt_is_refused(registry: Registry, door_server: DoorServer, door: Door, job: Job) -> None:
     before = registry.get(job.job_id)
     refused(ask(door, verb="complete", attempt=2), 4, "attempt 1")
     refused(ask(door, verb="publish", event="progress", attempt=0), 4)
@@ -156,7 +158,9 @@ def test_another_attempt_is_refused(registry: Registry, doors: Doors, door: Door
     assert registry.get(job.job_id) == before
 
 
-def test_another_claim_of_the_same_attempt_is_refused(registry: Registry, doors: Doors, door: Door, job: Job) -> None:
+def test_another_claim_of_the_same_attempt_is_refused(
+    registry: Registry, door_server: DoorServer, door: Door, job: Job
+) -> None:
     before = registry.get(job.job_id)
     for verb in ("publish", "complete", "fail", "heartbeat"):
         request = {"verb": verb, "event": "progress", "reason": "x", "attempt": 1}
@@ -177,7 +181,7 @@ def test_a_server_that_went_back_in_time_ends_what_the_door_is_for(registry: Reg
     assert registry.get(job.job_id) == other
 
 
-def test_who_lost_the_claim_is_told_so(registry: Registry, doors: Doors, door: Door, job: Job) -> None:
+def test_who_lost_the_claim_is_told_so(registry: Registry, door_server: DoorServer, door: Door, job: Job) -> None:
     registry.release(job.job_id, attempt=1)
     second = claimed(registry, registry.get(job.job_id))
     assert second.attempt == 2
@@ -243,8 +247,8 @@ def test_logs_come_in_pages(registry: Registry, job: Job, tmp_path: Path) -> Non
 
     logs = str(tmp_path / "logs")
     logged = Registry(registry.store, AuditLog(logs))
-    with Doors(logged, logs_dir=logs) as doors:
-        client = through(doors.open(job.job_id, 1, "/"))
+    with DoorServer(logged, logs_dir=logs) as door_server:
+        client = through(door_server.open(job.job_id, 1, "/"))
         for number in range(60):
             logged.publish(job.job_id, event="progress", data={"filler": "x" * 60_000, "number": number})
         lines = list(client.logs(job.job_id))
@@ -252,5 +256,5 @@ def test_logs_come_in_pages(registry: Registry, job: Job, tmp_path: Path) -> Non
         assert told == list(range(60))
         with pytest.raises(NotHere):
             list(client.logs(held_job(registry, "codex").job_id))
-    with Doors(registry) as doors:
-        refused(ask(doors.open(job.job_id, 1, "/"), verb="logs"), 1, "no log")
+    with DoorServer(registry) as door_server:
+        refused(ask(door_server.open(job.job_id, 1, "/"), verb="logs"), 1, "no log")

@@ -18,7 +18,7 @@ from mam.errors import StoreUnavailable
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from mam.work.door import connection, event_loop
-from mam.work.door.server import Doors
+from mam.work.door.server import DoorServer
 from tests.work.doors import PATIENCE, ask, heard, held_job, refused, say, through, visitor
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-def doors(registry: Registry) -> Iterator[Doors]:
-    with Doors(registry) as doors:
-        yield doors
+def door_server(registry: Registry) -> Iterator[DoorServer]:
+    with DoorServer(registry) as door_server:
+        yield door_server
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def job(registry: Registry) -> Job:
 
 
 @pytest.fixture
-def door(doors: Doors, job: Job) -> Door:
-    return doors.open(job.job_id, job.attempt, "/")
+def door(door_server: DoorServer, job: Job) -> Door:
+    return door_server.open(job.job_id, job.attempt, "/")
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_who_has_said_everything_may_stop_writing(door: Door) -> None:
         assert heard(client)["ok"]
 
 
-def test_a_thousand_connections_are_bounded(doors: Doors, registry: Registry, door: Door) -> None:
-    other = doors.open(held_job(registry, "codex").job_id, 1, "/")
+def test_a_thousand_connections_are_bounded(door_server: DoorServer, registry: Registry, door: Door) -> None:
+    other = door_server.open(held_job(registry, "codex").job_id, 1, "/")
     crowd: list[socket.socket] = []
     for _ in range(1000):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -146,7 +146,7 @@ def test_a_thousand_connections_are_bounded(doors: Doors, registry: Registry, do
         except BlockingIOError:
             client.close()
     assert ask(other, verb="heartbeat")["ok"]
-    assert len(door.visits) <= event_loop.VISITS
+    assert len(door.connections) <= event_loop.MAX_CONNECTIONS
     for client in crowd:
         client.close()
     assert ask(door, verb="heartbeat")["ok"]
@@ -187,16 +187,16 @@ def test_without_descriptors_the_door_takes_a_breath(door: Door) -> None:
     client.close()
 
 
-def test_slow_readers_hold_up_only_themselves(doors: Doors, registry: Registry, door: Door) -> None:
-    through(door).complete(door.bound.job_id, result="x" * 8 * MIB)
-    other = doors.open(held_job(registry, "codex").job_id, 1, "/")
+def test_slow_readers_hold_up_only_themselves(door_server: DoorServer, registry: Registry, door: Door) -> None:
+    through(door).complete(door.scope.job_id, result="x" * 8 * MIB)
+    other = door_server.open(held_job(registry, "codex").job_id, 1, "/")
     slow = [visitor(door) for _ in range(20)]
     for client in slow:
         client.sendall(b'{"verb": "get"}\n')
     for client in slow[:2]:
         assert client.recv(1)  # they have been answered, so that the others wait for them
     assert ask(other, verb="heartbeat")["ok"]
-    assert door.owed <= event_loop.OWED_LIMIT + 10 * MIB
+    assert door.unsent <= event_loop.UNSENT_LIMIT + 10 * MIB
     for client in slow[:2]:
         client.close()
     answers = [heard(client) for client in slow[2:]]
@@ -207,14 +207,14 @@ def test_slow_readers_hold_up_only_themselves(doors: Doors, registry: Registry, 
 
 
 def test_who_never_reads_is_sent_away(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    through(door).complete(door.bound.job_id, result="x" * 8 * MIB)
+    through(door).complete(door.scope.job_id, result="x" * 8 * MIB)
     monkeypatch.setattr(connection, "WRITE_SECONDS", 0.2)
     with visitor(door) as client:
         client.sendall(b'{"verb": "get"}\n')
         assert client.recv(1)
-        while door.visits:
+        while door.connections:
             assert ask(door, verb="heartbeat")["ok"]
-            if len(door.visits) == 1 and not door.owed:
+            if len(door.connections) == 1 and not door.unsent:
                 break
 
 
@@ -229,7 +229,7 @@ def test_long_texts_of_many_are_not_all_kept(door: Door) -> None:
         refused(heard(client), 9, "too many")
     for client in clients:
         client.close()
-    assert through(door).complete(door.bound.job_id, result="y" * 8 * MIB)
+    assert through(door).complete(door.scope.job_id, result="y" * 8 * MIB)
 
 
 def test_a_slow_store_costs_no_client_its_time(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +247,8 @@ def test_a_slow_store_costs_no_client_its_time(job: Job, monkeypatch: pytest.Mon
     held = held_job(Registry(store))
     leave.clear()
     entered.clear()
-    with Doors(Registry(store)) as doors:
-        door = doors.open(held.job_id, 1, "/")
+    with DoorServer(Registry(store)) as door_server:
+        door = door_server.open(held.job_id, 1, "/")
         with visitor(door) as early, visitor(door) as late:
             late.sendall(b'{"verb":')
             early.sendall(b'{"verb": "get"}\n')
@@ -260,7 +260,7 @@ def test_a_slow_store_costs_no_client_its_time(job: Job, monkeypatch: pytest.Mon
             assert heard(late)["ok"]
 
 
-def test_a_store_in_trouble_is_no_trouble_of_the_doors(doors: Doors, registry: Registry, job: Job) -> None:
+def test_a_store_in_trouble_is_no_trouble_of_the_doors(door_server: DoorServer, registry: Registry, job: Job) -> None:
     class Broken(MemoryStore):
         def get(self, job_id: str) -> Job:
             raise ZeroDivisionError
@@ -268,7 +268,7 @@ def test_a_store_in_trouble_is_no_trouble_of_the_doors(doors: Doors, registry: R
         def change(self, job_id: str, act: Act) -> Job:
             raise ZeroDivisionError
 
-    with Doors(Registry(Broken())) as broken:
+    with DoorServer(Registry(Broken())) as broken:
         door = broken.open(job.job_id, 1, "/")
         for _ in range(2):
             refused(ask(door, verb="get"), 9, "ZeroDivisionError")

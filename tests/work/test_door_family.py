@@ -10,8 +10,8 @@ import pytest
 from mam.door_client import DoorError
 from mam.errors import TimedOut
 from mam.registry import Registry
-from mam.work.door.server import Doors
-from tests.work.door_fixtures import door_fixture, doors_fixture, job_fixture, registry_fixture
+from mam.work.door.server import DoorServer
+from tests.work.door_fixtures import door_fixture, door_server_fixture, job_fixture, registry_fixture
 from tests.work.doors import PATIENCE, ask, claimed, held_job, refused, through
 from tests.work.support import await_that
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.work.door.server import Door
 
-__all__ = ["door_fixture", "doors_fixture", "job_fixture", "registry_fixture"]
+__all__ = ["door_fixture", "door_server_fixture", "job_fixture", "registry_fixture"]
 
 MIB = 1 << 20
 
@@ -52,21 +52,23 @@ def test_a_child_that_no_store_should_hold_is_refused(registry: Registry, door: 
     refused(ask(door, verb="register", agent=7, prompt="p"), 2)
 
 
-def test_depth_has_a_limit(registry: Registry, doors: Doors) -> None:
+def test_depth_has_a_limit(registry: Registry, door_server: DoorServer) -> None:
     deepest = held_job(registry, depth=3)
-    refused(ask(doors.open(deepest.job_id, 1, "/"), verb="register", agent="a", prompt="p"), 1, "3 deep", "max_depth")
-    with Doors(registry, max_depth=4) as deeper:
+    refused(
+        ask(door_server.open(deepest.job_id, 1, "/"), verb="register", agent="a", prompt="p"), 1, "3 deep", "max_depth"
+    )
+    with DoorServer(registry, max_depth=4) as deeper:
         assert ask(deeper.open(deepest.job_id, 1, "/"), verb="register", agent="a", prompt="p")["ok"]
 
 
-def test_a_child_has_no_more_rights_than_its_parent(registry: Registry, doors: Doors, door: Door) -> None:
+def test_a_child_has_no_more_rights_than_its_parent(registry: Registry, door_server: DoorServer, door: Door) -> None:
     asked = {"verb": "register", "agent": "a", "prompt": "p"}
     refused(ask(door, **asked, choices={"permissions": "full"}), 1, "cannot give its child full")
     assert registry.get(ask(door, **asked)["job"]["job_id"]).permissions == "edit"
-    careful = doors.open(held_job(registry, permissions="ask").job_id, 1, "/")
+    careful = door_server.open(held_job(registry, permissions="ask").job_id, 1, "/")
     answer = ask(careful, **asked, choices={"permissions": "edit"})
     assert registry.get(answer["job"]["job_id"]).permissions == "ask"
-    free = doors.open(held_job(registry, permissions="full").job_id, 1, "/")
+    free = door_server.open(held_job(registry, permissions="full").job_id, 1, "/")
     answer = ask(free, **asked, choices={"permissions": "full"})
     assert registry.get(answer["job"]["job_id"]).permissions == "full"
 
@@ -147,10 +149,10 @@ def test_a_change_while_the_request_is_parked_wakes_it(registry: Registry, door:
 
 
 def test_whoever_waits_is_known_to_wait_and_gives_a_sign_when_it_stops(
-    registry: Registry, doors: Doors, job: Job
+    registry: Registry, door_server: DoorServer, job: Job
 ) -> None:
     signs: list[int] = []
-    door = doors.open(job.job_id, 1, "/", lambda: signs.append(door.waits))
+    door = door_server.open(job.job_id, 1, "/", lambda: signs.append(door.waits))
     client = through(door)
     child = client.register(prompt="p", agent="a").job.job_id
     followed = client.follow([child])
@@ -170,12 +172,12 @@ def test_a_child_is_signed_when_that_is_asked_for(registry: Registry, door: Door
     plain = through(door).register(prompt="p", agent="a").job.job_id
     assert len(registry.store.secrets(signed)["auth_token"]) >= 43
     assert registry.store.secrets(plain) == {}
-    assert registry.get(signed).parent_id == door.bound.job_id
+    assert registry.get(signed).parent_id == door.scope.job_id
     answer = ask(door, verb="register", agent="a", prompt="p", sign="yes")
     assert (answer["exit_code"], "true or false" in answer["message"]) == (2, True)
 
 
-def test_others_are_served_while_somebody_waits(registry: Registry, doors: Doors, door: Door) -> None:
+def test_others_are_served_while_somebody_waits(registry: Registry, door_server: DoorServer, door: Door) -> None:
     client = through(door)
     child = client.register(prompt="p", agent="a").job.job_id
     followed = client.follow([child])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import StoreUnavailable
-from mam.work.door.socket_dir import Place, is_private
+from mam.work.door.socket_dir import SocketDir, is_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,18 +22,18 @@ def test_a_private_runtime_directory_is_used(monkeypatch: pytest.MonkeyPatch) ->
     os.mkdir(runtime, 0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
     try:
-        place = Place()
+        place = SocketDir()
         assert os.path.dirname(place.path) == f"{runtime}/mam"
         assert is_private(f"{runtime}/mam")
         place.close()
         os.chmod(runtime, 0o755)
-        open_to_all = Place()
+        open_to_all = SocketDir()
         assert not open_to_all.path.startswith(runtime)
         open_to_all.close()
         os.chmod(runtime, 0o700)
         os.rmdir(f"{runtime}/mam")
         os.symlink("/tmp", f"{runtime}/mam")
-        elsewhere = Place()
+        elsewhere = SocketDir()
         assert not elsewhere.path.startswith(runtime)
         elsewhere.close()
     finally:
@@ -45,9 +45,9 @@ def test_a_directory_that_others_can_enter_is_refused(tmp_path: Path) -> None:
     for mode in (0o755, 0o711, 0o770):
         os.chmod(tmp_path, mode)
         with pytest.raises(StoreUnavailable):
-            Place(str(tmp_path))
+            SocketDir(str(tmp_path))
     with pytest.raises(StoreUnavailable):
-        Place(str(tmp_path / ("long" * 30)))
+        SocketDir(str(tmp_path / ("long" * 30)))
 
 
 def test_what_a_killed_worker_left_is_taken_away() -> None:
@@ -55,7 +55,7 @@ def test_what_a_killed_worker_left_is_taken_away() -> None:
     os.mkdir(base, 0o700)
     program = (
         "import sys; from mam.registry import Registry; from mam.stores.memory import MemoryStore\n"
-        "from mam.work.door.server import Doors; d = Doors(Registry(MemoryStore()), directory=sys.argv[1])\n"
+        "from mam.work.door.server import DoorServer; d = DoorServer(Registry(MemoryStore()), directory=sys.argv[1])\n"
         "print(d.open('job', 1, '/').address, flush=True); sys.stdin.read()"
     )
     workers = [
@@ -75,13 +75,13 @@ def test_what_a_killed_worker_left_is_taken_away() -> None:
     os.mkdir(f"{base}/mam-door-other", 0o700)
     with open(f"{base}/mam-door-other/file", "w"):
         os.utime(f"{base}/mam-door-other", (0, 0))
-    Place(base).close()
+    SocketDir(base).close()
     assert [os.path.exists(address) for address in addresses] == [False, True]
     assert not os.path.exists(os.path.dirname(addresses[0]))
     assert os.path.exists(f"{base}/mam-door-other/file")
     alive.communicate()
     os.utime(os.path.dirname(addresses[1]), (0, 0))
-    Place(base).close()
+    SocketDir(base).close()
     os.unlink(f"{base}/mam-door-other/file")
     os.rmdir(f"{base}/mam-door-other")
     assert os.listdir(base) == []

@@ -222,7 +222,7 @@ def test_an_agent_that_can_run_anything_may_name_any_agent(quick: Shop, choices:
 
 
 def test_every_choice_of_a_registration_is_decided_once() -> None:
-    tables = [*rights.ALLOWED, *rights.NAMED, *rights.WIDTHS, *rights.MADE, *rights.REJECTED]
+    tables = [*rights.ALLOWED, *rights.NAMED, *rights.WIDTHS, *rights.SET_BY_WORKER, *rights.REJECTED]
     assert len(tables) == len(set(tables))
     assert set(inspect.signature(draft_job).parameters) - {"prompt", "agent"} <= set(tables)
 

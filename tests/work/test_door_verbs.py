@@ -12,7 +12,7 @@ import pytest
 from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.work.door.server import Doors
+from mam.work.door.server import DoorServer
 from tests.cli.command import LONGEST, Mam, Ran, finish
 from tests.work.doors import claimed, held_job
 
@@ -39,9 +39,9 @@ def registry(home: Path) -> Registry:
 
 
 @pytest.fixture
-def doors(registry: Registry, home: Path) -> Iterator[Doors]:
-    with Doors(registry, logs_dir=str(home / "logs")) as doors:
-        yield doors
+def door_server(registry: Registry, home: Path) -> Iterator[DoorServer]:
+    with DoorServer(registry, logs_dir=str(home / "logs")) as door_server:
+        yield door_server
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def job(registry: Registry) -> Job:
 
 
 @pytest.fixture
-def door(doors: Doors, job: Job) -> Door:
-    return doors.open(job.job_id, job.attempt, "/", claim_id=job.claim_id)
+def door(door_server: DoorServer, job: Job) -> Door:
+    return door_server.open(job.job_id, job.attempt, "/", claim_id=job.claim_id)
 
 
 @pytest.fixture

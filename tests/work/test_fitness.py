@@ -11,8 +11,8 @@ import pytest
 from mam.stores.memory import MemoryStore
 from mam.stores.port import ClaimRequest
 from mam.work import host_checks
-from mam.work.claim import Holding
-from mam.work.host_checks import Rest, is_the_machines, tells_of_lack
+from mam.work.claim import Claim
+from mam.work.host_checks import Backoff, is_machine_error, reports_shortage
 from mam.work.validator import trusted_validation
 from tests.disks import fill
 from tests.work.repositories import make_repository
@@ -37,27 +37,27 @@ class Clock:
 class TestRest:
     def test_it_grows_to_its_longest(self) -> None:
         clock, found = Clock(), []
-        rest = Rest(clock)
+        rest = Backoff(clock)
         for _ in range(9):
-            found.append(rest.begin())
+            found.append(rest.start())
             clock.now += found[-1]
-            assert rest.left() == 0
+            assert rest.remaining() == 0
         assert found == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
     def test_jobs_that_go_back_together_are_one_reason(self) -> None:
         clock = Clock()
-        rest = Rest(clock)
-        rest.begin()
+        rest = Backoff(clock)
+        rest.start()
         clock.now += 0.25
-        assert [rest.begin(), rest.begin(), rest.left()] == [0.75] * 3
+        assert [rest.start(), rest.start(), rest.remaining()] == [0.75] * 3
         clock.now += 0.75
-        assert rest.begin() == 2
+        assert rest.start() == 2
 
     def test_a_job_that_begins_ends_it(self) -> None:
-        rest = Rest(Clock())
-        rest.begin()
-        rest.end()
-        assert (rest.left(), rest.begin()) == (0, 1)
+        rest = Backoff(Clock())
+        rest.start()
+        rest.reset()
+        assert (rest.remaining(), rest.start()) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ class TestRest:
     ],
 )
 def test_whose_fault_it_is(error: OSError | MemoryError, expected: bool) -> None:
-    assert is_the_machines(error, HOME) is expected
+    assert is_machine_error(error, HOME) is expected
 
 
 def test_programs_can_only_say_it() -> None:
-    assert tells_of_lack(f"could not write index: {os.strerror(errno.ENOSPC)}")
-    assert not tells_of_lack(f"could not write index: {os.strerror(errno.EROFS)}")
+    assert reports_shortage(f"could not write index: {os.strerror(errno.ENOSPC)}")
+    assert not reports_shortage(f"could not write index: {os.strerror(errno.EROFS)}")
 
 
 def costs(job: Job) -> tuple[str, int, int]:
@@ -131,8 +131,8 @@ class TestAFullDisk:
         run = {"attempt": 1, "process": {"agent": None, "keeper": None}}
         held = shop.registry.claim(ClaimRequest(label=LABEL, owner="another", supervised=True))
         assert held is not None
-        Holding(shop.registry, held).started(run)
-        Holding(shop.registry, held).hand_back()
+        Claim(shop.registry, held).started(run)
+        Claim(shop.registry, held).hand_back()
         fill(small_disk)
         with shop.at_work():
             await_that(lambda: bool(given_back(shop)), "it was not handed back")

@@ -14,8 +14,8 @@ import pytest
 
 from mam.machine.processes import ProcessId, identify, is_alive, send_signal
 from mam.work.process.messages import Failed, Lost
-from mam.work.process.runner import Guardian
-from mam.work.process.tree import finder
+from mam.work.process.runner import GuardianClient
+from mam.work.process.tree import child_finder
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable, started
 from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell
 
@@ -33,7 +33,7 @@ _keep_when_asked(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), True)
 """
 
 
-def keeper_after(guardian: Guardian, run: Run) -> ProcessId:
+def keeper_after(guardian: GuardianClient, run: Run) -> ProcessId:
     """The one that was forked ahead: the only child that a guardian has when the keeper of its only run is gone."""
     pid, started = guardian.pid, run.started
     assert pid is not None
@@ -42,8 +42,8 @@ def keeper_after(guardian: Guardian, run: Run) -> ProcessId:
     used = started.keeper
     run.close()
     await_gone([used])
-    await_that(lambda: len(set(finder()(pid)) - {used.pid}) == 1, "the guardian has not forked one other")
-    process = identify(*set(finder()(pid)) - {used.pid})
+    await_that(lambda: len(set(child_finder()(pid)) - {used.pid}) == 1, "the guardian has not forked one other")
+    process = identify(*set(child_finder()(pid)) - {used.pid})
     assert process is not None
     return process
 
@@ -98,7 +98,7 @@ class TestKilled:
         finally:
             worker.close()
 
-    def test_signals_for_everybody_do_not_end_the_guardian(self, guardian: Guardian, log: str) -> None:
+    def test_signals_for_everybody_do_not_end_the_guardian(self, guardian: GuardianClient, log: str) -> None:
         finish(guardian.start(shell("exit 0"), log))
         pid = guardian.pid
         assert pid is not None
@@ -107,7 +107,7 @@ class TestKilled:
         assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
         assert guardian.pid == pid
 
-    def test_sigterm_for_the_keeper_ends_its_run(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_sigterm_for_the_keeper_ends_its_run(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
         roll.call(1)
         keeper = started(run)[1]
@@ -116,7 +116,7 @@ class TestKilled:
         ended = finish(run)
         assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was told to end")
 
-    def test_the_worker_learns_that_the_keeper_died(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_the_worker_learns_that_the_keeper_died(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, roll.path), log)
         tree = roll.call(2)
         assert send_signal(started(run)[1], signal.SIGKILL)
@@ -127,7 +127,7 @@ class TestKilled:
         assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
 
     def test_a_keeper_that_was_stopped_is_passed_over(
-        self, guardian: Guardian, log: str, roll: Roll, monkeypatch: pytest.MonkeyPatch
+        self, guardian: GuardianClient, log: str, roll: Roll, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """By its agent, for instance, which may send signals to whatever belongs to its user. The guardian would make
         it go on, so it is stopped too."""
@@ -143,13 +143,13 @@ class TestKilled:
         await_gone(tree)
         os.kill(guardian.pid or 0, signal.SIGCONT)
 
-    def test_a_keeper_that_was_stopped_is_made_to_go_on(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_a_keeper_that_was_stopped_is_made_to_go_on(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(shell("kill -STOP $PPID; echo $$ > $1; exec sleep 1000", roll.path), log)
         roll.call(1)
         run.stop(0, "cancelled")
         assert finish(run).tree_ended_because == "cancelled"
 
-    def test_other_runs_go_on_when_one_keeper_dies(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_other_runs_go_on_when_one_keeper_dies(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         ones = [guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), f"{log}{n}") for n in range(3)]
         agents = roll.call(3)
         keepers = [started(run)[1] for run in ones]
@@ -161,7 +161,9 @@ class TestKilled:
             run.stop(1, "over")
             assert finish(run).signal == signal.SIGTERM
 
-    def test_a_dead_guardian_is_replaced_and_its_runs_go_on(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_a_dead_guardian_is_replaced_and_its_runs_go_on(
+        self, guardian: GuardianClient, log: str, roll: Roll
+    ) -> None:
         os.mkfifo(roll.path + "2")
         first = guardian.start(shell("echo $$ > $1; read line < $2; exit 6", roll.path, roll.path + "2"), log)
         roll.call(1)
@@ -190,7 +192,7 @@ class TestKilled:
             os.close(life)
             assert theirs.recv(1) == b"k", "nobody took it"
 
-    def test_a_guardian_killed_while_many_start(self, guardian: Guardian, tmp_path: Path) -> None:
+    def test_a_guardian_killed_while_many_start(self, guardian: GuardianClient, tmp_path: Path) -> None:
         """Every run ends in one of the ways that are said, and none twice."""
         finish(guardian.start(shell("exit 0"), str(tmp_path / "first")))
         codes: list[int | None] = []
@@ -214,7 +216,7 @@ class TestKilled:
             thread.join(PATIENCE)
         assert codes == [3] * 80
 
-    def test_the_keeper_that_was_forked_ahead_is_killed(self, guardian: Guardian, log: str) -> None:
+    def test_the_keeper_that_was_forked_ahead_is_killed(self, guardian: GuardianClient, log: str) -> None:
         for number in range(5):
             run = guardian.start(shell(f"exit {number}"), log)
             assert finish(run).exit_code == number
@@ -222,7 +224,7 @@ class TestKilled:
             assert send_signal(spare, signal.SIGKILL)
             await_gone([spare])
 
-    def test_the_keeper_that_was_forked_ahead_goes_with_the_guardian(self, guardian: Guardian, log: str) -> None:
+    def test_the_keeper_that_was_forked_ahead_goes_with_the_guardian(self, guardian: GuardianClient, log: str) -> None:
         run = guardian.start(shell("exit 0"), log)
         finish(run)
         spare = keeper_after(guardian, run)
@@ -232,7 +234,7 @@ class TestKilled:
         await_gone([spare])
 
     def test_a_guardian_that_hangs_is_replaced(
-        self, guardian: Guardian, log: str, monkeypatch: pytest.MonkeyPatch
+        self, guardian: GuardianClient, log: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         finish(guardian.start(shell("exit 0"), log))
         pid = guardian.pid
@@ -244,7 +246,7 @@ class TestKilled:
         assert guardian.pid != pid
 
     def test_the_guardian_waits_for_its_last_run(self, log: str, roll: Roll) -> None:
-        guardian = Guardian()
+        guardian = GuardianClient()
         run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
         agents = roll.call(1)
         pid = guardian.pid

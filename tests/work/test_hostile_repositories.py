@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mam.errors import WorkDirUnusable, WorkspaceKept
-from mam.work.cleanup import places, remove
+from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.git import command
-from mam.work.workdir import Place, prepare
+from mam.work.workdir import WorkDir, prepare_workdir
 from tests.work.place_fixtures import filter_that_waits, only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in, make_repository
 from tests.work.support import PATIENCE
@@ -25,15 +25,15 @@ def canary(tmp_path: Path) -> Path:
     return tmp_path / "canary"
 
 
-def _look_around(repository: Repository, work: str) -> Place:
+def _look_around(repository: Repository, work: str) -> WorkDir:
     """Everything that mam does with a repository."""
     job = job_in(repository.path)
-    place = prepare(job, work, {})
-    places(work)
+    place = prepare_workdir(job, work, {})
+    list_workspaces(work)
     Path(place.path, "sub/deep/file.txt").write_text("longer than before\n")
-    places(work)
+    list_workspaces(work)
     with pytest.raises(WorkspaceKept):
-        remove(work, job.job_id, force=False)
+        remove_workspace(work, job.job_id, force=False)
     return place
 
 
@@ -47,9 +47,9 @@ def test_hooks_are_not_run(repository: Repository, work: str, canary: Path) -> N
     _look_around(repository, work)
     assert not canary.exists()
     repository.git("config", "core.hooksPath", str(repository.path / "hooks"))
-    remove(work, "abc12345", force=True)
+    remove_workspace(work, "abc12345", force=True)
     _look_around(repository, work)
-    remove(work, "abc12345", force=True)
+    remove_workspace(work, "abc12345", force=True)
     assert not canary.exists()
 
 
@@ -66,7 +66,7 @@ def test_commands_in_the_configuration_are_not_run(repository: Repository, work:
     repository.git("config", "core.untrackedCache", "true")
     (repository.path / "a.md").write_text("x")
     _look_around(repository, work)
-    remove(work, "abc12345", force=True)
+    remove_workspace(work, "abc12345", force=True)
     assert not canary.exists()
 
 
@@ -93,14 +93,14 @@ def test_the_repository_of_another_user_is_left_alone(repository: Repository, wo
     os.chown(repository.path, 12345, 12345)
     os.chown(repository.path / ".git", 12345, 12345)
     with pytest.raises(WorkDirUnusable, match="dubious ownership"):
-        prepare(job_in(repository.path), work, {})
+        prepare_workdir(job_in(repository.path), work, {})
 
 
 def test_a_configuration_that_points_elsewhere_is_refused(repository: Repository, work: str, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     repository.git("config", "core.worktree", str(tmp_path / "home"))
     with pytest.raises(WorkDirUnusable):
-        prepare(job_in(repository.path), work, {})
+        prepare_workdir(job_in(repository.path), work, {})
 
 
 def test_a_filter_process_is_not_run_either(repository: Repository, work: str, canary: Path) -> None:
@@ -114,14 +114,14 @@ def test_a_filter_process_is_not_run_either(repository: Repository, work: str, c
 def test_the_users_own_filters_are_run(repository: Repository, work: str, tmp_path: Path) -> None:
     repository.commit(".gitattributes", "*.txt filter=upper\n")
     (tmp_path / ".gitconfig").write_text('[filter "upper"]\n\tsmudge = tr a-z A-Z\n\tclean = tr A-Z a-z\n')
-    place = prepare(job_in(repository.path), work, {})
+    place = prepare_workdir(job_in(repository.path), work, {})
     assert Path(place.path, "sub/deep/file.txt").read_text() == "ONE\n"
     assert not only(work).dirty
 
 
 def test_an_agents_own_git_directory_is_not_obeyed(repository: Repository, work: str, canary: Path) -> None:
     """The `.git` of a worktree is a file in the agent's reach; what it leads to by then does not count."""
-    place = prepare(job_in(repository.path), work, {})
+    place = prepare_workdir(job_in(repository.path), work, {})
     evil = Repository(Path(place.path, "evil"))
     evil.path.mkdir()
     evil.git("init", "-q")
@@ -129,7 +129,7 @@ def test_an_agents_own_git_directory_is_not_obeyed(repository: Repository, work:
     Path(place.path, ".git").unlink()
     Path(place.path, ".git").write_text(f"gitdir: {evil.path}/.git\n")
     assert only(work).dirty
-    prepare(job_in(repository.path), work, {})
+    prepare_workdir(job_in(repository.path), work, {})
     assert not canary.exists()
 
 
@@ -139,7 +139,7 @@ def test_a_submodule_is_not_entered_and_not_lost(
     inner = make_repository(tmp_path / "inner")
     repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.path), "module")
     repository.git("commit", "-qm", "with a submodule")
-    place = prepare(job_in(repository.path), work, {})
+    place = prepare_workdir(job_in(repository.path), work, {})
     assert place.note is not None
     assert "submodules" in place.note
     assert not only(work).dirty
@@ -159,7 +159,7 @@ def test_variables_of_git_are_not_inherited(
     monkeypatch.setenv("GIT_WORK_TREE", str(other.path))
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "broken")
-    place = prepare(job_in(repository.path), work, {})
+    place = prepare_workdir(job_in(repository.path), work, {})
     assert place.path in repository.worktrees()
     assert not only(work).dirty
 
@@ -171,7 +171,7 @@ def test_a_git_of_the_repository_itself_is_not_used(
     (repository.path / "git").chmod(0o755)
     monkeypatch.chdir(repository.path)
     monkeypatch.setenv("PATH", f".::{os.environ['PATH']}")
-    prepare(job_in(repository.path), work, {})
+    prepare_workdir(job_in(repository.path), work, {})
     assert not canary.exists()
 
 

@@ -12,7 +12,7 @@ from mam.errors import BadRecord
 from mam.machine.processes import ProcessId, identify, send_signal
 from mam.stores.memory import MemoryStore
 from mam.work.output_log import read
-from mam.work.process.channel import Wire
+from mam.work.process.channel import Channel
 from mam.work.process.messages import Lost
 from mam.work.process.runner import Run
 from tests.work.shop import Shop
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.stores.port import Act
     from mam.work.process.messages import Ended
-    from mam.work.process.runner import Guardian, Plan
+    from mam.work.process.runner import GuardianClient, Plan
 
 BUSY = (
     "import time; block = bytearray(200 << 20); ends = time.process_time() + 0.5\nwhile time.process_time() < ends: 0"
 )
 
 
-def kept(guardian: Guardian, plan: Plan, log: str) -> tuple[ProcessId, Ended]:
+def kept(guardian: GuardianClient, plan: Plan, log: str) -> tuple[ProcessId, Ended]:
     """The keeper, given back at the end of the run."""
     with guardian.start(plan, log) as run:
         ended = finish(run)
-        guardian.take_back(run.idle_keeper())
+        guardian.return_keeper(run.take_idle_keeper())
         return keeper_of(run), ended
 
 
@@ -51,25 +51,25 @@ def go_when_asked(keeper: socket.socket) -> None:
 
 
 class TestTakenBack:
-    def test_it_has_the_next_run(self, guardian: Guardian, log: str) -> None:
+    def test_it_has_the_next_run(self, guardian: GuardianClient, log: str) -> None:
         first, _ = kept(guardian, shell("echo one"), log)
         second, ended = kept(guardian, shell("echo two; exit 2"), log)
         assert (first == second, ended.exit_code, text_in(log)) == (True, 2, "one\ntwo\n")
 
-    def test_one_that_was_not_given_back_goes(self, guardian: Guardian, log: str) -> None:
+    def test_one_that_was_not_given_back_goes(self, guardian: GuardianClient, log: str) -> None:
         with guardian.start(shell("exit 0"), log) as run:
             finish(run)
         await_gone([keeper_of(run)])
         assert kept(guardian, shell("exit 0"), log)[0] != keeper_of(run)
 
-    def test_each_run_has_its_own_figures(self, guardian: Guardian, log: str) -> None:
+    def test_each_run_has_its_own_figures(self, guardian: GuardianClient, log: str) -> None:
         _, hungry = kept(guardian, python(BUSY), log)
         _, modest = kept(guardian, python("print('x')"), log)
         assert hungry.peak_memory_bytes > 200 << 20 > modest.peak_memory_bytes
         assert hungry.user_seconds + hungry.system_seconds >= 0.5 > modest.user_seconds + modest.system_seconds
         assert (hungry.stdout_bytes, modest.stdout_bytes, modest.stdout_tail) == (0, 2, "x\n")
 
-    def test_each_run_has_its_own_streams(self, guardian: Guardian, tmp_path: Path) -> None:
+    def test_each_run_has_its_own_streams(self, guardian: GuardianClient, tmp_path: Path) -> None:
         keepers = set()
         for number in range(3):
             with guardian.start(
@@ -79,33 +79,33 @@ class TestTakenBack:
                 ended = finish(run)
                 assert (os.read(run.tee, 100), ended.stderr_bytes) == (b"%d" % number, 4)
                 keepers.add(keeper_of(run))
-                guardian.take_back(run.idle_keeper())
+                guardian.return_keeper(run.take_idle_keeper())
         assert len(keepers) == 1
         assert b"".join(read(str(tmp_path / "log"))) == b"0bad\n1bad\n2bad\n"
 
-    def test_an_order_that_came_too_late_is_not_the_next_runs(self, guardian: Guardian, log: str) -> None:
+    def test_an_order_that_came_too_late_is_not_the_next_runs(self, guardian: GuardianClient, log: str) -> None:
         with guardian.start(shell("exit 0"), log) as run:
             finish(run)
-            late = run.idle_keeper()
+            late = run.take_idle_keeper()
             assert late is not None
             late.send({"order": "hold", "seconds": 0})
             late.send({"order": "stop", "grace": 0, "why": "late"})
-            guardian.take_back(late)
+            guardian.return_keeper(late)
         keeper, ended = kept(guardian, shell("sleep 0.3; exit 7"), log)
         assert (keeper, ended.exit_code, ended.tree_ended_because) == (keeper_of(run), 7, None)
 
-    def test_one_that_still_has_last_words_hears_of_the_next_run(self, guardian: Guardian, log: str) -> None:
+    def test_one_that_still_has_last_words_hears_of_the_next_run(self, guardian: GuardianClient, log: str) -> None:
         """More than a pipe holds, and nobody reads it: the keeper waits for its tee when the next plan comes."""
         with guardian.start(shell("head -c 300000 /dev/zero", tee=True), log) as run, Run() as following:
             finish(run)
-            keeper = run.idle_keeper()
+            keeper = run.take_idle_keeper()
             assert keeper is not None
             following.begin(keeper, shell("exit 7"), log, [])
             run.close()
-            assert following.is_taken()
+            assert following.wait_accepted()
             assert finish(following).exit_code == 7
 
-    def test_nothing_stays_open(self, guardian: Guardian, log: str) -> None:
+    def test_nothing_stays_open(self, guardian: GuardianClient, log: str) -> None:
         plan = shell("cat", stdin=b"x", tee=True, tee_errors=True)
         keeper, _ = kept(guardian, plan, log)
         before = descriptors(keeper.pid)
@@ -113,16 +113,16 @@ class TestTakenBack:
             assert kept(guardian, plan, log)[0] == keeper
         await_that(lambda: descriptors(keeper.pid) <= before, "something does")
 
-    def test_no_more_than_a_handful(self, guardian: Guardian, log: str) -> None:
+    def test_no_more_than_a_handful(self, guardian: GuardianClient, log: str) -> None:
         runs = [guardian.start(shell("exit 0"), f"{log}{number}") for number in range(12)]
         for run in runs:
             finish(run)
-            guardian.take_back(run.idle_keeper())
+            guardian.return_keeper(run.take_idle_keeper())
         await_that(lambda: sum(identify(keeper_of(run).pid) == keeper_of(run) for run in runs) == 8, "not eight stay")
 
 
 class TestKilledWhileIdle:
-    def test_another_is_found(self, guardian: Guardian, log: str) -> None:
+    def test_another_is_found(self, guardian: GuardianClient, log: str) -> None:
         for number in (signal.SIGKILL, signal.SIGTERM):
             keeper, _ = kept(guardian, shell("exit 0"), log)
             assert send_signal(keeper, number)
@@ -130,7 +130,7 @@ class TestKilledWhileIdle:
             again, ended = kept(guardian, shell("exit 4"), log)
             assert (again != keeper, ended.exit_code) == (True, 4)
 
-    def test_told_to_go_while_its_last_words_are_not_taken(self, guardian: Guardian, log: str) -> None:
+    def test_told_to_go_while_its_last_words_are_not_taken(self, guardian: GuardianClient, log: str) -> None:
         """They are more than the wire holds, and the worker would wait for the rest of them for ever."""
         with guardian.start(python(r"print('\1' * 100_000)"), log) as run:
             run.wait()
@@ -142,7 +142,7 @@ class TestKilledWhileIdle:
             await_gone([keeper_of(run)])
             assert isinstance(run.wait(PATIENCE), Lost)
 
-    def test_it_goes_with_its_guardian(self, guardian: Guardian, log: str) -> None:
+    def test_it_goes_with_its_guardian(self, guardian: GuardianClient, log: str) -> None:
         keeper, _ = kept(guardian, shell("exit 0"), log)
         assert guardian.pid is not None
         os.kill(guardian.pid, signal.SIGKILL)
@@ -150,16 +150,16 @@ class TestKilledWhileIdle:
         again, ended = kept(guardian, shell("exit 4"), log)
         assert (again != keeper, ended.exit_code) == (True, 4)
 
-    def test_all_of_them_just_when_they_are_wanted(self, guardian: Guardian, log: str) -> None:
+    def test_all_of_them_just_when_they_are_wanted(self, guardian: GuardianClient, log: str) -> None:
         """A guardian is killed, and each that it forked is slow to see it: more of them than there are tries."""
         kept(guardian, shell("exit 0"), log)
         dying = [socket.socketpair() for _ in range(4)]
         for ours, theirs in dying:
-            guardian.take_back(Wire(ours))
+            guardian.return_keeper(Channel(ours))
             Thread(target=go_when_asked, args=(theirs,), daemon=True).start()
         assert kept(guardian, shell("exit 4"), log)[1].exit_code == 4
 
-    def test_it_goes_with_its_worker(self, guardian: Guardian, log: str) -> None:
+    def test_it_goes_with_its_worker(self, guardian: GuardianClient, log: str) -> None:
         keeper, _ = kept(guardian, shell("exit 0"), log)
         guardian.close()
         await_gone([keeper])

@@ -9,7 +9,7 @@ import pytest
 
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.work.journal_follower import News
+from mam.work.journal_follower import JournalFollower
 from tests.work.support import PATIENCE, await_that
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self.store = Counted(str(path))
         self.told: list[dict[str, Json | None]] = []
-        self.news = News(self.store, None, self.told.append, lambda: False)
+        self.news = JournalFollower(self.store, None, self.told.append, lambda: False)
         self.news.start()
 
     def is_at_the_end(self, store: Store) -> bool:

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from mam.work.adapters.port import ARTIFACTS, EXIT, SAID
-from mam.work.outcome import RESULT_LIMIT, failure, heard_failure, result_of, run_facts, was_cut
+from mam.work.outcome import RESULT_LIMIT, failure, result_text, run_facts, turn_failure, was_interrupted
 from mam.work.process.messages import LEFT_BEHIND, Ended, Failed, Lost
 from mam.work.reports.report import Report
 from mam.work.supervision import CUT_OFF, LINGERED, SILENT, STOPPING, TIMED_OUT
@@ -76,22 +76,26 @@ class TestCut:
     @pytest.mark.parametrize("because", [None, STOPPING, CUT_OFF, TIMED_OUT, SILENT])
     @pytest.mark.parametrize("own", [None, LEFT_BEHIND])
     def test_one_that_came_to_its_own_end_counts(self, because: str | None, own: str | None) -> None:
-        assert not was_cut(ENDED.replace(tree_ended_because=own), because)
+        assert not was_interrupted(ENDED.replace(tree_ended_because=own), because)
 
     @pytest.mark.parametrize("why", [TIMED_OUT, SILENT, LINGERED])
     def test_these_ends_are_the_jobs_own(self, why: str) -> None:
-        assert not was_cut(ENDED.replace(signal=15, exit_code=None, tree_ended_because=why), why)
+        assert not was_interrupted(ENDED.replace(signal=15, exit_code=None, tree_ended_because=why), why)
 
     @pytest.mark.parametrize(
         "why", [STOPPING, CUT_OFF, "the worker did not renew in time", "the keeper was told to end"]
     )
     def test_these_are_not(self, why: str) -> None:
-        assert was_cut(ENDED.replace(signal=15, exit_code=None, tree_ended_because=why), None)
-        assert was_cut(ENDED.replace(tree_ended_because=why), None), "an agent that answers SIGTERM with 0 is not done"
+        assert was_interrupted(ENDED.replace(signal=15, exit_code=None, tree_ended_because=why), None)
+        assert was_interrupted(ENDED.replace(tree_ended_because=why), None), (
+            "an agent that answers SIGTERM with 0 is not done"
+        )
 
     @pytest.mark.parametrize("last", ["nothing", "failed", "lost"])
     def test_without_an_end(self, last: str) -> None:
-        assert [because for because in (None, STOPPING, CUT_OFF, TIMED_OUT) if was_cut(LASTS[last], because)] == [
+        assert [
+            because for because in (None, STOPPING, CUT_OFF, TIMED_OUT) if was_interrupted(LASTS[last], because)
+        ] == [
             STOPPING,
             CUT_OFF,
         ]
@@ -120,17 +124,17 @@ class TestFacts:
 
 class TestResult:
     def test_its_own_answer_wins(self) -> None:
-        assert result_of(ENDED, {"status": "completed", "result": ""}) == ""
-        assert result_of(ENDED, SAIDS["done"]) == "42"
+        assert result_text(ENDED, {"status": "completed", "result": ""}) == ""
+        assert result_text(ENDED, SAIDS["done"]) == "42"
 
     def test_else_the_end_of_what_it_printed(self) -> None:
-        assert result_of(ENDED.replace(stdout_tail="  a\0b \n"), SAIDS["broken"]) == "a\ufffdb"
-        assert result_of(ENDED.replace(stdout_tail="y" + "x" * RESULT_LIMIT), None) == "x" * RESULT_LIMIT
+        assert result_text(ENDED.replace(stdout_tail="  a\0b \n"), SAIDS["broken"]) == "a\ufffdb"
+        assert result_text(ENDED.replace(stdout_tail="y" + "x" * RESULT_LIMIT), None) == "x" * RESULT_LIMIT
 
     def test_or_nothing(self) -> None:
-        assert result_of(ENDED.replace(stdout_tail=" \n"), None) is None
-        assert result_of(None, None) is None
-        assert result_of(Failed(reason="no"), {"status": "completed", "result": 3}) is None
+        assert result_text(ENDED.replace(stdout_tail=" \n"), None) is None
+        assert result_text(None, None) is None
+        assert result_text(Failed(reason="no"), {"status": "completed", "result": 3}) is None
 
 
 def test_an_agent_that_only_asked_is_not_done_unless_something_else_says_so() -> None:
@@ -140,7 +144,7 @@ def test_an_agent_that_only_asked_is_not_done_unless_something_else_says_so() ->
     report.ask("Which colour?")
 
     def judged(said: dict[str, str] | None, *, is_checked: bool) -> str | None:
-        ending = heard_failure(report, ENDED, said, login="", is_resumed=False, is_checked=is_checked)
+        ending = turn_failure(report, ENDED, said, login="", is_resumed=False, is_checked=is_checked)
         return None if ending is None else ending.reason
 
     assert str(judged(None, is_checked=False)).endswith("put it into the prompt: Which colour?")

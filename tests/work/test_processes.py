@@ -21,7 +21,7 @@ from mam.machine.processes import (
     read_process,
     send_signal,
 )
-from mam.work.process.tree import _children_by_table, finder, walk
+from mam.work.process.tree import _children_by_table, child_finder, walk
 from tests.needs import need
 from tests.work.support import await_gone
 
@@ -155,7 +155,7 @@ def test_ps_says_the_same(sleeper: subprocess.Popen[bytes]) -> None:
 
 
 def test_both_ways_to_find_children_agree(sleeper: subprocess.Popen[bytes]) -> None:
-    assert sleeper.pid in finder()(os.getpid())
+    assert sleeper.pid in child_finder()(os.getpid())
     assert sleeper.pid in _children_by_table()(os.getpid())
 
 

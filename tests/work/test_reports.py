@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mam.work.reports.claude_code import ClaudeCodeReader
-from mam.work.reports.codex import CodexReader, look_through
-from mam.work.reports.lines import Lines
+from mam.work.reports.codex import CodexReader, read_rollout
+from mam.work.reports.lines import LineBuffer
 from mam.work.reports.opencode import OpenCodeReader
+from mam.work.reports.problems import kind_of, reset_in
 from mam.work.reports.report import BILLING, DECLINED, FAILED, LIMIT, LOGIN, OVERLOAD, RESULT_LIMIT, Report
-from mam.work.reports.shortening import Shortened
-from mam.work.reports.troubles import kind_of, reset_in
+from mam.work.reports.shortening import LineShortener
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +53,8 @@ def heard(name: str) -> Report:
 
 def facts(report: Report) -> dict[str, Any]:
     """When a limit ends is reckoned from now, which goes on between two readings."""
-    trouble = {} if report.trouble is None else report.trouble.as_dict()
-    return {**vars(report), "trouble": {**trouble, "resets_at_ms": trouble.get("resets_at_ms") is not None}}
+    problem = {} if report.problem is None else report.problem.as_dict()
+    return {**vars(report), "problem": {**problem, "resets_at_ms": problem.get("resets_at_ms") is not None}}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -63,13 +63,13 @@ def test_a_turn_that_went_well(agent: str) -> None:
 
     assert report.is_over
     assert report.has_answered
-    assert report.trouble is None
+    assert report.problem is None
     assert report.denied == []
-    assert report.last_words == "I wrote it."
+    assert report.last_message == "I wrote it."
     assert report.session
     assert report.tokens == {"input": 200, "cached": 22, "output": 44}
     assert (report.to_json()["cost_usd"] is None) == (agent == "codex")  # which tells none: unknown, not zero
-    assert report.strange == 0
+    assert report.unknown_lines == 0
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -80,8 +80,8 @@ def test_a_turn_that_went_well(agent: str) -> None:
 def test_trouble_is_told_apart(agent: str, scene: str, kind: str) -> None:
     report = heard(f"{agent}-{scene}")
 
-    assert report.trouble is not None
-    assert report.trouble.kind == kind, report.trouble
+    assert report.problem is not None
+    assert report.problem.kind == kind, report.problem
 
 
 @pytest.mark.parametrize("agent", ["claude-code", "opencode"])
@@ -102,9 +102,9 @@ def test_a_plans_limit_says_when_it_ends() -> None:
 
     reader.feed(out.replace(stamp, str(soon).encode()))
 
-    trouble = reader.end().trouble
-    assert trouble is not None
-    assert (trouble.kind, trouble.resets_at_ms) == (LIMIT, soon * 1000)
+    problem = reader.end().problem
+    assert problem is not None
+    assert (problem.kind, problem.resets_at_ms) == (LIMIT, soon * 1000)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -167,7 +167,7 @@ def test_lines_of_other_kinds_change_nothing(data: st.DataObject, name: str) -> 
     reader.feed_errors(err)
 
     found, known = facts(reader.end()), facts(heard(name))
-    assert {**found, "strange": 0} == {**known, "strange": 0}
+    assert {**found, "unknown_lines": 0} == {**known, "unknown_lines": 0}
 
 
 @settings(max_examples=150, deadline=None)
@@ -197,11 +197,11 @@ def test_a_hundred_megabytes_in_one_line_are_left_out(agent: str) -> None:
     report = reader.end()
 
     assert report.is_over
-    assert report.strange == 1
+    assert report.unknown_lines == 1
 
 
 def test_lines_hold_no_more_than_their_limit() -> None:
-    lines = Lines(limit=10)
+    lines = LineBuffer(limit=10)
     assert lines.feed(b"12345") == []
     assert lines.feed(b"678901") == []
     assert sum(map(len, lines._parts)) == 0
@@ -210,7 +210,7 @@ def test_lines_hold_no_more_than_their_limit() -> None:
 
 
 def test_of_a_line_beyond_the_limit_long_texts_keep_their_end() -> None:
-    lines, kept = Lines(), 0
+    lines, kept = LineBuffer(), 0
     for part in [b'{"type": "result", "result": "', *[b"0123456789abcdef" * 4096] * 1024, b'the end", "n": 1}']:
         assert lines.feed(part) == []
         kept = max(kept, lines._shortened.size if lines._shortened else 0)
@@ -224,7 +224,7 @@ def test_of_a_line_beyond_the_limit_long_texts_keep_their_end() -> None:
 
 @pytest.mark.parametrize("more", [b"[" + b"1," * (5 << 20), b'"a",' * (3 << 20), b"\\" * (9 << 20)])
 def test_a_line_that_is_too_long_without_its_texts_is_left_out(more: bytes) -> None:
-    lines = Lines()
+    lines = LineBuffer()
     lines.feed(more)
     assert lines.feed(b"\n[1]\n") == [b"[1]"]
     assert lines.left_out == 1
@@ -235,7 +235,7 @@ def test_a_line_that_is_too_long_without_its_texts_is_left_out(more: bytes) -> N
 @settings(max_examples=200, deadline=None)
 def test_a_shortened_line_is_the_line_with_the_ends_of_its_texts(value: Any, cuts: list[int], ascii_: bool) -> None:
     line = json.dumps(value, ensure_ascii=ascii_).encode("utf-8", "surrogatepass")
-    whole, short = Shortened(kept=1 << 20), Shortened(kept=12)
+    whole, short = LineShortener(kept=1 << 20), LineShortener(kept=12)
     at = 0
     for size in itertools.cycle(cuts):
         whole.add(line[at : at + size])
@@ -296,7 +296,7 @@ def test_what_earlier_turns_of_a_conversation_took_is_not_counted_again() -> Non
     def left(*lines: bytes) -> dict[str, int]:
         report = Report()
         report.count(input=600, cached=66, output=132)
-        look_through(lines, "2026-11-16T04:00:00.000Z", report)
+        read_rollout(lines, "2026-11-16T04:00:00.000Z", report)
         return report.tokens
 
     begun, no_news = told("task_started"), told("token_count", info=None)
@@ -311,7 +311,7 @@ def test_what_earlier_turns_of_a_conversation_took_is_not_counted_again() -> Non
 
 def in_session(*lines: bytes) -> Report:
     report = Report()
-    look_through(lines, "2026-11-16T04:00:00.000Z", report)
+    read_rollout(lines, "2026-11-16T04:00:00.000Z", report)
     return report
 
 
@@ -432,10 +432,10 @@ def test_a_key_in_a_vendors_words_is_not_kept() -> None:
 
     report = reader.end()
 
-    assert report.trouble is not None
-    assert report.complaint is not None
-    assert key not in report.trouble.words + report.complaint
-    assert "/home/anna" not in report.complaint
+    assert report.problem is not None
+    assert report.last_stderr_line is not None
+    assert key not in report.problem.text + report.last_stderr_line
+    assert "/home/anna" not in report.last_stderr_line
 
 
 def test_there_are_transcripts() -> None:

@@ -13,7 +13,7 @@ import pytest
 from mam.machine.processes import is_alive
 from mam.work.output_log import read
 from mam.work.process.messages import Ended, Output, Started
-from mam.work.process.runner import Guardian, Plan
+from mam.work.process.runner import GuardianClient, Plan
 from tests.work.support import (
     ENV,
     PATIENCE,
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class TestTheAgentIsGiven:
-    def test_its_arguments_as_they_are(self, guardian: Guardian, log: str) -> None:
+    def test_its_arguments_as_they_are(self, guardian: GuardianClient, log: str) -> None:
         wild = ["a b", "$HOME", "`x`", "'\"\\", "*", "ü\udcff", "", "line\nline"]
         script = "import os, sys; sys.stdout.buffer.write(b'|'.join(map(os.fsencode, sys.argv[1:])))"
         assert finish(guardian.start(python(script, *wild), log)).exit_code == 0
         assert b"".join(read(log)) == b"|".join(map(os.fsencode, wild))
 
     def test_its_environment_and_nothing_else(
-        self, guardian: Guardian, log: str, monkeypatch: pytest.MonkeyPatch
+        self, guardian: GuardianClient, log: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MQTT_PASSWORD", "geheim")
         plan = Plan(argv=("env", "-0"), env={**ENV, "MAM_JOB_ID": "j", "WILD": "a=b\nü\udcff"}, cwd="/")
@@ -50,7 +50,7 @@ class TestTheAgentIsGiven:
         assert sorted(given) == [b"MAM_JOB_ID=j", b"PATH=/usr/bin:/bin", "WILD=a=b\nü".encode() + b"\xff"]
 
     def test_no_secret_of_the_worker_in_the_guardian(
-        self, guardian: Guardian, log: str, monkeypatch: pytest.MonkeyPatch
+        self, guardian: GuardianClient, log: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MQTT_PASSWORD", "geheim")
         run = guardian.start(shell("exec sleep 1000", "also-secret"), log)
@@ -66,7 +66,7 @@ class TestTheAgentIsGiven:
         run.stop(0, "over")
         finish(run)
 
-    def test_three_descriptors(self, guardian: Guardian, log: str) -> None:
+    def test_three_descriptors(self, guardian: GuardianClient, log: str) -> None:
         """Also when the worker has some that others could inherit."""
         leak = os.open("/etc/passwd", os.O_RDONLY)
         os.set_inheritable(leak, True)
@@ -82,49 +82,49 @@ class TestTheAgentIsGiven:
         finally:
             os.close(leak)
 
-    def test_a_session_and_a_group_of_its_own_and_no_terminal(self, guardian: Guardian, log: str) -> None:
+    def test_a_session_and_a_group_of_its_own_and_no_terminal(self, guardian: GuardianClient, log: str) -> None:
         script = "import os; print(os.getpid(), os.getpgrp(), os.getsid(0)); os.open('/dev/tty', os.O_RDWR)"
         ended = finish(guardian.start(python(script), log))
         assert len(set(ended.stdout_tail.split())) == 1
         assert ended.exit_code == 1
         assert "/dev/tty" in text_in(log)
 
-    def test_signals_as_a_program_expects_them(self, guardian: Guardian, log: str) -> None:
+    def test_signals_as_a_program_expects_them(self, guardian: GuardianClient, log: str) -> None:
         said = finish(guardian.start(Plan(argv=("cat", "/proc/self/status"), env=ENV, cwd="/"), log)).stdout_tail
         masks = dict(line.split(":\t") for line in said.splitlines() if line.startswith("Sig"))
         # 32 and 33 belong to the C library, which ignores them in whatever it spawns.
         ignored = int(masks["SigIgn"], 16) & ~(0b11 << 31)
         assert (int(masks["SigBlk"], 16), ignored, int(masks["SigCgt"], 16)) == (0, 0, 0)
 
-    def test_its_directory(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+    def test_its_directory(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
         plan = Plan(argv=("/bin/pwd",), env=ENV, cwd=str(tmp_path))
         assert finish(guardian.start(plan, log)).stdout_tail == f"{tmp_path}\n"
 
-    def test_a_prompt_of_a_megabyte(self, guardian: Guardian, log: str) -> None:
+    def test_a_prompt_of_a_megabyte(self, guardian: GuardianClient, log: str) -> None:
         prompt = os.urandom(1 << 20)
         ended = finish(guardian.start(Plan(argv=("cat",), env=ENV, cwd="/", stdin=prompt), log))
         assert ended.stdout_bytes == len(prompt)
         assert b"".join(read(log)) == prompt
 
-    def test_a_prompt_that_it_never_reads(self, guardian: Guardian, log: str) -> None:
+    def test_a_prompt_that_it_never_reads(self, guardian: GuardianClient, log: str) -> None:
         ended = finish(guardian.start(shell("exit 3", stdin=b"x" * (1 << 20)), log))
         assert ended.exit_code == 3
 
-    def test_an_empty_prompt_is_no_terminal_and_ends_at_once(self, guardian: Guardian, log: str) -> None:
+    def test_an_empty_prompt_is_no_terminal_and_ends_at_once(self, guardian: GuardianClient, log: str) -> None:
         assert finish(guardian.start(shell("wc -c", stdin=b""), log)).stdout_tail.strip() == "0"
 
 
 class TestItsEnd:
     @pytest.mark.parametrize(("script", "code", "number"), [("exit 0", 0, None), ("exit 7", 7, None)])
-    def test_exit_code(self, guardian: Guardian, log: str, script: str, code: int, number: int | None) -> None:
+    def test_exit_code(self, guardian: GuardianClient, log: str, script: str, code: int, number: int | None) -> None:
         ended = finish(guardian.start(shell(script), log))
         assert (ended.exit_code, ended.signal, ended.tree_ended_because) == (code, number, None)
 
-    def test_signal(self, guardian: Guardian, log: str) -> None:
+    def test_signal(self, guardian: GuardianClient, log: str) -> None:
         ended = finish(guardian.start(shell("kill -SEGV $$"), log))
         assert (ended.exit_code, ended.signal) == (None, signal.SIGSEGV)
 
-    def test_what_it_used_counts_grandchildren(self, guardian: Guardian, log: str) -> None:
+    def test_what_it_used_counts_grandchildren(self, guardian: GuardianClient, log: str) -> None:
         work = "data = bytearray(100 << 20); import time\nwhile time.process_time() < 0.3: pass"
         script = f"import subprocess, sys; subprocess.run([sys.executable, '-I', '-S', '-c', {work!r}])"
         ended = finish(guardian.start(python(script), log))
@@ -133,7 +133,7 @@ class TestItsEnd:
         assert ended.peak_memory_bytes >= 100 << 20
         assert ended.wall_seconds >= 0.3
 
-    def test_messages_in_order(self, guardian: Guardian, log: str) -> None:
+    def test_messages_in_order(self, guardian: GuardianClient, log: str) -> None:
         run = guardian.start(shell("echo one; echo two >&2"), log)
         first, *_, last = run.messages()
         assert isinstance(first, Started)
@@ -143,7 +143,7 @@ class TestItsEnd:
         assert sorted(text_in(log).splitlines()) == ["one", "two"]
         assert (run.wait(0), run.fileno()) == (None, -1)
 
-    def test_started_names_agent_and_keeper(self, guardian: Guardian, log: str) -> None:
+    def test_started_names_agent_and_keeper(self, guardian: GuardianClient, log: str) -> None:
         run = guardian.start(shell("exec sleep 1000"), log)
         started = run.wait(PATIENCE)
         assert isinstance(started, Started)
@@ -157,7 +157,7 @@ class TestItsEnd:
         run.close()
         await_gone([started.keeper])
 
-    def test_fileno_wakes_a_selector(self, guardian: Guardian, log: str) -> None:
+    def test_fileno_wakes_a_selector(self, guardian: GuardianClient, log: str) -> None:
         import selectors
 
         run = guardian.start(shell("exit 4"), log)
@@ -170,7 +170,7 @@ class TestItsEnd:
                     pass
         assert isinstance(run.ended, Ended)
 
-    def test_a_sign_of_life_about_once_a_second(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_a_sign_of_life_about_once_a_second(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         """The agent writes until the test has seen two signs; there are far fewer of them than writes."""
         script = "import time\nwhile True:\n    print('x' * 99, flush=True)\n    time.sleep(0.01)"
         run = guardian.start(python(script), log)
@@ -187,7 +187,7 @@ class TestItsEnd:
 
 
 class TestMany:
-    def test_two_hundred_runs_in_eight_threads(self, guardian: Guardian, tmp_path: Path) -> None:
+    def test_two_hundred_runs_in_eight_threads(self, guardian: GuardianClient, tmp_path: Path) -> None:
         finish(guardian.start(shell("exit 0"), str(tmp_path / "first")))
         pid = guardian.pid
         assert pid is not None
@@ -219,7 +219,7 @@ class TestMany:
         # One more is that of the keeper which it has forked ahead, now or when they were counted first.
         await_that(lambda: descriptors(pid) <= theirs + 1, "the guardian keeps descriptors")
 
-    def test_runs_that_never_started_leave_no_descriptor(self, guardian: Guardian, log: str) -> None:
+    def test_runs_that_never_started_leave_no_descriptor(self, guardian: GuardianClient, log: str) -> None:
         failure(guardian.start(Plan(argv=("none",), env=ENV, cwd="/"), log))
         before = descriptors()
         for _ in range(20):
@@ -227,45 +227,45 @@ class TestMany:
                 failure(run)
         assert descriptors() == before
 
-    def test_an_order_from_another_thread(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_an_order_from_another_thread(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
         roll.call(1)
         threading.Thread(target=run.stop, args=(0, "cancelled")).start()
         assert finish(run).tree_ended_because == "cancelled"
         run.stop(0, "again")  # after the end it is nothing
-        run.hold(1)
+        run.keep_alive(1)
 
 
-def test_a_worker_that_does_not_renew_in_time_loses_its_agent(guardian: Guardian, log: str, roll: Roll) -> None:
+def test_a_worker_that_does_not_renew_in_time_loses_its_agent(guardian: GuardianClient, log: str, roll: Roll) -> None:
     run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
     [agent] = roll.call(1)
-    run.hold(1000)
-    run.hold(None)
-    run.hold(0.2)
+    run.keep_alive(1000)
+    run.keep_alive(None)
+    run.keep_alive(0.2)
     assert finish(run).tree_ended_because == "the worker did not renew in time"
     assert not is_alive(agent)
 
 
-def test_a_worker_that_renews_keeps_it(guardian: Guardian, log: str, roll: Roll) -> None:
+def test_a_worker_that_renews_keeps_it(guardian: GuardianClient, log: str, roll: Roll) -> None:
     run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
     [agent] = roll.call(1)
-    run.hold(0.5)
+    run.keep_alive(0.5)
     for _ in range(10):
         time.sleep(0.1)  # it is the passing of time that is tested
-        run.hold(30)
+        run.keep_alive(30)
     assert is_alive(agent)
     run.stop(0, "over")
     assert finish(run).tree_ended_because == "over"
 
 
-def test_a_run_that_is_forgotten_ends(guardian: Guardian, log: str, roll: Roll) -> None:
+def test_a_run_that_is_forgotten_ends(guardian: GuardianClient, log: str, roll: Roll) -> None:
     run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
     agents = roll.call(1)
     del run
     await_gone(agents)
 
 
-def test_closing_a_run_ends_its_agent(guardian: Guardian, log: str, roll: Roll) -> None:
+def test_closing_a_run_ends_its_agent(guardian: GuardianClient, log: str, roll: Roll) -> None:
     run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
     agents = roll.call(1)
     run.close()

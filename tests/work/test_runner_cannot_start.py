@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.work.process.runner import Guardian, Plan
+from mam.work.process.runner import GuardianClient, Plan
 from tests.work.support import (
     ENV,
     PATIENCE,
@@ -19,26 +19,28 @@ if TYPE_CHECKING:
 
 
 class TestCannotStart:
-    def test_command_not_found(self, guardian: Guardian, log: str) -> None:
+    def test_command_not_found(self, guardian: GuardianClient, log: str) -> None:
         plan = Plan(argv=("no-such-agent",), env=ENV, cwd="/")
         assert failure(guardian.start(plan, log)) == "command not found: 'no-such-agent'"
         plan = Plan(argv=("/no/such/agent",), env=ENV, cwd="/")
         assert failure(guardian.start(plan, log)) == "command not found: '/no/such/agent'"
 
-    def test_a_relative_place_in_the_path_is_passed_over(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+    def test_a_relative_place_in_the_path_is_passed_over(
+        self, guardian: GuardianClient, log: str, tmp_path: Path
+    ) -> None:
         (tmp_path / "git").write_text("#!/bin/sh\necho stolen\n")
         (tmp_path / "git").chmod(0o755)
         for path in ("", ".", ":/nowhere", "bin/..:."):
             plan = Plan(argv=("git",), env={"PATH": path}, cwd=str(tmp_path))
             assert failure(guardian.start(plan, log)) == "command not found: 'git'"
 
-    def test_not_executable(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+    def test_not_executable(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
         (tmp_path / "agent").write_text("x")
         for argv, path in (("agent", str(tmp_path)), (str(tmp_path / "agent"), "/bin"), (str(tmp_path), "/bin")):
             plan = Plan(argv=(argv,), env={"PATH": path}, cwd="/")
             assert failure(guardian.start(plan, log)).endswith("is not executable")
 
-    def test_not_a_program(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+    def test_not_a_program(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
         (tmp_path / "agent").write_text("x")
         (tmp_path / "agent").chmod(0o755)
         assert "is not a program" in failure(
@@ -48,7 +50,7 @@ class TestCannotStart:
         reason = failure(guardian.start(Plan(argv=(str(tmp_path / "agent"),), env=ENV, cwd="/"), log))
         assert "first line does not exist" in reason
 
-    def test_directory_gone(self, guardian: Guardian, log: str, tmp_path: Path) -> None:
+    def test_directory_gone(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
         plan = Plan(argv=("true",), env=ENV, cwd=str(tmp_path / "gone"))
         assert failure(guardian.start(plan, log)).endswith("gone': No such file or directory")
         (tmp_path / "file").write_text("")
@@ -56,7 +58,7 @@ class TestCannotStart:
         assert failure(guardian.start(plan, log)).endswith("Not a directory")
 
     @pytest.mark.parametrize("argv", [("true", "x" * (1 << 20)), ("true", *["x" * 1000] * 10_000)])
-    def test_command_line_too_long(self, guardian: Guardian, log: str, argv: tuple[str, ...]) -> None:
+    def test_command_line_too_long(self, guardian: GuardianClient, log: str, argv: tuple[str, ...]) -> None:
         assert "belongs on stdin" in failure(guardian.start(Plan(argv=argv, env=ENV, cwd="/"), log))
 
     @pytest.mark.parametrize(
@@ -71,12 +73,12 @@ class TestCannotStart:
         ],
     )
     def test_what_no_program_can_be_given(
-        self, guardian: Guardian, log: str, argv: tuple[str, ...], env: dict[str, str]
+        self, guardian: GuardianClient, log: str, argv: tuple[str, ...], env: dict[str, str]
     ) -> None:
         assert failure(guardian.start(Plan(argv=argv, env=env, cwd="/"), log))
 
     @pytest.mark.parametrize("cwd", ["\ud800", "/a\0b"])
-    def test_what_is_no_directory(self, guardian: Guardian, log: str, cwd: str) -> None:
+    def test_what_is_no_directory(self, guardian: GuardianClient, log: str, cwd: str) -> None:
         assert failure(guardian.start(Plan(argv=("true",), env=ENV, cwd=cwd), log))
 
     def test_no_more_processes(self, log: str) -> None:

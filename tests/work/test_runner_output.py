@@ -12,7 +12,7 @@ import pytest
 from mam.machine.processes import is_alive
 from mam.work.output_log import read
 from mam.work.process.messages import Output, Started
-from mam.work.process.runner import Guardian, Plan
+from mam.work.process.runner import GuardianClient, Plan
 from tests.work.support import (
     ENV,
     PATIENCE,
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class TestOutput:
-    def test_bytes_that_are_no_text(self, guardian: Guardian, log: str) -> None:
+    def test_bytes_that_are_no_text(self, guardian: GuardianClient, log: str) -> None:
         ended = finish(guardian.start(shell(r"printf '\377\033[2Jx\0\n'"), log))
         assert ended.stdout_tail == "\ufffd\x1b[2Jx\0\n"
         assert b"".join(read(log)) == b"\xff\x1b[2Jx\0\n"
 
-    def test_the_tail_is_the_end_and_whole_characters(self, guardian: Guardian, log: str) -> None:
+    def test_the_tail_is_the_end_and_whole_characters(self, guardian: GuardianClient, log: str) -> None:
         script = "import sys; sys.stdout.reconfigure(encoding='utf-8'); print('ä' * 100_000, end='z')"
         ended = finish(guardian.start(python(script), log))
         assert ended.stdout_bytes == 200_001
         assert ended.stdout_tail == "ä" * (((64 << 10) - 1) // 2) + "z"
 
-    def test_much_more_than_the_log_may_hold(self, guardian: Guardian, log: str) -> None:
+    def test_much_more_than_the_log_may_hold(self, guardian: GuardianClient, log: str) -> None:
         size = 64 << 20
         run = guardian.start(shell(f"echo first; head -c {size} /dev/zero; echo last", log_limit=1 << 20), log)
         ended = finish(run)
@@ -51,7 +51,7 @@ class TestOutput:
         more = sum(entry.stat().st_size for entry in os.scandir(f"{log}.more"))
         assert os.stat(log).st_size + more <= 1 << 20
 
-    def test_an_agent_that_closes_its_output_goes_on(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_an_agent_that_closes_its_output_goes_on(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         script = "exec >&- 2>&-; echo $$ > $1; exec sleep 1000"
         run = guardian.start(shell(script, roll.path), log)
         [agent] = roll.call(1)
@@ -62,7 +62,7 @@ class TestOutput:
         assert finish(run).signal == signal.SIGKILL
 
     def test_a_stranger_that_holds_the_pipe_open_delays_nothing(
-        self, guardian: Guardian, log: str, tmp_path: Path
+        self, guardian: GuardianClient, log: str, tmp_path: Path
     ) -> None:
         """The agent hands its stdout to this very test, which is not in its tree."""
         path = str(tmp_path / "s")
@@ -82,7 +82,7 @@ class TestOutput:
             finally:
                 os.close(held)
 
-    def test_a_full_disk_does_not_stop_the_agent(self, guardian: Guardian, small_disk: Path) -> None:
+    def test_a_full_disk_does_not_stop_the_agent(self, guardian: GuardianClient, small_disk: Path) -> None:
         plan = shell("head -c 8388608 /dev/zero; echo end", log_limit=64 << 20)
         ended = finish(guardian.start(plan, str(small_disk / "log")))
         assert (ended.exit_code, ended.stdout_bytes) == (0, (8 << 20) + 4)
@@ -92,7 +92,7 @@ class TestOutput:
 
     @pytest.mark.parametrize("kind", ["missing", "link", "file"])
     def test_a_log_that_cannot_be_made_is_a_loss_and_no_obstacle(
-        self, guardian: Guardian, tmp_path: Path, kind: str
+        self, guardian: GuardianClient, tmp_path: Path, kind: str
     ) -> None:
         place, more = tmp_path / "log", tmp_path / "log.more"
         elsewhere = tmp_path / "elsewhere"
@@ -112,7 +112,7 @@ class TestOutput:
 
 
 class TestTee:
-    def test_stdout_comes_to_the_worker_byte_for_byte(self, guardian: Guardian, log: str) -> None:
+    def test_stdout_comes_to_the_worker_byte_for_byte(self, guardian: GuardianClient, log: str) -> None:
         data = os.urandom(8 << 20)
         run = guardian.start(Plan(argv=("cat",), env=ENV, cwd="/", stdin=data, tee=True), log)
         with run:
@@ -123,7 +123,7 @@ class TestTee:
             assert bytes(got) == data
             assert finish(run).stdout_bytes == len(data)
 
-    def test_a_worker_that_does_not_read_is_cut_off_and_the_run_ends(self, guardian: Guardian, log: str) -> None:
+    def test_a_worker_that_does_not_read_is_cut_off_and_the_run_ends(self, guardian: GuardianClient, log: str) -> None:
         size = 16 << 20
         with guardian.start(shell(f"head -c {size} /dev/zero", tee=True, tee_patience=0.2), log) as run:
             ended = finish(run)
@@ -135,7 +135,9 @@ class TestTee:
             assert 0 < taken < size
         assert len(b"".join(read(log))) == size
 
-    def test_a_slow_worker_slows_the_agent_down_and_gets_all(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_a_slow_worker_slows_the_agent_down_and_gets_all(
+        self, guardian: GuardianClient, log: str, roll: Roll
+    ) -> None:
         size = 16 << 20
         plan = shell(f"echo $$ > $1; exec head -c {size} /dev/zero", roll.path, tee=True)
         with guardian.start(plan, log) as run:
@@ -152,7 +154,7 @@ class TestTee:
             assert taken == size
             assert finish(run).exit_code == 0
 
-    def test_what_was_not_read_in_time_can_be_read_after_the_end(self, guardian: Guardian, log: str) -> None:
+    def test_what_was_not_read_in_time_can_be_read_after_the_end(self, guardian: GuardianClient, log: str) -> None:
         with guardian.start(shell("head -c 500000 /dev/zero", tee=True), log) as run:
             assert finish(run).stdout_bytes == 500_000
             assert run.tee is not None
@@ -161,7 +163,7 @@ class TestTee:
                 taken += len(part)
             assert taken == 500_000
 
-    def test_a_worker_that_closes_its_end_loses_nothing_else(self, guardian: Guardian, log: str) -> None:
+    def test_a_worker_that_closes_its_end_loses_nothing_else(self, guardian: GuardianClient, log: str) -> None:
         size = 16 << 20
         run = guardian.start(shell(f"head -c {size} /dev/zero", tee=True), log)
         assert run.tee is not None

@@ -11,9 +11,9 @@ import pytest
 
 from mam.machine.processes import ProcessId, identify, is_alive, send_signal
 from mam.stores.memory import MemoryStore
-from mam.work.process.orphans import Earlier
-from mam.work.state_dirs import mark_of
-from mam.work.takeover import end_earlier, end_strays
+from mam.work.process.orphans import EarlierAttempts
+from mam.work.state_dirs import store_mark
+from mam.work.takeover import end_earlier, end_orphans
 from mam.work.validator import trusted_validation
 from tests.work.shop import Shop
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Start = Callable[..., ProcessId]
 
 MINE = {"MAM_JOB_ID": "abc12345", "MAM_ATTEMPT": "1", "MAM_STORE_MARK": "here"}
-SECOND = Earlier(job_id="abc12345", attempt=2, mark="here")
+SECOND = EarlierAttempts(job_id="abc12345", attempt=2, mark="here")
 STUBBORN = DAEMON + IGNORE + SLEEP
 ASKED = """
 keeper = os.getppid()
@@ -75,7 +75,7 @@ def test_what_the_keeper_had_only_asked_to_end(log: str, roll: Roll) -> None:
         await_gone([worker.keeper, worker.agent])
         assert end_earlier(record) is None
         assert is_alive(child), "it was to be found by its environment only"
-        assert end_earlier(record, SECOND.strays) is None
+        assert end_earlier(record, SECOND.find_orphans) is None
         assert not is_alive(child)
     finally:
         send_signal(child, 9)
@@ -87,14 +87,14 @@ def test_whatever_it_started_goes_with_it(start: Start, roll: Roll) -> None:
     argv = python(STUBBORN, roll.path).argv
     child = f"if os.fork() == 0: os.setsid(); os.execve(sys.executable, {argv!r}, {{}})"
     both = [start(MINE, f"{DAEMON}{child}\n{SLEEP}"), *roll.call(1)]
-    assert end_strays(SECOND.strays) is None
+    assert end_orphans(SECOND.find_orphans) is None
     assert not any(map(is_alive, both))
 
 
 def test_an_attempt_of_which_nothing_else_is_known_is_ended_before_the_next(tmp_path: Path, start: Start) -> None:
     shop = Shop(MemoryStore(), tmp_path)
     job_id = lost_once(shop, "true")
-    stray = start({**MINE, "MAM_JOB_ID": job_id, "MAM_STORE_MARK": mark_of(str(tmp_path / "work"))})
+    stray = start({**MINE, "MAM_JOB_ID": job_id, "MAM_STORE_MARK": store_mark(str(tmp_path / "work"))})
     shop.drain()
     job = shop.get(job_id)
     assert (job.status, job.attempt, "earlier" in (job.run or {})) == ("completed", 2, False)
@@ -106,7 +106,7 @@ def test_every_process_of_a_job_can_be_found(tmp_path: Path) -> None:
     look = "printenv MAM_JOB_ID MAM_ATTEMPT MAM_STORE_MARK"
     (tmp_path / "check").write_text(look)
     job = shop.ended(look, validation=trusted_validation(str(tmp_path / "check")))
-    words = f"{job.job_id}\n1\n{mark_of(str(tmp_path / 'work'))}\n"
+    words = f"{job.job_id}\n1\n{store_mark(str(tmp_path / 'work'))}\n"
     assert shop.output(job.job_id).decode() == words
     assert (job.checks or {})["script"]["output"] == words
 
@@ -130,23 +130,23 @@ def test_every_process_of_a_job_can_be_found(tmp_path: Path) -> None:
 def test_others_are_not_touched(start: Start, other: dict[str, str]) -> None:
     """Another job, this or a later attempt, another store, a person's shell after `mam pick --export`."""
     process = start({**MINE, **other})
-    assert SECOND.strays() == []
-    assert end_strays(SECOND.strays) is None
+    assert SECOND.find_orphans() == []
+    assert end_orphans(SECOND.find_orphans) is None
     assert is_alive(process)
 
 
 def test_who_gave_itself_another_environment_is_not_found(start: Start, roll: Roll) -> None:
     argv = python(STUBBORN, roll.path).argv
     process = start(MINE, f"import os, sys\nos.execve(sys.executable, {argv!r}, {{}})")
-    assert SECOND.strays() == []
+    assert SECOND.find_orphans() == []
     assert is_alive(process)
 
 
 def test_oneself_is_not_ended() -> None:
     """A worker inside of the earlier attempt, which takes over the very job it runs in."""
     script = (
-        "from mam.work.process.orphans import Earlier\nfrom mam.work.takeover import end_strays\n"
-        f"print(end_strays(Earlier(job_id={SECOND.job_id!r}, attempt=2, mark={SECOND.mark!r}).strays))"
+        "from mam.work.process.orphans import EarlierAttempts\nfrom mam.work.takeover import end_orphans\n"
+        f"print(end_orphans(EarlierAttempts(job_id={SECOND.job_id!r}, attempt=2, mark={SECOND.mark!r}).find_orphans))"
     )
     asked = subprocess.run(
         ["/bin/sh", "-c", '"$@"; exit 0', "sh", sys.executable, "-c", script], env={**os.environ, **MINE},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.machine.processes import is_alive, send_signal
-from mam.work.process.runner import Guardian
+from mam.work.process.runner import GuardianClient
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, started
 from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell, those_with
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class TestTreesThatDoNotWantToEnd:
-    def test_sigterm_comes_first_and_reaches_grandchildren(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_sigterm_comes_first_and_reaches_grandchildren(
+        self, guardian: GuardianClient, log: str, roll: Roll
+    ) -> None:
         polite = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
         script = f"sh -c '{polite.replace(chr(39), chr(34))}' sh $1 & {polite}"
         run = guardian.start(shell(script, roll.path), log)
@@ -29,7 +31,9 @@ class TestTreesThatDoNotWantToEnd:
         assert (ended.tree_ended_because, ended.is_tree_gone) == ("cancelled", True)
         assert not any(map(is_alive, both))
 
-    def test_everybody_is_asked_also_below_who_ends_at_once(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_everybody_is_asked_also_below_who_ends_at_once(
+        self, guardian: GuardianClient, log: str, roll: Roll
+    ) -> None:
         """Ten generations; all but the last die of SIGTERM, and the last says that it was asked."""
         script = DAEMON + (
             "for _ in range(10):\n    if os.fork(): report(); time.sleep(1000)\n    os.setsid()\n"
@@ -41,7 +45,7 @@ class TestTreesThatDoNotWantToEnd:
             run.stop(PATIENCE, "cancelled")
             assert finish(run).stdout_tail == "asked\n"
 
-    def test_those_who_ignore_sigterm(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_those_who_ignore_sigterm(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "os.fork(); os.fork()\n" + SLEEP, roll.path), log)
         four = roll.call(4)
         run.stop(0.2, "cancelled")
@@ -49,7 +53,7 @@ class TestTreesThatDoNotWantToEnd:
         assert ended.signal == signal.SIGKILL
         assert not any(map(is_alive, four))
 
-    def test_a_daemon_of_its_own_session(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_a_daemon_of_its_own_session(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, roll.path), log)
         both = roll.call(2)
         assert len({os.getsid(process.pid) for process in both}) == 2
@@ -57,7 +61,7 @@ class TestTreesThatDoNotWantToEnd:
         assert finish(run).is_tree_gone
         assert not any(map(is_alive, both))
 
-    def test_a_daemon_that_outlives_the_agent(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_a_daemon_that_outlives_the_agent(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         """It holds the pipes open too, and the run still ends."""
         run = guardian.start(python(DAEMON + IGNORE + "daemon(); daemon(); print('done')", roll.path), log)
         daemons = roll.call(2)
@@ -66,13 +70,13 @@ class TestTreesThatDoNotWantToEnd:
         assert ended.tree_ended_because == "the agent ended and left processes behind"
         assert not any(map(is_alive, daemons))
 
-    def test_who_ends_a_moment_after_the_agent_is_not_ended(self, guardian: Guardian, log: str) -> None:
+    def test_who_ends_a_moment_after_the_agent_is_not_ended(self, guardian: GuardianClient, log: str) -> None:
         """A shell does not wait for the far side of `> >(tee …)`."""
         run = guardian.start(shell("(trap '' TERM; sleep 0.05; echo last) & exit 5"), log)
         ended = finish(run)
         assert (ended.exit_code, ended.stdout_tail, ended.tree_ended_because) == (5, "last\n", None)
 
-    def test_those_who_are_stopped(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_those_who_are_stopped(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         script = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
         run = guardian.start(shell(script, roll.path), log)
         [agent] = roll.call(1)
@@ -94,7 +98,7 @@ class TestTreesThatDoNotWantToEnd:
         ],
         ids=["chain", "sessions", "nursery", "doubling"],
     )
-    def test_fork_loops(self, guardian: Guardian, log: str, roll: Roll, loop: str, reports: int) -> None:
+    def test_fork_loops(self, guardian: GuardianClient, log: str, roll: Roll, loop: str, reports: int) -> None:
         script = f"{DAEMON}{IGNORE}import itertools\nfor number in itertools.count():\n    {loop}\n"
         run = guardian.start(python(script, roll.path), log)
         _, keeper = started(run)
@@ -106,7 +110,7 @@ class TestTreesThatDoNotWantToEnd:
         run.close()
         await_gone([keeper])
 
-    def test_a_child_that_is_born_during_the_grace(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_a_child_that_is_born_during_the_grace(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         script = DAEMON + "signal.signal(signal.SIGTERM, lambda *_: daemon())\n" + SLEEP
         run = guardian.start(python(script, roll.path), log)
         roll.call(1)
@@ -115,14 +119,14 @@ class TestTreesThatDoNotWantToEnd:
         assert finish(run).is_tree_gone
         assert not is_alive(late)
 
-    def test_a_second_word_shortens_the_grace(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_a_second_word_shortens_the_grace(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         run = guardian.start(python(DAEMON + IGNORE + SLEEP, roll.path), log)
         roll.call(1)
         run.stop(1000, "first")
         run.stop(0, "second")
         assert finish(run).tree_ended_because == "first"
 
-    def test_an_agent_that_floods_is_ended_just_the_same(self, guardian: Guardian, log: str) -> None:
+    def test_an_agent_that_floods_is_ended_just_the_same(self, guardian: GuardianClient, log: str) -> None:
         run = guardian.start(shell("exec yes", log_limit=1 << 20), log)
         started(run)
         while (message := run.wait(PATIENCE)) is None or message.as_dict().get("stdout", 0) < 1 << 20:

@@ -19,7 +19,7 @@ from tests.work.support import PATIENCE, await_gone, python, shell
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.work.process.runner import Guardian
+    from mam.work.process.runner import GuardianClient
     from tests.work.support import Roll
 
 
@@ -41,7 +41,7 @@ def test_a_run_whose_worker_lives_or_hangs(killable: Killable, roll: Roll) -> No
     assert not any(map(is_alive, [*tree, killable.keeper, killable.agent]))
 
 
-def test_a_worker_learns_why_its_run_was_ended(guardian: Guardian, log: str, roll: Roll) -> None:
+def test_a_worker_learns_why_its_run_was_ended(guardian: GuardianClient, log: str, roll: Roll) -> None:
     run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
     roll.call(1)
     started = run.wait(PATIENCE)
@@ -103,7 +103,7 @@ def test_what_is_left_of_a_dead_agent_is_named_and_not_touched(killable: Killabl
             send_signal(process, signal.SIGKILL)
 
 
-def test_all_gone_already(guardian: Guardian, log: str) -> None:
+def test_all_gone_already(guardian: GuardianClient, log: str) -> None:
     run = guardian.start(shell("exit 0"), log)
     started, *_ = run.messages()
     assert isinstance(started, Started)
@@ -148,7 +148,7 @@ class TestNotTouched:
     def test_a_record_that_says_nothing(self, junk: dict[str, Any]) -> None:
         assert end_earlier(junk) == "the processes of the earlier attempt are not known, so they could not be ended"
 
-    def test_oneself(self, guardian: Guardian, log: str, roll: Roll) -> None:
+    def test_oneself(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         """An agent that starts a worker which takes over the very job it runs in."""
         script = (
             "import os\nfrom mam.machine.processes import identify\nfrom mam.work.takeover import end_earlier\n"

@@ -14,7 +14,7 @@ import pytest
 from mam.machine.processes import ProcessId, identify, is_alive
 from mam.stores.memory import MemoryStore
 from mam.stores.port import ClaimRequest
-from mam.work.process.pidfiles import FOLDER, LINE, Traces, earlier_traces
+from mam.work.process.pidfiles import FOLDER, LINE, PidFile, recorded_processes
 from tests.disks import fill
 from tests.unit.jobs import running
 from tests.work.shop import LABEL, Shop
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 ELSEWHERE = {"boot_id": "another", "pid": 4000, "start_time": 7, "namespace": 0}
 WRITER = """
 import json, sys
-from mam.work.process.pidfiles import Traces
+from mam.work.process.pidfiles import PidFile
 from tests.unit.jobs import running
-Traces(sys.argv[1]).leave(running(), json.loads(sys.argv[2]))
+PidFile(sys.argv[1]).add(running(), json.loads(sys.argv[2]))
 """
 
 
@@ -91,10 +91,10 @@ def left_by_another(work: Path, run: dict[str, Any]) -> Path:
 
 def test_an_attempt_that_no_record_knows_is_ended_before_the_next(shop: Shop, stray: subprocess.Popen[bytes]) -> None:
     job_id = lost_once(shop, "true")
-    traces = Traces(str(shop.folder / "work"))
+    pid_file = PidFile(str(shop.folder / "work"))
     (shop.folder / "work").mkdir(0o700)
     agent = identity(stray)
-    assert traces.leave(shop.get(job_id), run_of(agent)) is not None
+    assert pid_file.add(shop.get(job_id), run_of(agent)) is not None
     shop.drain()
 
     assert not is_alive(agent)
@@ -107,92 +107,92 @@ def test_a_running_job_is_found_and_one_that_has_ended_is_not(shop: Shop) -> Non
     with shop.at_work():
         await_that((shop.place / "up").exists, "it does not run")
         later = shop.get(job_id).replace(attempt=2, run=None)
-        await_that(lambda: bool(earlier_traces(later, str(work))), "its agent was quicker, and no trace came of it")
-        [trace] = earlier_traces(later, str(work))
+        await_that(lambda: bool(recorded_processes(later, str(work))), "its agent was quicker, and no trace came of it")
+        [trace] = recorded_processes(later, str(work))
         agent = ProcessId.from_json(trace["agent"])
         assert agent is not None
         assert is_alive(agent)
         (shop.place / "go").touch()
         shop.until(job_id)
-        assert earlier_traces(shop.get(job_id).replace(attempt=2, run=None), str(work)) == []
+        assert recorded_processes(shop.get(job_id).replace(attempt=2, run=None), str(work)) == []
     assert files(work) == [], "the worker has left its file"
 
 
 def test_only_of_this_job_and_of_attempts_that_the_record_does_not_know(tmp_path: Path) -> None:
-    traces, job = Traces(str(tmp_path)), running()
+    pid_file, job = PidFile(str(tmp_path)), running()
     for number in (1, 2, 3, 4):
-        traces.leave(job.replace(attempt=number), run_of(None))
-    traces.leave(job.replace(job_id="abc12346", attempt=3), run_of(None))
-    found = earlier_traces(job.replace(attempt=4, run={"attempt": 1}), str(tmp_path))
+        pid_file.add(job.replace(attempt=number), run_of(None))
+    pid_file.add(job.replace(job_id="abc12346", attempt=3), run_of(None))
+    found = recorded_processes(job.replace(attempt=4, run={"attempt": 1}), str(tmp_path))
     assert [(trace["job_id"], trace["attempt"]) for trace in found] == [(job.job_id, 3), (job.job_id, 2)]
 
 
 def test_of_every_worker_that_was_killed(tmp_path: Path, stray: subprocess.Popen[bytes]) -> None:
     left_by_another(tmp_path, run_of(identity(stray)))
     left_by_another(tmp_path, run_of(identity(stray), "there"))
-    assert {trace["host"] for trace in earlier_traces(next_attempt(), str(tmp_path))} == {"here", "there"}
+    assert {trace["host"] for trace in recorded_processes(next_attempt(), str(tmp_path))} == {"here", "there"}
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
 def test_one_file_however_many_jobs(tmp_path: Path) -> None:
-    traces, job = Traces(str(tmp_path)), running()
+    pid_file, job = PidFile(str(tmp_path)), running()
     for _ in range(100):
-        number = traces.leave(job, run_of(None))
+        number = pid_file.add(job, run_of(None))
         assert number == 1
-        traces.clear(number, is_tree_gone=True)
-    both = [traces.leave(job.replace(attempt=attempt), run_of(None)) for attempt in (1, 2)]
+        pid_file.remove(number, is_tree_gone=True)
+    both = [pid_file.add(job.replace(attempt=attempt), run_of(None)) for attempt in (1, 2)]
     assert both == [1, 2]
     [path] = files(tmp_path)
     assert (path.stat().st_size, path.stat().st_mode & 0o777) == (3 * LINE, 0o600)
-    assert len(earlier_traces(job.replace(attempt=9), str(tmp_path))) == 2
+    assert len(recorded_processes(job.replace(attempt=9), str(tmp_path))) == 2
 
 
 def test_the_line_of_a_run_that_was_given_up_stays_while_somebody_lives(
     tmp_path: Path, stray: subprocess.Popen[bytes]
 ) -> None:
-    traces = Traces(str(tmp_path))
-    number = traces.leave(running(), run_of(identity(stray)))
+    pid_file = PidFile(str(tmp_path))
+    number = pid_file.add(running(), run_of(identity(stray)))
     assert number is not None
-    traces.clear(number, is_tree_gone=False)
-    assert traces.leave(running(), run_of(None)) != number
-    assert len(earlier_traces(next_attempt(), str(tmp_path))) == 2
+    pid_file.remove(number, is_tree_gone=False)
+    assert pid_file.add(running(), run_of(None)) != number
+    assert len(recorded_processes(next_attempt(), str(tmp_path))) == 2
     stray.kill()
     stray.wait()
-    assert traces.leave(running(), run_of(None)) == number
+    assert pid_file.add(running(), run_of(None)) == number
 
 
 def test_a_worker_that_leaves_somebody_leaves_its_file(tmp_path: Path, stray: subprocess.Popen[bytes]) -> None:
-    traces = Traces(str(tmp_path))
-    number = traces.leave(running(), run_of(identity(stray)))
+    pid_file = PidFile(str(tmp_path))
+    number = pid_file.add(running(), run_of(identity(stray)))
     assert number is not None
-    traces.clear(number, is_tree_gone=False)
-    traces.close()
-    traces.close()
-    assert len(earlier_traces(next_attempt(), str(tmp_path))) == 1
+    pid_file.remove(number, is_tree_gone=False)
+    pid_file.close()
+    pid_file.close()
+    assert len(recorded_processes(next_attempt(), str(tmp_path))) == 1
 
 
 def test_a_file_that_somebody_removed_is_written_anew(tmp_path: Path) -> None:
-    traces, job = Traces(str(tmp_path)), running()
-    traces.leave(job, run_of(None))
+    pid_file, job = PidFile(str(tmp_path)), running()
+    pid_file.add(job, run_of(None))
     [path] = files(tmp_path)
     path.unlink()
-    assert traces.leave(job.replace(attempt=2), run_of(None)) == 2
-    assert len(earlier_traces(job.replace(attempt=3), str(tmp_path))) == 2
+    assert pid_file.add(job.replace(attempt=2), run_of(None)) == 2
+    assert len(recorded_processes(job.replace(attempt=3), str(tmp_path))) == 2
 
 
 @pytest.mark.parametrize("cut", [0, 1, 30, LINE // 2])
 def test_half_a_line_counts_for_nothing(tmp_path: Path, cut: int) -> None:
     """As a worker leaves it that is killed while it writes."""
-    traces = Traces(str(tmp_path))
-    traces.leave(running(), run_of(identify(os.getpid())))
-    traces.leave(running(), run_of(None, "whole"))
+    pid_file = PidFile(str(tmp_path))
+    pid_file.add(running(), run_of(identify(os.getpid())))
+    pid_file.add(running(), run_of(None, "whole"))
     [path] = files(tmp_path)
     content = path.read_bytes()
     text = content[LINE : 2 * LINE].rstrip()
     path.write_bytes(content[:LINE] + text[: min(cut, len(text) - 1)].ljust(LINE - 1) + b"\n" + content[2 * LINE :])
-    assert [trace["host"] for trace in earlier_traces(next_attempt(), str(tmp_path))] == ["whole"]
+    assert [trace["host"] for trace in recorded_processes(next_attempt(), str(tmp_path))] == ["whole"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]\n7\n", b'"x"', b"\xff" * 100, b"[" * 100_000, b"\n" * (2 << 20)])
@@ -222,22 +222,22 @@ def test_a_trace_that_nobody_can_mean_stops_nobody(shop: Shop, trace: dict[str, 
 
 
 def test_what_does_not_fit_into_a_line_is_not_written(tmp_path: Path) -> None:
-    traces = Traces(str(tmp_path))
-    assert traces.leave(running(), run_of(None, "h" * LINE)) is None
-    assert traces.leave(running(), run_of(None, "h" * 64)) == 1, "the line of the other one is free"
+    pid_file = PidFile(str(tmp_path))
+    assert pid_file.add(running(), run_of(None, "h" * LINE)) is None
+    assert pid_file.add(running(), run_of(None, "h" * 64)) == 1, "the line of the other one is free"
 
 
 def test_a_full_disk_and_a_folder_that_is_none(tmp_path: Path, small_disk: Path) -> None:
     ballast = fill(small_disk)
-    traces = Traces(str(small_disk))
-    assert traces.leave(running(), run_of(None)) is None
+    pid_file = PidFile(str(small_disk))
+    assert pid_file.add(running(), run_of(None)) is None
     assert files(small_disk) == []
     ballast.unlink()
-    assert traces.leave(running(), run_of(None)) == 1
-    assert len(earlier_traces(next_attempt(), str(small_disk))) == 1
+    assert pid_file.add(running(), run_of(None)) == 1
+    assert len(recorded_processes(next_attempt(), str(small_disk))) == 1
     (small_disk / "other").mkdir()
     (small_disk / "other" / FOLDER).write_text("in the way")
-    assert Traces(str(small_disk / "other")).leave(running(), run_of(None)) is None
+    assert PidFile(str(small_disk / "other")).add(running(), run_of(None)) is None
 
 
 def test_without_a_trace_the_beginning_is_told_at_once(shop: Shop) -> None:
@@ -255,7 +255,7 @@ class TestSwept:
     """By the next worker that runs something."""
 
     def is_swept(self, work: Path, path: Path) -> bool:
-        Traces(str(work)).leave(running(job_id="another1"), run_of(None))
+        PidFile(str(work)).add(running(job_id="another1"), run_of(None))
         return not path.exists()
 
     def test_when_everybody_is_gone(self, tmp_path: Path, stray: subprocess.Popen[bytes]) -> None:
@@ -266,7 +266,7 @@ class TestSwept:
         assert self.is_swept(tmp_path, path)
 
     def test_never_while_its_worker_lives(self, tmp_path: Path) -> None:
-        Traces(str(tmp_path)).leave(running(), run_of(None))
+        PidFile(str(tmp_path)).add(running(), run_of(None))
         [path] = files(tmp_path)
         assert not self.is_swept(tmp_path, path)
 

@@ -14,7 +14,7 @@ from mam.artifacts import DIGEST_LIMIT
 from mam.errors import BadInput
 from mam.jobs.record import Job
 from mam.machine.processes import is_alive
-from mam.work.process.runner import Guardian, Run
+from mam.work.process.runner import GuardianClient, Run
 from mam.work.validator import OUTPUT_LIMIT, check, trusted_validation
 from tests.unit.jobs import running
 from tests.work.support import Roll, await_gone
@@ -23,7 +23,7 @@ from tests.work.support import Roll, await_gone
 class Bench:
     """A workspace, a private directory, and a script somewhere else."""
 
-    def __init__(self, root: Path, guardian: Guardian) -> None:
+    def __init__(self, root: Path, guardian: GuardianClient) -> None:
         self.place, self.script = root / "place", root / "trusted/check.sh"
         self.private = root / "private" / "abc12345.1"
         self.place.mkdir()
@@ -43,7 +43,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, guardian: Guardian) -> Bench:
+def bench(tmp_path: Path, guardian: GuardianClient) -> Bench:
     return Bench(tmp_path, guardian)
 
 

@@ -11,11 +11,11 @@ from mam.errors import BadRecord, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from mam.work import supervision
-from mam.work.claim import Holding
-from mam.work.outcome import was_cut
+from mam.work.claim import Claim
+from mam.work.outcome import was_interrupted
 from mam.work.output_log import read
 from mam.work.process.messages import Ended
-from mam.work.supervision import Watching
+from mam.work.supervision import Supervision
 from tests.work.doors import held_job, unchanged_but
 from tests.work.support import PATIENCE, await_that, shell
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
     from mam.stores.port import Act
-    from mam.work.process.runner import Guardian, Run
+    from mam.work.process.runner import GuardianClient, Run
 
 SHORT = 0.3
 LONG = 600.0
@@ -54,13 +54,13 @@ def registry(store: Moody) -> Registry:
     return Registry(store)
 
 
-def watch(registry: Registry, job: Job, lease: float = SHORT, grace: float = 0.2) -> Watching:
-    return Watching(Holding(registry, job), job, lease, grace)
+def watch(registry: Registry, job: Job, lease: float = SHORT, grace: float = 0.2) -> Supervision:
+    return Supervision(Claim(registry, job), job, lease, grace)
 
 
-def ended(watching_: Watching, run: Run) -> Ended:
+def ended(watching_: Supervision, run: Run) -> Ended:
     watching_.attach(run)
-    last = watching_.until_ended(run)
+    last = watching_.wait_until_ended(run)
     assert isinstance(last, Ended)
     return last
 
@@ -71,14 +71,14 @@ def lines(store: Moody, job: Job, event: str) -> list[dict[str, Any]]:
 
 class TestTheLease:
     def test_it_is_renewed_while_the_agent_runs(
-        self, registry: Registry, store: Moody, guardian: Guardian, log: str
+        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
     ) -> None:
         job = held_job(registry, idle_timeout_sec=0)
         with watch(registry, job, lease=1.5) as clock, guardian.start(shell(SLEEP), log) as run:
             clock.attach(run)
             await_that(lambda: len(lines(store, job, "renewed")) >= 4, "it is not renewed")
             clock.stop(supervision.STOPPING)
-            assert isinstance(clock.until_ended(run), Ended)
+            assert isinstance(clock.wait_until_ended(run), Ended)
         assert registry.get(job.job_id).status == "running"
 
     def test_it_is_renewed_while_the_attempt_is_busy_otherwise(self, registry: Registry, store: Moody) -> None:
@@ -88,7 +88,9 @@ class TestTheLease:
             await_that(lambda: len(lines(store, job, "renewed")) >= 6, "it is not renewed")
             assert clock.ended_because is None
 
-    def test_and_while_it_is_being_ended(self, registry: Registry, store: Moody, guardian: Guardian, log: str) -> None:
+    def test_and_while_it_is_being_ended(
+        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
+    ) -> None:
         job = held_job(registry)
         stubborn = shell("trap '' TERM; echo up; while :; do sleep 0.05; done")
         with watch(registry, job, grace=4 * SHORT) as clock, guardian.start(stubborn, log) as run:
@@ -96,7 +98,7 @@ class TestTheLease:
             await_that(lambda: b"up" in b"".join(read(log)), "it has not set its trap")
             clock.stop(supervision.STOPPING)
             before = len(lines(store, job, "renewed"))
-            assert isinstance(clock.until_ended(run), Ended)
+            assert isinstance(clock.wait_until_ended(run), Ended)
             assert len(lines(store, job, "renewed")) > before
 
     def test_nothing_is_renewed_afterwards(self, registry: Registry, store: Moody) -> None:
@@ -108,19 +110,19 @@ class TestTheLease:
         job = held_job(registry)
         seen: list[bool] = []
 
-        class Listening(Holding):
+        class Listening(Claim):
             def renew(self, lease_seconds: float, *, heard: bool) -> Job:
                 seen.append(heard)
                 return super().renew(lease_seconds, heard=heard)
 
-        with Watching(Listening(registry, job), job, SHORT, 0.1) as clock:
+        with Supervision(Listening(registry, job), job, SHORT, 0.1) as clock:
             await_that(lambda: len(seen) >= 2, "it is not renewed")
             assert not any(seen)
-            clock.sign()
+            clock.note_activity()
             await_that(lambda: any(seen), "the sign was not heard")
 
     @pytest.mark.parametrize(
-        "trouble",
+        "problem",
         [
             StoreUnavailable(store="far", problem="away"),
             BadRecord(file="x.json", problem="not JSON"),
@@ -129,17 +131,17 @@ class TestTheLease:
         ids=["away", "spoilt", "full"],
     )
     def test_who_cannot_renew_by_two_thirds_ends_its_agent(
-        self, registry: Registry, store: Moody, guardian: Guardian, log: str, trouble: Exception
+        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str, problem: Exception
     ) -> None:
         job = held_job(registry, idle_timeout_sec=0)
         with watch(registry, job) as clock, guardian.start(shell(SLEEP), log) as run:
-            store.mood = trouble
+            store.mood = problem
             last = ended(clock, run)
-        assert was_cut(last, clock.ended_because), "by the worker or by the keeper, whoever was first"
+        assert was_interrupted(last, clock.ended_because), "by the worker or by the keeper, whoever was first"
         assert last.signal == 15
 
     def test_a_short_absence_costs_nothing(
-        self, registry: Registry, store: Moody, guardian: Guardian, log: str
+        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
     ) -> None:
         job = held_job(registry, idle_timeout_sec=0)
         with watch(registry, job, lease=3.0) as clock, guardian.start(shell("exec sleep 1.5"), log) as run:
@@ -147,23 +149,23 @@ class TestTheLease:
             store.mood = StoreUnavailable(store="far", problem="away")
             back = threading.Timer(1.3, lambda: setattr(store, "mood", None))
             back.start()
-            assert clock.until_ended(run).__class__ is Ended
+            assert clock.wait_until_ended(run).__class__ is Ended
             assert clock.ended_because is None
             back.join()
 
     def test_the_keeper_ends_it_when_the_worker_cannot(
-        self, registry: Registry, store: Moody, guardian: Guardian, log: str
+        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
     ) -> None:
         """A store that does not answer keeps the clock's thread for as long as it likes."""
         job = held_job(registry, idle_timeout_sec=0)
         answer = threading.Event()
 
-        class Hanging(Holding):
+        class Hanging(Claim):
             def renew(self, lease_seconds: float, *, heard: bool) -> Job:
                 answer.wait(PATIENCE)
                 return super().renew(lease_seconds, heard=heard)
 
-        with Watching(Hanging(registry, job), job, SHORT, 0.1) as clock, guardian.start(shell(SLEEP), log) as run:
+        with Supervision(Hanging(registry, job), job, SHORT, 0.1) as clock, guardian.start(shell(SLEEP), log) as run:
             last = ended(clock, run)
             assert last.tree_ended_because == "the worker did not renew in time"
             answer.set()
@@ -182,7 +184,7 @@ class TestOrders:
         ids=["cancelled", "released", "claimed by another under the same attempt"],
     )
     def test_a_claim_that_is_gone_is_noticed_by_the_renewal(
-        self, registry: Registry, guardian: Guardian, log: str, revoke: Callable[[Registry, Job], object]
+        self, registry: Registry, guardian: GuardianClient, log: str, revoke: Callable[[Registry, Job], object]
     ) -> None:
         job = held_job(registry)
         with watch(registry, job) as clock, guardian.start(shell(SLEEP), log) as run:
@@ -190,23 +192,25 @@ class TestOrders:
             ended(clock, run)
         assert clock.ended_because == supervision.REVOKED
 
-    def test_news_are_faster(self, registry: Registry, guardian: Guardian, log: str) -> None:
+    def test_news_are_faster(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         job = held_job(registry)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell(SLEEP), log) as run:
             clock.attach(run)
-            clock.news(registry.cancel(job.job_id))
-            clock.until_ended(run)
+            clock.record_changed(registry.cancel(job.job_id))
+            clock.wait_until_ended(run)
         assert clock.ended_because == supervision.REVOKED
 
     def test_news_of_another_claim_of_the_same_attempt_are_such_news(self, registry: Registry) -> None:
         job = held_job(registry)
         with watch(registry, job, lease=LONG) as clock:
-            clock.news(job)
+            clock.record_changed(job)
             assert clock.ended_because is None
-            clock.news(job.replace(claim_id="another"))
+            clock.record_changed(job.replace(claim_id="another"))
             assert clock.ended_because == supervision.REVOKED
 
-    def test_an_order_before_there_is_a_run_reaches_it(self, registry: Registry, guardian: Guardian, log: str) -> None:
+    def test_an_order_before_there_is_a_run_reaches_it(
+        self, registry: Registry, guardian: GuardianClient, log: str
+    ) -> None:
         with watch(registry, held_job(registry)) as clock:
             clock.stop(supervision.STOPPING)
             with guardian.start(shell(SLEEP), log) as run:
@@ -215,25 +219,25 @@ class TestOrders:
     def test_the_first_reason_counts(self, registry: Registry) -> None:
         with watch(registry, held_job(registry)) as clock:
             clock.stop(supervision.STOPPING)
-            clock.news(None)
+            clock.record_changed(None)
             assert clock.ended_because == supervision.STOPPING
 
 
 class TestLimits:
-    def test_too_long(self, registry: Registry, guardian: Guardian, log: str) -> None:
+    def test_too_long(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         job = held_job(registry, timeout_sec=1)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell(SLEEP), log) as run:
             assert ended(clock, run).tree_ended_because == supervision.TIMED_OUT
         assert clock.ended_because == supervision.TIMED_OUT
 
-    def test_a_limit_of_zero_is_none(self, registry: Registry, guardian: Guardian, log: str) -> None:
+    def test_a_limit_of_zero_is_none(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         job = held_job(registry, timeout_sec=0, idle_timeout_sec=0)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("sleep 0.5"), log) as run:
             assert ended(clock, run).exit_code == 0
         assert clock.ended_because is None
 
     def test_silence_is_told_once_until_it_is_broken(
-        self, registry: Registry, store: Moody, guardian: Guardian, log: str
+        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
     ) -> None:
         job = held_job(registry, idle_timeout_sec=1)
 
@@ -243,34 +247,36 @@ class TestLimits:
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("exec sleep 1000"), log) as run:
             clock.attach(run)
             await_that(lambda: told() == 1, "its silence was not told")
-            clock.sign()
+            clock.note_activity()
             await_that(lambda: told() == 2, "its second silence was not told")
             assert clock.ended_because is None
             clock.stop(supervision.STOPPING)
-            clock.until_ended(run)
+            clock.wait_until_ended(run)
 
-    def test_silence_ends_it_only_when_asked_to(self, registry: Registry, guardian: Guardian, log: str) -> None:
+    def test_silence_ends_it_only_when_asked_to(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         job = held_job(registry, idle_timeout_sec=1, on_idle="stop")
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("exec sleep 1000"), log) as run:
             assert ended(clock, run).tree_ended_because == supervision.SILENT
         assert clock.ended_because == supervision.SILENT
 
-    def test_waiting_for_its_children_is_no_silence(self, registry: Registry, guardian: Guardian, log: str) -> None:
+    def test_waiting_for_its_children_is_no_silence(
+        self, registry: Registry, guardian: GuardianClient, log: str
+    ) -> None:
         job = held_job(registry, idle_timeout_sec=1, on_idle="stop")
         asked: list[str] = []
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("exec sleep 1000"), log) as run:
-            clock.is_waiting = lambda: len(asked) < 3 and not asked.append("?")  # type: ignore[func-returns-value]
+            clock.waits_for_children = lambda: len(asked) < 3 and not asked.append("?")  # type: ignore[func-returns-value]
             assert ended(clock, run).tree_ended_because == supervision.SILENT
         assert len(asked) == 3, "its silence counts only from when it waits no more"
 
-    def test_output_is_no_silence(self, registry: Registry, guardian: Guardian, log: str) -> None:
+    def test_output_is_no_silence(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         job = held_job(registry, idle_timeout_sec=2, on_idle="stop")
         chatty = shell("for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.5; done")
         with watch(registry, job, lease=LONG) as clock, guardian.start(chatty, log) as run:
             assert ended(clock, run).exit_code == 0
         assert clock.ended_because is None
 
-    def test_nobody_is_silent_after_the_end(self, registry: Registry, guardian: Guardian, log: str) -> None:
+    def test_nobody_is_silent_after_the_end(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         """While its work is checked, which has a limit of its own."""
         job = held_job(registry, idle_timeout_sec=1, on_idle="stop")
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("exit 0"), log) as run:
@@ -278,14 +284,14 @@ class TestLimits:
             assert clock._deadlines()[1] == float("inf")
 
     def test_one_that_said_it_is_done_must_go(
-        self, registry: Registry, guardian: Guardian, log: str, monkeypatch: pytest.MonkeyPatch
+        self, registry: Registry, guardian: GuardianClient, log: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(supervision, "LINGER_SECONDS", 0.2)
         job = held_job(registry, idle_timeout_sec=0)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell(SLEEP), log) as run:
             clock.attach(run)
-            clock.news(registry.complete(job.job_id, attempt=1, result="42"))
-            last = clock.until_ended(run)
+            clock.record_changed(registry.complete(job.job_id, attempt=1, result="42"))
+            last = clock.wait_until_ended(run)
             assert isinstance(last, Ended)
             assert last.tree_ended_because == supervision.LINGERED
             assert (clock.ended_because, clock.lingered) == (None, True), "its work is looked at all the same"
@@ -298,11 +304,11 @@ class TestByHand:
         job = held_job(registry)
         with watch(registry, job) as clock:
             registry.complete(job.job_id, attempt=1)
-            clock.until_said()  # the renewal notices, were there no other news
+            clock.wait_until_reported()  # the renewal notices, were there no other news
             assert clock.ended_because is None
 
     def test_or_until_it_is_over(self, registry: Registry) -> None:
         job = held_job(registry, timeout_sec=1)
         with watch(registry, job) as clock:
-            clock.until_said()
+            clock.wait_until_reported()
             assert clock.ended_because == supervision.TIMED_OUT

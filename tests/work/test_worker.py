@@ -23,7 +23,7 @@ from tests.work.shop_fixtures import quick_fixture, shop_fixture
 __all__ = ["quick_fixture", "shop_fixture"]
 
 HERE = os.uname().nodename
-AWAY = """
+STORE_UNREACHABLE = """
 import os, sys, time
 os.setsid()
 with open(sys.argv[1], "w") as roll:
@@ -181,7 +181,7 @@ class TestStopping:
 class TestCancelling:
     def test_it_reaches_grandchildren_and_those_who_left(self, shop: Shop, roll: Roll) -> None:
         away = shop.folder / "away.py"
-        away.write_text(AWAY)
+        away.write_text(STORE_UNREACHABLE)
         job = shop.job(
             f"({sys.executable} -I -S {away} {roll.path} &)\n"
             f"sh -c 'echo $$ > {roll.path}; sleep 1000' & echo $$ > {roll.path}; wait"

@@ -16,7 +16,7 @@ from tests.work.shop_fixtures import quick_fixture, shop_fixture
 __all__ = ["quick_fixture", "shop_fixture"]
 
 HERE = os.uname().nodename
-AWAY = """
+STORE_UNREACHABLE = """
 import os, sys, time
 os.setsid()
 with open(sys.argv[1], "w") as roll:
@@ -70,7 +70,7 @@ class TestAgents:
 
         job = quick.job("exit 0")
         with quick.worker(drain=True) as worker:
-            worker._crew._say = dead
+            worker._context._say = dead
             worker.run()
         assert quick.get(job).status == "completed"
 

@@ -9,7 +9,7 @@ import pytest
 
 from mam.jobs.record import parse_job
 from mam.work.state_dirs import work_directory
-from mam.work.workdir import Place, prepare
+from mam.work.workdir import WorkDir, prepare_workdir
 from tests.cli.command import Mam
 from tests.work.commands import mam
 from tests.work.repositories import Repository, make_repository
@@ -25,9 +25,9 @@ def repository(mam: Mam, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return make_repository(mam.here)
 
 
-def prepared(mam: Mam, job: str, workspace: str) -> Place:
+def prepared(mam: Mam, job: str, workspace: str) -> WorkDir:
     record = mam.record(job)
-    return prepare(parse_job({**record, "workspace": workspace}, "x"), work_directory(mam("where").line), {})
+    return prepare_workdir(parse_job({**record, "workspace": workspace}, "x"), work_directory(mam("where").line), {})
 
 
 def test_they_are_listed_and_removed(mam: Mam, repository: Repository) -> None:

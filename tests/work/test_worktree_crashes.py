@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mam.work.cleanup import remove
-from mam.work.workdir import Place, prepare
+from mam.work.cleanup import remove_workspace
+from mam.work.workdir import WorkDir, prepare_workdir
 from tests.work.place_fixtures import KILLED_AT, filter_that_waits, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in
 from tests.work.support import PATIENCE
@@ -27,12 +27,12 @@ def test_killed_before_any_step_it_is_whole_the_next_time(repository: Repository
         if ran.returncode == 0:
             break
         assert ran.returncode == -signal.SIGKILL, ran.stderr
-        place = prepare(job_in(repository.path), work, {})
+        place = prepare_workdir(job_in(repository.path), work, {})
         assert Path(place.path, "sub/deep/file.txt").read_text() == "one\n"
         assert repository.git("status", "--porcelain", cwd=place.path) == ""
         assert len(repository.worktrees()) == 2
         assert repository.branches() == {"main", place.branch}
-        remove(work, "abc12345", force=False)
+        remove_workspace(work, "abc12345", force=False)
         assert repository.branches() == {"main"}
         assert repository.worktrees() == [str(repository.path)]
     else:
@@ -48,8 +48,8 @@ def test_a_git_that_outlives_its_worker_keeps_others_out(repository: Repository,
         assert arrived.read_text() == "x\n"  # git is in the middle of it
         first.kill()
         first.wait(PATIENCE)
-    found: list[Place] = []
-    second = threading.Thread(target=lambda: found.append(prepare(job_in(repository.path), work, {})))
+    found: list[WorkDir] = []
+    second = threading.Thread(target=lambda: found.append(prepare_workdir(job_in(repository.path), work, {})))
     second.start()
     second.join(0.3)
     assert second.is_alive(), "it did not wait for the git of the killed worker"
@@ -71,10 +71,12 @@ def test_two_workers_that_prepare_the_same_place_get_the_same(repository: Reposi
 
 
 def test_many_jobs_of_one_repository_at_once(repository: Repository, work: str) -> None:
-    found: list[Place] = []
+    found: list[WorkDir] = []
     threads = [
         threading.Thread(
-            target=lambda number=number: found.append(prepare(job_in(repository.path, job_id=f"job{number}"), work, {}))
+            target=lambda number=number: found.append(
+                prepare_workdir(job_in(repository.path, job_id=f"job{number}"), work, {})
+            )
         )
         for number in range(16)
     ]

@@ -19,10 +19,10 @@ from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.port import ClaimRequest
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from mam.work.context import Crew
-from mam.work.door.server import Doors
-from mam.work.factory import LaterShadow
-from mam.work.worker import Orders, Worker
+from mam.work.context import WorkerContext
+from mam.work.door.server import DoorServer
+from mam.work.factory import DeferredAuditSink
+from mam.work.worker import Worker, WorkerOptions
 from tools.bench.common import LABEL, OWNER, Measured, Row, Rows
 from tools.bench.starts import STARTS, installed, isolated
 
@@ -54,7 +54,7 @@ def measure_worker(folder: Path, memory_jobs: int) -> Rows:
         if name == "files":
             what = "cancel of 300 busy sessions that ignore SIGTERM, beyond the grace"
             rows.append(_cancel(what, shop, CROWD, CROWDS, GRACE))
-        shop.crew.close()
+        shop.context.close()
         store.close()
     rows += _door(folder / "door")
     rows.append(_memory(folder / "memory", memory_jobs))
@@ -71,8 +71,8 @@ class Shop:
         self.said: list[tuple[float, str]] = []
         self.gave_up = Event()
         self.shadow = AuditLog(str(folder / "logs"))
-        self.registry = Registry(store, LaterShadow(self.shadow))
-        self.crew = Crew(
+        self.registry = Registry(store, DeferredAuditSink(self.shadow))
+        self.context = WorkerContext(
             self.registry, Config(), str(folder / "work"), grace_seconds=GRACE,
             say=self._hear,
         )  # fmt: skip
@@ -87,7 +87,7 @@ class Shop:
         return self.registry.register(prompt=prompt, agent="shell", artifacts=artifacts, **choices).job.job_id
 
     def worker(self, *, drain: bool) -> Worker:
-        return Worker(self.crew, Orders(labels=(LABEL,), owner=OWNER, drain=drain), self.shadow)
+        return Worker(self.context, WorkerOptions(labels=(LABEL,), owner=OWNER, drain=drain), self.shadow)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -97,7 +97,7 @@ class Shop:
         yield
         worker.hand_back()
         thread.join()
-        self.crew.is_leaving = False
+        self.context.is_leaving = False
 
 
 def _overhead(name: str, shop: Shop, bare_folder: Path) -> Rows:
@@ -162,7 +162,7 @@ def _door(folder: Path) -> Rows:
     registry.register(prompt="x", agent="shell", label=LABEL)
     job = registry.claim(ClaimRequest(label=LABEL, owner=OWNER, lease_seconds=600.0, supervised=True))
     assert job is not None
-    with Doors(registry) as doors, doors.open(job.job_id, job.attempt, str(folder)) as door:
+    with DoorServer(registry) as doors, doors.open(job.job_id, job.attempt, str(folder)) as door:
         environment = {**isolated(folder), **door.environment}
 
         def run(*command: str) -> None:

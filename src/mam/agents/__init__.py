@@ -1,1 +1,1 @@
-"""The directory of live sessions: who is there, until when that is believed, and how to reach exactly that one."""
+"""The directory of live tmux sessions: which agents run, until when their leases are valid, and how to reach them."""

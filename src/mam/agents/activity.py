@@ -1,4 +1,4 @@
-"""What a session is doing now: its hooks, its process and its screen side by side, and which of them counts."""
+"""The current state of a session, combined from its hooks, its process and its screen."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _LATEST_MS = 2**53
 _MARKS = ("inside", "background")
-"""Fields of a line that are there or not."""
+"""Flags: fields whose presence is the information."""
 
 
-def session_state(record: AgentRecord, now_ms: int, *, lookup: bool = False) -> State:
-    """`look` has the screen looked at as well, which costs a question to tmux."""
+def session_state(record: AgentRecord, now_ms: int, *, check_screen: bool = False) -> State:
+    """`check_screen` also reads the screen, which costs one call of tmux."""
     hook_state = read_turns(record).state()
-    on_screen = screen_state(record, now_ms) if lookup and hook_state is None else None
+    on_screen = screen_state(record, now_ms) if check_screen and hook_state is None else None
     return decide_state([process_state(record, now_ms), hook_state, on_screen], now_ms)
 
 
@@ -39,19 +39,19 @@ def read_turns(record: AgentRecord) -> TurnTracker:
             if (fields := parse_hook_line(line)) is not None:
                 turns.apply(fields)
     except OSError:
-        pass  # what cannot be read tells nothing
+        pass  # an unreadable log counts as no hooks
     finally:
         reader.close()
     return turns
 
 
 def process_state(record: AgentRecord, now_ms: int) -> State | None:
-    """Only of this host's: what runs elsewhere cannot be seen from here, and is not dead for that."""
+    """None for a session on another host: its process cannot be checked from here."""
     process = ProcessId.from_json(record.mam.process)
     if process is None or record.mam.host != socket.gethostname():
         return None
     if is_alive(process):
-        return State(state=UNKNOWN, source=PROCESS, at_ms=now_ms, why="it runs, and nothing tells more")
+        return State(state=UNKNOWN, source=PROCESS, at_ms=now_ms, why="it runs; no hook or screen shows more")
     return State(state=GONE, source=PROCESS, at_ms=now_ms, why="its program has ended")
 
 
@@ -64,7 +64,7 @@ def screen_state(record: AgentRecord, now_ms: int) -> State | None:
 
 
 def state_from_screen(screen: str, at_ms: int) -> State | None:
-    """A screen can only show that it asks; that it shows nothing of the kind is no news."""
+    """A screen can show that the agent asks. A screen without a question shows nothing."""
     question = find_question(screen)
     if question is None:
         return None
@@ -76,7 +76,8 @@ def session_root_of(record: AgentRecord) -> str:
 
 
 def parse_hook_line(line: bytes) -> dict[str, Any] | None:
-    """A line of the file; None for what is none of ours. The agent can write there too, so each field has its kind."""
+    """One line of the hook log; None for a line that mam did not write. The agent can write there, so field types are
+    checked."""
     from mam.util.notices import storable_text
     from mam.util.strict_json import safe_json
 

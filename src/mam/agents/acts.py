@@ -1,7 +1,7 @@
-"""What may be done to a record. Pure: each act is given what stands there and says what shall stand there instead.
+"""Changes of a session's record. Each act is a pure function from the stored record to the new one.
 
-The directory calls an act under its lock or inside its transaction, so that looking and replacing are one act and of
-any number of generations exactly one wins.
+The directory calls an act under its lock or inside its transaction. Reading and replacing are therefore atomic, and one
+of several concurrent generations wins.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from mam.util.clock import Moment
 
     Act = Callable[[Lookup, Moment], AgentRecord | None]
-    """What shall stand there; None for nothing. Returning the record that stands there changes nothing."""
+    """Returns the record to store, or None to remove it. Returning the stored record itself changes nothing."""
 
 MAX_SUPERSEDED = 64
-"""How many replaced generations a record remembers."""
+"""How many replaced generations a record keeps."""
 
 
 def publish(record: AgentRecord, lease_seconds: float | None = None) -> Act:
-    """The record takes its place, unless another generation's is still believed.
+    """Store the record, unless the lease of another generation is still valid.
 
-    Without a length the record's own lease counts, as somebody else has written it.
+    Without `lease_seconds` the record keeps the lease that it brings: another program has written it.
     """
 
     def act(lookup: Lookup, now: Moment) -> AgentRecord:
@@ -53,7 +53,7 @@ def publish(record: AgentRecord, lease_seconds: float | None = None) -> Act:
 def refresh(
     generation_id: str, lease_seconds: float | None = None, change: Callable[[AgentRecord], AgentRecord] | None = None
 ) -> Act:
-    """The lease begins anew. That it had run out is no harm as long as nobody else has taken the place."""
+    """Renew the lease. An expired lease is renewed too, as long as no other generation owns the record."""
 
     def act(lookup: Lookup, now: Moment) -> AgentRecord:
         held = require_owned(lookup, generation_id)
@@ -66,8 +66,8 @@ def refresh(
 
 
 def add_store(generation_id: str, store: str) -> Act:
-    """Remembers a store (its address without a password) that holds claims of this session: a later generation has to
-    announce itself there."""
+    """Add a store (its address without a password) that holds claims of this session. A later generation announces
+    itself there."""
 
     def act(lookup: Lookup, _now: Moment) -> AgentRecord:
         held = require_owned(lookup, generation_id)
@@ -86,7 +86,7 @@ def remove(generation_id: str) -> Act:
 
 
 def stop(generation_id: str, reason: str) -> Act:
-    """The session is over; what would be needed to start it again stays."""
+    """End the session. What a restart needs stays in the record."""
 
     def act(lookup: Lookup, now: Moment) -> AgentRecord:
         held = require_owned(lookup, generation_id)
@@ -104,7 +104,7 @@ def retire(generation_id: str, reason: str) -> Act:
 
 
 def remove_if_expired(grace_seconds: float) -> Act:
-    """Cleanup's removal: only of what is still to be removed at this moment."""
+    """Remove the record only if it is still removable when the directory holds its lock."""
 
     def act(lookup: Lookup, now: Moment) -> AgentRecord | None:
         return None if removal_reason(lookup, now, grace_seconds) else lookup.record
@@ -113,7 +113,7 @@ def remove_if_expired(grace_seconds: float) -> Act:
 
 
 def removal_reason(lookup: Lookup, now: Moment, grace_seconds: float) -> str | None:
-    """Why cleanup takes it; None if it stays."""
+    """Why cleanup removes the entry; None if it stays."""
     if lookup.kind == NEWER:
         return None
     if lookup.record is None:
@@ -125,7 +125,7 @@ def removal_reason(lookup: Lookup, now: Moment, grace_seconds: float) -> str | N
 
 
 def require_owned(lookup: Lookup, generation_id: str) -> AgentRecord:
-    """The record, if it is this generation's."""
+    """The record, if this generation owns it."""
     if lookup.kind == NEWER:
         raise NewerRecord(agent=lookup.agent_id, problem=lookup.reason)
     if lookup.record is None:
@@ -164,7 +164,7 @@ def _check_owner(held: AgentRecord, new: AgentRecord, now: Moment) -> None:
             generation=new.generation_id,
         )
     if new.generation_id in held.mam.superseded:
-        # It has been replaced before; that its successor is gone by now does not bring it back.
+        # A replaced generation stays replaced, even when its successor has ended.
         raise GenerationConflict(
             agent=held.agent_id, owner=held.generation_id, until=", which replaced it", generation=new.generation_id
         )

@@ -1,4 +1,4 @@
-"""Taking away what is no record any more: every entry gets its reason, and one failure stops nothing."""
+"""Removal of expired records and leftovers. Every entry gets a reason, and one failure does not stop the others."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class CleanupItem(Frozen):
 
 
 class CleanupReport(Frozen):
-    """Each entry stands in exactly one of the four."""
+    """Each entry is in exactly one of the four lists."""
 
     root: str
     dry_run: bool
     grace_seconds: float
     planned: tuple[CleanupItem, ...]
-    """What a run that is no rehearsal would remove."""
+    """What a dry run would remove."""
     applied: tuple[CleanupItem, ...]
     kept: tuple[CleanupItem, ...]
     failed: tuple[CleanupItem, ...]
@@ -54,7 +54,7 @@ def clean_up(directory: Directory, *, dry_run: bool, grace_seconds: float = GRAC
             found[where].append(item)
 
     act = remove_if_expired(grace_seconds)
-    leftovers = list(directory.leftovers())  # before anything is put aside here
+    leftovers = list(directory.leftovers())  # before this run adds leftovers of its own
     for lookup in list(directory.read_all()):
         reason = removal_reason(lookup, directory.clock.now(), grace_seconds)
         handle(lookup, reason, lambda lookup=lookup: directory.change(lookup.agent_id, act))  # type: ignore[misc]
@@ -70,7 +70,7 @@ def _try_remove(lookup: Lookup, reason: str, remove: Callable[[], AgentRecord | 
     except (MamError, OSError) as error:
         return "failed", _item(lookup, f"{reason}; it could not be removed: {error}")
     if kept_record is not None:
-        return "kept", _item(lookup, "it has been published anew meanwhile")
+        return "kept", _item(lookup, "it was published again meanwhile")
     return "applied", _item(lookup, reason)
 
 
@@ -83,5 +83,5 @@ def _keep_reason(lookup: Lookup, now: Moment) -> str:
         return f"it was written by a newer program ({lookup.reason})"
     resolution = resolve_lookup(lookup, now)
     if resolution.kind == LIVE and lookup.record is not None and lookup.record.liveness is not None:
-        return f"its lease holds until {lookup.record.liveness.lease_expires_at}"
+        return f"its lease is valid until {lookup.record.liveness.lease_expires_at}"
     return resolution.reason

@@ -1,9 +1,10 @@
-"""The companion of a session: it keeps the lease while the session lives, and says so when it has ended.
+"""The companion process of a session: it renews the session's lease and marks the record as stopped when the session
+ends.
 
-    python -m mam.agents.companion < orders
+    python -m mam.agents.companion < options
 
-It belongs to nobody's terminal and holds nobody's lock. Killed, it leaves a lease that runs out by itself. Orders come
-by stdin, since the address of a database is not for the table of processes.
+It is detached from every terminal. If it is killed, the lease expires. It gets its options on stdin, because the
+address of a database may contain a password and must not appear in the process table.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ READY = b"ready\n"
 READY_SECONDS = 15.0
 MAX_SLEEP_SECONDS = 3600.0
 RETRY_SECONDS = 10.0
-"""Between two tries when the directory, or tmux, does not answer."""
+"""Between two attempts when the directory or tmux does not answer."""
 
 POLL_SECONDS = 2.0
-"""How often to look where the system does not tell when a process ends."""
+"""The polling interval where the system has no pidfd."""
 
 
 def start_companion(opener: str, record: AgentRecord) -> bool:
-    """Returns when it has taken over the lease; False when it did not say so in time."""
+    """Returns when the companion has taken over the lease; False if it did not report that in time."""
     options = {"directory": opener, "agent_id": record.agent_id, "generation_id": record.generation_id}
     process = subprocess.Popen(
         [sys.executable, "-m", "mam.agents.companion"],
@@ -57,7 +58,7 @@ def start_companion(opener: str, record: AgentRecord) -> bool:
         process.stdin.close()
         answered = bool(select.select([process.stdout], [], [], READY_SECONDS)[0])
         answer = process.stdout.read(len(READY)) if answered else b""
-    process.returncode = 0  # it outlives this command, which therefore must not wait for it
+    process.returncode = 0  # the companion outlives this command, so Popen must not wait for it
     return answer == READY
 
 
@@ -70,7 +71,7 @@ class Companion:
         self._process: ProcessId | None = None
 
     def begin(self) -> None:
-        """Says who keeps the lease from now on."""
+        """Enter this process as the record's companion."""
         own = identify(os.getpid())
 
         def with_companion(record: AgentRecord) -> AgentRecord:
@@ -96,7 +97,7 @@ class Companion:
         return time.monotonic() + min(self._lease_seconds / 3, MAX_SLEEP_SECONDS)
 
     def _wait(self, seconds: float) -> bool:
-        """Whether the program in the pane has ended; else the time is over."""
+        """Whether the program in the pane has ended; False when the time is over."""
         if self._process is None:
             time.sleep(min(seconds, POLL_SECONDS))
             return True
@@ -117,7 +118,8 @@ class Companion:
             os.close(descriptor)
 
     def _has_session(self) -> bool:
-        """The program has ended. The session may have another one in its pane (respawned); else it is over."""
+        """Whether the session goes on after its program has ended: its pane may have been respawned. Otherwise end the
+        record."""
         while True:
             lookup = self._directory.read(self._agent_id)
             record = lookup.record
@@ -128,7 +130,7 @@ class Companion:
             except NoServer:
                 pane = None
             except MamError:
-                time.sleep(RETRY_SECONDS)  # not known is not dead
+                time.sleep(RETRY_SECONDS)  # an unknown state is not an ended session
                 continue
             if pane is None or pane.dead or pane.generation != self._generation_id:
                 self._end()
@@ -149,7 +151,7 @@ class Companion:
         self._change_with_retries(acts.stop(self._generation_id, "session_ended"))
 
     def _change_with_retries(self, act: acts.Act) -> bool:
-        """False when the record is somebody else's by now. A directory that does not answer is asked again."""
+        """False if another generation owns the record. Retries while the directory does not answer."""
         while True:
             try:
                 self._directory.change(self._agent_id, act)

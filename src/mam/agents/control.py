@@ -1,6 +1,6 @@
-"""The checks before a session is touched. A fresh record that points at the wrong session must never reach another one.
+"""Checks before mam acts on a session, so that an outdated record never leads to another session.
 
-Each check fails with a sentence of its own. What cannot be found out is said to be unknown, and nothing is done then.
+Each check has its own error. If a check cannot be made, the state is unknown and mam does nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from mam.agents.tmux import Pane
 
 TMUX_BACKENDS = ("tmux", "local_interactive", "claude_headless", "codex_headless", "gemini_headless", "kimi_headless")
-"""mam's own word, and those of the other system that live in tmux."""
+"""mam's own backend, and those of the other system that run in tmux."""
 
 
 class Target(Frozen):
-    """A session that has passed every check, a moment ago."""
+    """A session that has just passed every check."""
 
     name: str
     record: AgentRecord
@@ -44,7 +44,7 @@ def check_target(record: AgentRecord, agent_def_dir: str | None = None) -> Targe
 
 
 def check_manifest(record: AgentRecord) -> Manifest:
-    """The manifest, if it is that of this very record. The tmux session's name is never asked who it is."""
+    """The manifest, if it belongs to this record. The name of the tmux session is no proof of that."""
     name = _name(record)
     manifest = read_manifest(record.runtime.manifest_path, name)
     if manifest.backend not in TMUX_BACKENDS:
@@ -62,7 +62,7 @@ def check_manifest(record: AgentRecord) -> Manifest:
 
 
 def check_pane(record: AgentRecord, manifest: Manifest) -> tuple[Tmux, Pane]:
-    """The server, the session and the pane, each the one that was written down and not one of the same name."""
+    """The recorded server, session and pane. Others of the same name are rejected."""
     name, mam = _name(record), record.mam
     if mam.host and mam.host != socket.gethostname():
         raise errors.OnAnotherHost(name=name, host=mam.host[:80])
@@ -85,7 +85,7 @@ def check_pane(record: AgentRecord, manifest: Manifest) -> tuple[Tmux, Pane]:
     if pane is None or (mam.session_id and pane.session_id != mam.session_id):
         raise errors.SessionReplaced(name=name, session=session)
     if pane.generation != record.generation_id:
-        found = pane.generation or "nobody"
+        found = pane.generation or "none"
         raise errors.GenerationDiffers(
             what="The tmux session", name=name, found=found[:80], record=record.generation_id
         )
@@ -93,14 +93,14 @@ def check_pane(record: AgentRecord, manifest: Manifest) -> tuple[Tmux, Pane]:
 
 
 def _check_server(record: AgentRecord, pane: Pane, address: str) -> None:
-    """The socket's path says nothing: after a restart another server sits there, and counts its ids from zero too."""
+    """The socket's path is no proof: after a restart another server uses it, and its ids also start at zero."""
     expected = ProcessId.from_json(record.mam.server)
     if expected is not None and identify(pane.server_pid) != expected:
         raise errors.ServerReplaced(name=_name(record), socket=address)
 
 
 def _check_definition_dir(record: AgentRecord, manifest: Manifest, override: str | None) -> str | None:
-    """Where the agent is defined: what was asked for now wins over what was written down."""
+    """The directory that defines the agent. An explicit choice takes precedence over the record and the manifest."""
     path = override or record.runtime.agent_def_dir or manifest.agent_def_dir
     if path is None:
         return None

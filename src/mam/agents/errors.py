@@ -1,7 +1,7 @@
-"""What can go wrong between a name and the session it stands for; each failure has a sentence of its own.
+"""Errors of the session directory.
 
-A directory that is out of date is an answer and not an error (see answer.py). These are for acts that were refused,
-and for a fresh record that points at something it must not reach.
+An outdated directory is a result and not an error (see lookup.py). These errors are for rejected acts, and for a valid
+record that points at a session that mam must not touch.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ class NewerRecord(MamError):
 
 
 class LeaseInThePast(MamError):
-    """The lease of agent {agent} would have ended at {expires_at}, which is over; publish it with a later one."""
+    """The lease of agent {agent} would have ended at {expires_at}, which is in the past; publish it with a later
+    one."""
 
 
 class NotPublished(MamError):
-    """Agent {agent} has no record that could be changed: {why}."""
+    """Agent {agent} has no record to change: {why}."""
 
 
 class ManifestNotAbsolute(MamError):
@@ -60,19 +61,19 @@ class ManifestUnreadable(MamError):
 
 
 class BackendNotTmux(MamError):
-    """{name} runs under {backend} and not under tmux, so that it cannot be reached from here; nothing was done."""
+    """{name} runs under {backend}, not under tmux, so mam cannot reach it; nothing was done."""
 
 
 class SessionDiffers(MamError):
-    """The manifest of {name} names the tmux session {manifest}, its record names {record}; nothing was done."""
+    """The manifest of {name} names the tmux session {manifest}, but its record names {record}; nothing was done."""
 
 
 class NameDiffers(MamError):
-    """The manifest that {name} points at is that of {manifest}; nothing was done."""
+    """The manifest that {name} points at belongs to {manifest}; nothing was done."""
 
 
 class GenerationDiffers(MamError):
-    """{what} of {name} is of generation {found}, its record is of generation {record}; nothing was done."""
+    """{what} of {name} has generation {found}, but its record has generation {record}; nothing was done."""
 
     exit_code = 4
 
@@ -82,33 +83,33 @@ class DefinitionNotAbsolute(MamError):
 
 
 class DefinitionMissing(MamError):
-    """The agent definition directory of {name}, {path}, is no directory here; --agent-def-dir names another."""
+    """The agent definition directory of {name}, {path}, does not exist here; --agent-def-dir names another."""
 
 
 class OnAnotherHost(MamError):
-    """{name} runs on {host}, and its tmux cannot be reached from here; nothing was done."""
+    """{name} runs on {host}, so mam cannot reach its tmux from here; nothing was done."""
 
 
 class ServerGone(MamError):
-    """The tmux server of {name} is gone ({socket}); `mam agents restart {name}` starts it anew."""
+    """The tmux server of {name} is gone ({socket}); `mam agents restart {name}` starts it again."""
 
 
 class ServerReplaced(MamError):
-    """At {socket} answers another tmux server than the one of {name}; nothing was done."""
+    """The tmux server at {socket} is not the one of {name}; nothing was done."""
 
 
 class ServerUnknown(MamError):
-    """Whether {name} is there cannot be told: {why}."""
+    """The state of {name} is unknown: {why}."""
 
     exit_code = 9
 
 
 class SessionGone(MamError):
-    """The tmux session {session} of {name} is gone; `mam agents restart {name}` starts it anew."""
+    """The tmux session {session} of {name} is gone; `mam agents restart {name}` starts it again."""
 
 
 class SessionReplaced(MamError):
-    """The tmux session {session} is not the one of {name}, it only has its name; nothing was done."""
+    """The tmux session {session} has the name of {name}'s session but is another one; nothing was done."""
 
 
 class SessionOccupied(MamError):
@@ -116,7 +117,7 @@ class SessionOccupied(MamError):
 
 
 class EndedAtOnce(MamError):
-    """{program} ended as soon as it was started for {name}{hint}; the session is gone with it."""
+    """{program} ended right after it was started for {name}{hint}; its session is gone."""
 
 
 class PaneDead(MamError):
@@ -128,15 +129,15 @@ class PaneInMode(MamError):
 
 
 class PaneAsks(MamError):
-    """The pane of {name} shows a question ({question}), which a text could answer by accident; nothing was sent."""
+    """The pane of {name} shows a question ({question}), which the text could answer by accident; nothing was sent."""
 
 
 class PersonTypes(MamError):
-    """Somebody typed into the session of {name} {seconds} s ago; nothing was sent, try again in {wait} s."""
+    """A person typed into the session of {name} {seconds} s ago; nothing was sent, try again in {wait} s."""
 
 
 class SentBefore(MamError):
-    """A text with the key {key} was begun for {name} and not confirmed; whether it arrived only its pane can tell."""
+    """Sending the text with the key {key} to {name} was not confirmed; check its pane to see whether it arrived."""
 
 
 class SendUnknown(MamError):
@@ -154,7 +155,7 @@ class NoServer(MamError):
 
 
 class NoAnswer(MamError):
-    """tmux gave no answer, so that it is not known what is there: {why}."""
+    """tmux gave no answer, so the state is unknown: {why}."""
 
     exit_code = 9
 
@@ -166,8 +167,8 @@ class TmuxFailed(MamError):
 
 
 class SessionServed(MamError):
-    """Another worker serves the session {name} already; one session takes one job at a time."""
+    """Another worker already serves the session {name}; a session takes one job at a time."""
 
 
 class TurnNotBegun(MamError):
-    """A line was typed into the session of {name}, and nothing shows that it was taken: {why}."""
+    """A line was typed into the session of {name}, but nothing shows that the agent took it: {why}."""

@@ -1,4 +1,5 @@
-"""The directory as files of one user on one host. Readers take no lock: a record is replaced whole."""
+"""The session directory as files of one user on one host. Readers take no lock, because records are replaced
+atomically."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def agents_directory() -> str:
-    """Where the user's sessions are written down: MAM_AGENTS_DIR, else beside what else mam remembers."""
+    """The user's directory of sessions: MAM_AGENTS_DIR, otherwise `agents` in mam's state directory."""
     named = os.environ.get("MAM_AGENTS_DIR", "").strip()
     if not named:
         return os.path.join(state_directory(), "agents")
@@ -43,7 +44,7 @@ class FilesDirectory:
         self._wait_seconds = lock_wait_seconds
 
     def close(self) -> None:
-        """Nothing is kept open between acts."""
+        """Nothing stays open between acts."""
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -61,7 +62,7 @@ class FilesDirectory:
                 return
             for name in tree.names(live):
                 lookup = self._look(live, name)
-                # Removed since the list was read; an entry without a record is still there, and tells so.
+                # Skip an entry that was removed since the list was read. An entry without a record is still reported.
                 if lookup.kind != MISSING or _is_there(live, name):
                     yield lookup
 
@@ -113,7 +114,7 @@ class FilesDirectory:
             tree.write_record(entry, _encode(record))
 
     def _remove(self, root: int, live: int, agent_id: str) -> None:
-        """First out of sight in one step, so that no half of it is ever found; then away."""
+        """Rename first, so that readers never see half an entry; then delete."""
         if not _is_there(live, agent_id):
             return
         name = tree.put_aside(root, live, agent_id, f"{agent_id}.removed")
@@ -139,7 +140,7 @@ class FilesDirectory:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The root, with its lock. What the system says is told in one sentence that names the place."""
+        """The root, with its lock held. An OSError becomes StoreUnavailable with the directory's address."""
         try:
             real = make_private(self.address)
             with registry_lock(real, self._wait_seconds):
@@ -167,7 +168,7 @@ class FilesDirectory:
 
     @contextmanager
     def _live_agents(self) -> Iterator[int | Lookup]:
-        """The directory of the entries, or the answer that stands for all of them."""
+        """The directory of the entries; a Lookup if it is missing or unusable."""
         path = os.path.join(self.address, tree.LIVE_AGENTS)
         with self._root() as root:
             if root is None or not _is_there(root, tree.LIVE_AGENTS):
@@ -181,7 +182,7 @@ class FilesDirectory:
 
 
 def _read(live: int, name: str) -> AgentRecord:
-    """FileNotFoundError when nothing is there, also when it was a moment ago."""
+    """FileNotFoundError if there is no record, also when it was removed a moment ago."""
     try:
         with tree.open_dir(name, live) as entry:
             problem = tree.ownership_problem(os.fstat(entry))
@@ -192,7 +193,7 @@ def _read(live: int, name: str) -> AgentRecord:
         raise
     except OSError as error:
         link = _is_link(live, name)
-        raise tree.NotARecord("its place is a link" if link else f"its directory: {error.strerror}") from None
+        raise tree.NotARecord("its directory is a link" if link else f"its directory: {error.strerror}") from None
     record = parse_record(data)
     if record.agent_id != name:
         raise Invalid(f"it is the record of {record.agent_id}, under another id")
@@ -200,13 +201,13 @@ def _read(live: int, name: str) -> AgentRecord:
 
 
 def _check_single(name: str) -> None:
-    """Cleanup also takes away what has no proper id; that it is one name in one directory must hold for all."""
+    """Cleanup also removes entries without a valid id, but each must be a single name in the directory."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
-        raise BadName(name=repr(name[:80]), why="it would lead elsewhere")
+        raise BadName(name=repr(name[:80]), why="it is not a single file name")
 
 
 def _encode(record: AgentRecord) -> bytes:
-    """As the other system writes it, for people who look. Half a surrogate pair can only be written escaped."""
+    """Indented and sorted, as the other system writes it. Only escaped JSON can hold half a surrogate pair."""
     for readable in (True, False):
         try:
             text = json.dumps(record.to_json(), indent=2, sort_keys=True, ensure_ascii=not readable, allow_nan=False)

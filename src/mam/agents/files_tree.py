@@ -1,8 +1,8 @@
-"""The files of the directory, by descriptors: nothing here follows a link or leaves the root.
+"""The files of the directory, accessed by descriptors: nothing here follows a link or leaves the root.
 
 <root>/.lock                                   one lock for all acts
 <root>/live_agents/<agent_id>/record.json      the records
-<root>/put_aside/                              what stood in a record's way and was no record
+<root>/put_aside/                              entries that were in a record's way
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ LIVE_AGENTS, RECORD, PUT_ASIDE = "live_agents", "record.json", "put_aside"
 SIZE_LIMIT = 1024 * 1024
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A FIFO would hold whoever opens it until somebody writes.
+# O_NONBLOCK, because opening a FIFO would wait for a writer.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotARecord(Exception):
-    """Something is there, and it is not a file that mam would read; the text says what."""
+    """The entry is not a file that mam reads; the text states why."""
 
 
 class open_dir:  # noqa: N801 - used as a function
-    """`with opened(name, parent) as descriptor:` a directory, never through a link."""
+    """`with open_dir(name, parent) as descriptor:` opens a directory, never through a link."""
 
     def __init__(self, name: str, parent: int | None = None) -> None:
         self._name, self._parent = name, parent
@@ -46,7 +46,7 @@ class open_dir:  # noqa: N801 - used as a function
 
 
 def open_root(path: str) -> int | None:
-    """None when there is none. Another user's is refused: what stands there is that user's word."""
+    """None if it does not exist. A directory of another user is rejected, because that user controls its content."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -61,16 +61,16 @@ def open_root(path: str) -> int | None:
 
 
 def ownership_problem(found: os.stat_result) -> str | None:
-    """Why somebody else may have had a say in it."""
+    """Why another user may have changed the file; None if none could."""
     if found.st_uid != os.geteuid():
         return f"it belongs to another user (uid {found.st_uid})"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return "it can be written by others"
+        return "other users can write it"
     return None
 
 
 def read_record(entry: int) -> bytes:
-    """FileNotFoundError when there is none."""
+    """FileNotFoundError if there is none."""
     while True:
         try:
             descriptor = os.open(RECORD, _READ, dir_fd=entry)
@@ -89,7 +89,7 @@ def read_record(entry: int) -> bytes:
 
 
 def _content(descriptor: int) -> bytes | None:
-    """None when it has been replaced since it was opened: who looks again finds the new one, or none."""
+    """None if the file was replaced after it was opened; the caller reads again."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise NotARecord(f"{RECORD} is not a file")
@@ -119,7 +119,7 @@ def _cannot_open(name: str, error: OSError) -> str:
 
 
 def write_record(entry: int, data: bytes) -> None:
-    """Whole or not at all, and durable when it returns."""
+    """Atomic, and durable when it returns."""
     temporary = f"{RECORD}.{os.urandom(8).hex()}.tmp"
     descriptor = os.open(temporary, _NEW, 0o600, dir_fd=entry)
     try:
@@ -135,14 +135,14 @@ def write_record(entry: int, data: bytes) -> None:
 
 
 def sweep_temporary(entry: int) -> None:
-    """What a writer that was killed has left. Only under the lock, when no other writer is at work."""
+    """Remove what killed writers left. Requires the lock: no other writer may be active."""
     for name in os.listdir(entry):
         if name.startswith(f"{RECORD}.") and name.endswith(".tmp"):
             os.unlink(name, dir_fd=entry)
 
 
 def make_entry(parent: int, name: str) -> None:
-    """The directory, private, if there is none; durable, so that a record in it is not lost with it."""
+    """Create the directory with mode 0700 if it is missing. Durable, so that a record in it is not lost."""
     try:
         os.mkdir(name, 0o700, dir_fd=parent)
         os.fsync(parent)
@@ -151,7 +151,7 @@ def make_entry(parent: int, name: str) -> None:
 
 
 def is_directory(parent: int, name: str) -> bool:
-    """Of this user, and not a link to one."""
+    """Whether it is a directory of this user, and not a link to one."""
     try:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -160,7 +160,7 @@ def is_directory(parent: int, name: str) -> bool:
 
 
 def put_aside(root: int, parent: int, name: str, label: str) -> str:
-    """Moves whatever stands there out of the way, as it is: a link stays a link, and its target is not touched."""
+    """Move the entry out of the way unchanged: a link stays a link, and its target is not touched."""
     make_entry(root, PUT_ASIDE)
     with open_dir(PUT_ASIDE, root) as aside:
         new = f"{label}.{os.urandom(6).hex()}"
@@ -171,7 +171,7 @@ def put_aside(root: int, parent: int, name: str, label: str) -> str:
 
 
 def delete(parent: int, name: str) -> None:
-    """All of it. Links are removed and not followed, at any depth, whoever changes the tree meanwhile."""
+    """Delete it recursively. Links are removed and never followed, even if the tree changes meanwhile."""
     import shutil
 
     if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):

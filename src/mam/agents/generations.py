@@ -1,7 +1,7 @@
-"""What the directory and the job stores know of each other: where a session has claimed, and which life of it counts.
+"""Announce a new generation of a session to the stores that earlier generations claimed from.
 
-Before a session claims from a store, its record names that store. A later generation visits all that are named, so that
-the jobs of its predecessor do not wait for a lease to run out.
+Before a session claims from a store, its record names that store. A later generation announces itself to every named
+store, so that the jobs of its predecessor need not wait until their leases expire.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 class Announcement(Frozen):
-    """What became of telling one store."""
+    """The result of announcing a generation to one store."""
 
     store: str
     moved: tuple[str, ...] = ()
-    """Jobs of an older generation that may be claimed again."""
+    """Jobs of an older generation that can be claimed again."""
     problem: str | None = None
-    """Why it could not be told."""
+    """Why the announcement failed."""
 
 
 def note_store(directory: Directory, agent_id: str, generation_id: str, store: str) -> str | None:
-    """Writes it into the record; why that was not possible, if it was not. A generation that was replaced is refused:
-    GenerationLost."""
+    """Add the store to the record. Returns why that was not possible, or None. Raises GenerationLost for a replaced
+    generation."""
     try:
         directory.change(agent_id, acts.add_store(generation_id, store))
     except (NotPublished, NewerRecord) as error:
@@ -40,8 +40,8 @@ def note_store(directory: Directory, agent_id: str, generation_id: str, store: s
 
 
 def announce_in_stores(record: AgentRecord, config: Config, here: StoreLocation | None) -> list[Announcement]:
-    """Tells every store that the session, or one before it, has claimed from. `here` is the store of this command: its
-    address may hold a password, which the record never does."""
+    """Announce the generation to every store that the session has claimed from. `here` is the store of this command:
+    its address may contain a password, which the record never does."""
     return [_announce_in(store, record, config, here) for store in record.mam.stores]
 
 

@@ -1,7 +1,7 @@
-"""What the hooks of coding agents say, in words that may be passed on: which hook, of which tool, of which turn.
+"""The hooks of coding agents as log lines and events: which hook, which tool, which turn.
 
-What the agent was asked, read or wrote is somebody's text and stays out, but for two things: the mark by which mam
-knows its own prompt again, and the agent's last message, which is the answer to whoever gave it the job.
+Prompts and tool input are private and are not copied, with two exceptions: the mark by which mam recognizes its own
+prompt, and the agent's last message, which is the result of the job.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _WAITING = {
 }
 
 MARK = "mam:"
-"""Before the job and attempt in a line that mam types."""
+"""Precedes the job and the attempt in a line that mam types."""
 TEXT_LIMIT = 64 * 1024
 _PATH_LIMIT = 4096
 
 
 def log_line(agent: str, given: Any, at_ms: int) -> Json:
-    """What is kept of a hook in the session's own file; `event_for` reads it as it reads the hook itself."""
+    """The fields of a hook for the session's log; `event_from_hook` reads them like the hook itself."""
     line: Json = {"at_ms": at_ms, "agent": agent, "hook_event_name": safe_identifier(given["hook_event_name"])}
     for name in ("tool_name", "notification_type", "source", "error", "session_id", "reason"):
         if word := safe_identifier(given.get(name)):
             line[name] = word
-    # One agent numbers its prompts, the other its turns; both are the name of a turn.
+    # Claude Code numbers prompts, Codex numbers turns. Both identify a turn.
     if turn := safe_identifier(given.get("prompt_id")) or safe_identifier(given.get("turn_id")):
         line["turn"] = turn
     if mark := find_mark(given.get("prompt")):
@@ -67,7 +67,7 @@ def log_line(agent: str, given: Any, at_ms: int) -> Json:
 
 
 def find_mark(prompt: object) -> str:
-    """The last mark in a prompt: `JOB.ATTEMPT`, or nothing."""
+    """The last mark in a prompt, `JOB.ATTEMPT`; empty if there is none."""
     if not isinstance(prompt, str):
         return ""
     _, found, rest = prompt.rpartition(f"({MARK}")
@@ -76,7 +76,7 @@ def find_mark(prompt: object) -> str:
 
 
 def event_from_hook(agent: str, given: Any) -> tuple[str, str, dict[str, str]] | None:
-    """The event, its detail and its data; None for what is nobody's news."""
+    """The event, its detail and its data; None for a hook that causes no event."""
     hook = safe_identifier(given["hook_event_name"])
     tool = safe_identifier(given["tool_name"]) if isinstance(given.get("tool_name"), str) else ""
     data = {"source": f"{agent} hook", "hook": hook}
@@ -104,12 +104,12 @@ def event_from_hook(agent: str, given: Any) -> tuple[str, str, dict[str, str]] |
 
 def _session(agent: str, given: Any, data: dict[str, str]) -> tuple[str, str, dict[str, str]]:
     data["how"] = how = safe_identifier(given.get("source", ""))
-    # Only the first one is a beginning; the others go on with what had begun.
+    # Only `startup` starts a session; the other sources continue one.
     return ("started" if how == "startup" else "progress"), f"{agent} began a session", data
 
 
 def safe_identifier(text: object) -> str:
-    """A word of an identifier's form; anything else could be somebody's text."""
+    """The text if it has the form of an identifier, otherwise an empty string: free text could be private."""
     word = text if isinstance(text, str) else ""
     plain = word.isascii() and all(letter.isalnum() or letter in _PARTS for letter in word)
     return word if plain and len(word) <= NAME_LIMIT else ""

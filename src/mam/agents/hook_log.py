@@ -1,8 +1,8 @@
-"""What a session's hooks told, one JSON line each, in a file of its generation beside the session's manifest.
+"""The log of a session's hooks: one JSON object a line, one file for each generation, beside the session's manifest.
 
-A hook may come when no worker is there, so it writes a file and calls nobody; whoever serves the session reads that.
-The session does not outlive the machine, so nothing here has to: no fsync. Two hooks at once take turns by a lock, and
-the one that finds the file full begins a new one; a reader who has the old one open reads it to its end first.
+A hook may run while no worker is active, so it writes to a file that the worker reads later. A session does not survive
+a reboot, so the log needs no fsync. A lock orders concurrent hooks. A hook that finds the file full starts a new one; a
+reader finishes the old file first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SESSION_DIR = "MAM_SESSION_DIR"
 FULL = 1 << 20
 LINE_LIMIT = 1 << 18
-"""No line of ours is longer; a longer one is somebody's mischief and is passed over."""
+"""mam writes no longer lines, so readers skip them."""
 
 
 def log_path(root: str, generation: str) -> str:
@@ -25,7 +25,8 @@ def log_path(root: str, generation: str) -> str:
 
 
 def append(root: str, generation: str, line: bytes) -> None:
-    """One line, without its newline. OSError when it cannot be written, or the file is not the user's own."""
+    """Append one line, given without its newline. OSError if it cannot be written, or if the file is not the user's
+    own."""
     import fcntl
 
     path = log_path(root, generation)
@@ -37,7 +38,7 @@ def append(root: str, generation: str, line: bytes) -> None:
             mine = os.fstat(descriptor)
             _check(mine)
             if not _is_at(path, mine):
-                continue  # somebody began a new one while we waited
+                continue  # another hook started a new file while this one waited
             if mine.st_size >= FULL:
                 os.rename(path, f"{path}.1")
                 continue
@@ -48,7 +49,7 @@ def append(root: str, generation: str, line: bytes) -> None:
 
 
 class HookReader:
-    """All lines of one generation, then those that come; also across the beginning of a new file."""
+    """Reads the lines of one generation across rotated files."""
 
     def __init__(self, root: str, generation: str) -> None:
         self._path = log_path(root, generation)
@@ -57,7 +58,7 @@ class HookReader:
         self._begun = False
 
     def lines(self) -> Iterator[bytes]:
-        """Those that have come since the last call."""
+        """The lines since the last call."""
         if not self._begun:
             self._begin(f"{self._path}.1")
             self._begun = True
@@ -67,7 +68,7 @@ class HookReader:
             yield from self._read(self._open[0])
             if not self._has_moved(self._open[0]):
                 return
-            # A writer holds the lock while it moves the file, so nothing is added behind what was read now.
+            # A writer holds the lock while it renames the file, so the next read gets its last lines.
             yield from self._read(self._open[0])
             read = self._open.pop()
             self._begin_between(read)
@@ -93,7 +94,7 @@ class HookReader:
         return True
 
     def _begin_between(self, read: int) -> None:
-        """Two files may have been begun since: the last but one stands beside the newest, unless it was just read."""
+        """If the log was rotated twice since, read the last but one file first, unless it was just read."""
         before = f"{self._path}.1"
         if not _is_at(before, os.fstat(read)):
             self._begin(before)
@@ -103,7 +104,7 @@ class HookReader:
             *whole, self._rest = (self._rest + part).split(b"\n")
             yield from (line for line in whole if len(line) <= LINE_LIMIT)
             if len(self._rest) > LINE_LIMIT:
-                self._rest = b"\0" * (LINE_LIMIT + 1)  # whatever it is, it is no line of ours
+                self._rest = b"\0" * (LINE_LIMIT + 1)  # longer than any line that mam writes
 
     def _has_moved(self, descriptor: int) -> bool:
         return not _is_at(self._path, os.fstat(descriptor))
@@ -113,7 +114,7 @@ class HookReader:
 
 
 def tail(root: str, generation: str, size: int = FULL) -> list[bytes]:
-    """The last lines, for somebody who only looks."""
+    """The last lines, up to `size` bytes."""
     reader = HookReader(root, generation)
     try:
         kept: list[bytes] = []
@@ -129,7 +130,7 @@ def tail(root: str, generation: str, size: int = FULL) -> list[bytes]:
 
 
 def remove_old_logs(root: str, generation: str) -> None:
-    """What earlier lives of the session left behind."""
+    """Delete the logs of earlier generations."""
     for name in os.listdir(root):
         if name.startswith("hooks-") and not name.startswith(f"hooks-{generation}."):
             try:

@@ -1,8 +1,8 @@
-"""How an agent is told, for one session alone, to call `mam hook`. No file of the user's changes.
+"""Configure an agent to call `mam hook` in one session, without changing the user's files.
 
-Claude Code takes settings for one session from a file (`--settings`). Codex takes single settings (`-c`), and runs a
-hook only if it is trusted: that these very hooks are is said in the same way, by their hash, so that no other hook
-comes to be trusted with them. OpenCode has plugins instead, and takes one more from its environment.
+Claude Code takes the settings of one session from a file (`--settings`). Codex takes single settings (`-c`) and runs
+only trusted hooks; mam trusts exactly its own hooks by their hashes. OpenCode takes an additional plugin from its
+environment.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 CLAUDE, CODEX, OPENCODE = "claude-code", "codex", "opencode"
 PROGRAMS = {"claude": CLAUDE, "codex": CODEX}
-"""Which agent a program is, when nobody says."""
+"""The agent of a program, if the user does not name one."""
 HOOKED = (CLAUDE, CODEX, OPENCODE)
 
 BRIEFS = "briefs"
-"""Below a session's root: what its agent may read without asking."""
+"""The directory below a session's root that its agent may read without asking."""
 
 _CLAUDE_EVENTS = (
     "SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse",
@@ -39,18 +39,18 @@ _CODEX_EVENTS = (
     "Stop",
 )  # fmt: skip
 SECONDS, AT_THE_END_SECONDS = 10, 3
-"""An agent waits that long for a hook at most, which itself gives up sooner; on a busy machine a start takes seconds.
-At the end of a session Codex allows no more."""
+"""How long an agent waits for a hook. mam gives up sooner, but a start can take seconds on a busy machine. Codex allows
+no more at the end of a session."""
 
 _REPORTS = ("publish", "heartbeat", "complete", "fail")
-"""What an agent may do with mam without asking: tell about its own job."""
+"""The verbs that an agent may run without asking: reports about its own job."""
 _SETTINGS_LIMIT = 1 << 20
 _OPENCODE_SETTINGS = "OPENCODE_CONFIG_CONTENT"
 
 
 def add_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The command that is run instead, and what its environment gets; the same for an agent whose hooks are not known.
-    Writes below the root only."""
+    """The command to run and the variables to add to its environment. Unchanged for an agent without known hooks.
+    Writes below `root` only."""
     if tool == CLAUDE:
         return _claude(list(command), root, workdir), {}
     if tool == CODEX:
@@ -59,7 +59,7 @@ def add_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tup
 
 
 def mam_argv() -> list[str]:
-    """This very mam: an agent's PATH may not have it, or another one."""
+    """The command of this mam: the agent's PATH may have none or another one."""
     own = os.path.abspath(sys.argv[0])
     if os.path.basename(own) == "mam" and os.access(own, os.X_OK):
         return [own]
@@ -67,7 +67,7 @@ def mam_argv() -> list[str]:
 
 
 def mam_command() -> str:
-    """The same for a shell."""
+    """The same as one shell word sequence."""
     return shlex.join(mam_argv())
 
 
@@ -91,7 +91,7 @@ def _claude_settings(root: str) -> dict[str, Any]:
 
 
 def _own_settings(words: list[str], workdir: str) -> tuple[dict[str, Any], list[str]]:
-    """Settings that the user gives to this session as well, and the words without them: only one may be given."""
+    """The user's own `--settings` and the command without them, because Claude Code accepts the option once."""
     for at, word in enumerate(words):
         option, equals, value = word.partition("=")
         if word == "--":
@@ -120,7 +120,7 @@ def _read_settings(given: str, workdir: str) -> dict[str, Any]:
 
 
 def _merged(own: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
-    """Both: tables are merged, lists are joined, and of two single values the user's own counts."""
+    """Merge tables and join lists; for a single value the user's own takes precedence."""
     merged = dict(own)
     for name, value in added.items():
         held = own.get(name)
@@ -146,7 +146,7 @@ def _codex() -> list[str]:
 
 
 def _codex_hash(label: str, handler: dict[str, Any]) -> str:
-    """As Codex makes it of a hook that it has read: the whole of it, names in order, without blanks."""
+    """The hash that Codex computes of a hook: its JSON with sorted names and without blanks."""
     identity = json.dumps(
         {"event_name": label, "hooks": [handler]}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
@@ -154,7 +154,7 @@ def _codex_hash(label: str, handler: dict[str, Any]) -> str:
 
 
 def _opencode(root: str) -> dict[str, str]:
-    """What it finds in this variable is added to the user's own settings, lists of plugins too."""
+    """OpenCode adds the content of this variable, including its list of plugins, to the user's own settings."""
     from urllib.parse import quote
 
     if os.environ.get(_OPENCODE_SETTINGS):
@@ -169,5 +169,5 @@ def _opencode(root: str) -> dict[str, str]:
 
 
 def _toml(text: str) -> str:
-    """A basic string of TOML, which JSON's are too but for what no path has."""
+    """A basic string of TOML. JSON strings have the same form for the characters that paths contain."""
     return json.dumps(text, ensure_ascii=False)

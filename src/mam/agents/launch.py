@@ -1,7 +1,7 @@
-"""Starting a session, and taking over one that somebody started by hand.
+"""Start a session, or adopt one that a user started by hand.
 
-The name is reserved before anything runs: of two that start the same agent at once, the second one's program never
-begins. Killed between the steps, the reservation runs out by itself.
+mam reserves the name before it starts anything: of two concurrent starts of one agent, the second never runs its
+program. If mam is killed between the steps, the reservation expires.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RESERVED_SECONDS = 60.0
 
 
 class Plan(Frozen):
-    """What shall run, and as whom."""
+    """The command of a session and the identity of its agent."""
 
     agent_name: str
     agent_id: str
@@ -47,11 +47,11 @@ class Plan(Frozen):
     agent_def_dir: str | None = None
     lease_seconds: float = DEFAULT_SECONDS
     hooks: bool = True
-    """Whether the agent is told to call `mam hook`."""
+    """Whether to configure the agent to call `mam hook`."""
 
 
 def launch(directory: Directory, agents_dir: str, plan: Plan) -> AgentRecord:
-    """A new generation, in a new tmux session on mam's own server."""
+    """Start a new generation in a new tmux session on mam's own server."""
     _check_command(plan)
     tmux, generation = Tmux(), directory.clock.new_id()
     before = directory.read(plan.agent_id).record
@@ -72,7 +72,7 @@ def launch(directory: Directory, agents_dir: str, plan: Plan) -> AgentRecord:
 
 
 def _check_runs(tmux: Tmux, plan: Plan, pane: Pane) -> None:
-    """Most programs that cannot begin have ended by the time that the companion is there."""
+    """Most programs that cannot start have ended by the time the companion runs."""
     try:
         now = tmux.pane(pane.pane)
     except NoServer:
@@ -91,11 +91,11 @@ def _kill_session(tmux: Tmux, pane: Pane) -> None:
     try:
         tmux.run("kill-session", "-t", pane.session_id)
     except (NoServer, TmuxFailed):
-        pass  # it has ended by itself
+        pass  # it has already ended
 
 
 def adopt(directory: Directory, agents_dir: str, plan: Plan, tmux: Tmux, held: AgentRecord | None) -> AgentRecord:
-    """A session that is there already. One that still carries the generation of the record is resumed under it."""
+    """Adopt an existing session. If the session still carries the record's generation, it keeps it."""
     try:
         pane = tmux.first_pane(plan.session)
     except NoServer:
@@ -138,7 +138,7 @@ def _start_session(tmux: Tmux, plan: Plan, generation: str, root: str) -> Pane:
 
 
 def _publish_session(directory: Directory, agents_dir: str, plan: Plan, generation: str, pane: Pane) -> AgentRecord:
-    """Manifest, record, companion: each points only at what is there already."""
+    """Write the manifest, then the record, then start the companion: each refers only to what exists."""
     write_manifest(
         session_root(agents_dir, plan.agent_id),
         Manifest(
@@ -195,7 +195,7 @@ def _mam_group(pane: Pane) -> MamGroup:
 
 
 def _restore_previous(generation: str, before: AgentRecord | None) -> acts.Act:
-    """What stood there before, as long as the place is still ours to give back."""
+    """Restore the previous record, if this generation still owns the entry."""
 
     def act(lookup: Lookup, _now: Moment) -> AgentRecord | None:
         if lookup.record is None or lookup.record.generation_id != generation:
@@ -206,10 +206,10 @@ def _restore_previous(generation: str, before: AgentRecord | None) -> acts.Act:
 
 
 def _check_command(plan: Plan) -> None:
-    """Before the name is taken: a program that is not there would end the session before anybody sees it."""
+    """Checked before the name is reserved: a missing program would end the session at once."""
     command = plan.command
     if not command or not command[0].strip():
-        raise BadInput(why="what shall run in it? Put the command behind --, as in `-- claude`")
+        raise BadInput(why="which program should it run? Put the command after --, as in `-- claude`")
     if "=" in command[0] or command[0].startswith("-"):
         raise BadInput(why=f"{command[0][:80]!r} is not the name of a program")
     if any("\0" in word for word in command):
@@ -217,4 +217,4 @@ def _check_command(plan: Plan) -> None:
     program = os.path.join(plan.workdir, command[0]) if "/" in command[0] else command[0]
     if find_program(program, os.environ) is None:
         name = bare_name(plan.agent_name)
-        raise AgentNotFound(agent=name, why=f"{command[0][:200]!r} is not a program that can be run here")
+        raise AgentNotFound(agent=name, why=f"{command[0][:200]!r} cannot be run here")

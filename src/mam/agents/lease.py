@@ -1,7 +1,7 @@
-"""Until when a record is believed.
+"""The lease of a session's record: until when the record is valid.
 
-While the machine has not been restarted, the clock that counts from boot decides, so that no jump of the wall clock
-revives a session or takes one away; else it is `lease_expires_at`, which everybody can read.
+Until the next reboot the boot clock decides, so that a jump of the wall clock neither revives nor ends a session. After
+a reboot `lease_expires_at` decides, which every program can read.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 DEFAULT_SECONDS = 24 * 3600.0
 GRACE_SECONDS = 300.0
 LONGEST_SECONDS = 36_500 * 86_400.0
-"""A hundred years: what the other system writes for `for ever`."""
+"""A hundred years, which the other system writes for an unlimited lease."""
 
 
 def remaining_ms(record: AgentRecord, moment: Moment) -> int:
-    """What is left of the lease; below zero it is over. A record without a session has had its time."""
+    """Milliseconds until the lease expires; negative if it has. A record without a lease has expired."""
     if record.liveness is None:
         return -1
     expires_at, boot = record.liveness.lease_expires_at, record.mam.lease_boot
-    # Whoever changed expires_at by hand, or by another program, knows nothing of the clock beside it.
+    # If another program changed expires_at, the boot time beside it no longer belongs to it.
     if boot is not None and boot.get("expires_at") == expires_at and boot.get("boot_id") == moment.boot_id != "":
         boot_ms = boot.get("boot_ms")
         if type(boot_ms) is int:
@@ -42,14 +42,14 @@ def is_removable(record: AgentRecord, moment: Moment, grace_seconds: float) -> b
 
 
 def length_seconds(record: AgentRecord) -> float:
-    """For how long the lease was taken; a refresh takes as much again."""
+    """The length of the lease; a refresh takes the same length."""
     if record.liveness is None:
         return DEFAULT_SECONDS
     return (parse_time(record.liveness.lease_expires_at) - parse_time(record.liveness.published_at)) / 1000
 
 
 def with_lease(record: AgentRecord, seconds: float, moment: Moment) -> AgentRecord:
-    """The record as it is published now, for so long."""
+    """The record with a new lease of this length."""
     length = max(1, round(min(seconds, LONGEST_SECONDS) * 1000))
     expires_at = iso_milli(moment.wall_ms + length)
     boot = None

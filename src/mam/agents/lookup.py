@@ -23,22 +23,22 @@ LIVE, EXPIRED, STOPPED, MISNAMED, AMBIGUOUS = "live", "expired", "stopped", "mis
 
 
 class Lookup(Frozen):
-    """What stands at one id: a record, or why there is none."""
+    """The result of reading one id: its record, or why there is none."""
 
     agent_id: str
     kind: str
     record: AgentRecord | None = None
     reason: str = ""
     path: str = ""
-    """Where it stands, for people."""
+    """Where the record is stored, for messages."""
 
 
 class Resolution(Frozen):
-    """What became of a search: the one live record, or which kind of nothing it was."""
+    """The result of a search: the one live record, or why there is none."""
 
     kind: str
     record: AgentRecord | None = None
-    """The live record; with `expired` and `stopped` the one that was found."""
+    """The live record; for `expired` and `stopped` the record that was found."""
     reason: str = ""
     candidates: tuple[str, ...] = ()
 
@@ -48,13 +48,15 @@ class Resolution(Frozen):
 
 
 def resolve_lookup(lookup: Lookup, now: Moment) -> Resolution:
-    """One record by itself."""
+    """Judge one record by its lifecycle and its lease."""
     record = lookup.record
     if record is None:
         return Resolution(kind=lookup.kind, reason=lookup.reason)
     if not record.live:
         state = record.lifecycle.state
-        return Resolution(kind=STOPPED, record=record, reason=f"it is {state} since {record.lifecycle.stopped_at}")
+        return Resolution(
+            kind=STOPPED, record=record, reason=f"it has been {state} since {record.lifecycle.stopped_at}"
+        )
     if not is_fresh(record, now):
         assert record.liveness is not None
         return Resolution(kind=EXPIRED, record=record, reason=f"its lease ended at {record.liveness.lease_expires_at}")
@@ -68,7 +70,7 @@ def by_id(directory: Directory, agent_id: str) -> Resolution:
 
 
 def by_name(directory: Directory, name: str) -> Resolution:
-    """The unique fresh match. Without one, what stands at the id that this name would have by default is told."""
+    """The only live match. If there is none, the result describes the record at the default id of this name."""
     if not is_name(name):
         return Resolution(kind=MISNAMED, reason=f"{name[:80]!r} is not a name")
     wanted = bare_name(name)
@@ -77,7 +79,7 @@ def by_name(directory: Directory, name: str) -> Resolution:
         return resolution
     own = resolve_lookup(directory.read(default_agent_id(wanted)), directory.clock.now())
     if own.kind == LIVE and own.record is not None:
-        return Resolution(kind=MISNAMED, reason=f"at its id stands a record named {own.record.agent_name}")
+        return Resolution(kind=MISNAMED, reason=f"its id belongs to a record named {own.record.agent_name}")
     return resolution if own.kind == MISSING else own
 
 
@@ -86,7 +88,7 @@ def by_session(directory: Directory, session: str) -> Resolution:
 
 
 def by_any(directory: Directory, text: str) -> Resolution:
-    """What a person typed: an id that is there, else a name."""
+    """Resolve user input: an existing id, otherwise a name."""
     if is_agent_id(text):
         resolution = by_id(directory, text)
         if resolution.kind != MISSING:
@@ -95,7 +97,7 @@ def by_any(directory: Directory, text: str) -> Resolution:
 
 
 def require_live(resolution: Resolution, name: str) -> AgentRecord:
-    """The live record, for whoever cannot go on without one."""
+    """The live record. Raises AmbiguousName or NoLiveRecord if there is no single one."""
     if resolution.kind == AMBIGUOUS:
         raise AmbiguousName(name=name[:80], candidates=list(resolution.candidates))
     if resolution.kind != LIVE or resolution.record is None:

@@ -1,4 +1,4 @@
-"""The manifest of a session: what was started, where, and under which name. The record only points at it."""
+"""The manifest of a session: its command, its tmux session and its names. The record holds the manifest's path."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Manifest(Frozen):
     tmux_socket: str = ""
     tool: str = ""
     command: tuple[str, ...] = ()
-    """Empty for a session that was adopted: nobody knows how it was started."""
+    """Empty for an adopted session, whose command is unknown."""
     workdir: str = ""
     agent_def_dir: str | None = None
     created_at: str = ""
     hooks: str = ""
-    """`yes` when its agent was told to call `mam hook`."""
+    """`yes` if the agent is configured to call `mam hook`."""
 
 
 def session_root(agents_dir: str, agent_id: str) -> str:
@@ -41,7 +41,7 @@ def session_root(agents_dir: str, agent_id: str) -> str:
 
 
 def write_manifest(root: str, manifest: Manifest) -> str:
-    """Its path. Only the owner of the record writes here."""
+    """Returns the path. Only the owner of the record writes here."""
     root = make_private(root)
     path = os.path.join(root, "manifest.json")
     value = {**manifest.as_dict(), "schema_version": SCHEMA_VERSION, "command": list(manifest.command)}
@@ -50,7 +50,7 @@ def write_manifest(root: str, manifest: Manifest) -> str:
 
 
 def read_manifest(path: str, name: str) -> Manifest:
-    """Every way in which it can be wrong is an error of its own: a fresh record must not be followed blindly."""
+    """Each defect has its own error, so that mam never follows a wrong path."""
     if not os.path.isabs(path):
         raise ManifestNotAbsolute(name=name, path=repr(path[:200]))
     try:
@@ -71,7 +71,7 @@ def read_manifest(path: str, name: str) -> Manifest:
     try:
         return _parsed(data)
     except ValueError as error:
-        raise ManifestUnreadable(name=name, path=path, problem=f"it is no manifest ({error})"[:200]) from None
+        raise ManifestUnreadable(name=name, path=path, problem=f"it is not a manifest ({error})"[:200]) from None
 
 
 def _parsed(data: bytes) -> Manifest:
@@ -87,9 +87,9 @@ def _parsed(data: bytes) -> Manifest:
     for name in Manifest.field_names:
         if name in value and name != "command":
             if not isinstance(value[name], str) and not (name == "agent_def_dir" and value[name] is None):
-                raise ValueError(f"{name} is not a text")
+                raise ValueError(f"{name} is not a string")
             fields[name] = value[name]
-    missing = Manifest.needed - fields.keys()
+    missing = Manifest.required_fields - fields.keys()
     if missing:
         raise ValueError(f"{', '.join(sorted(missing))} is missing")
     return Manifest(**fields, command=tuple(command))

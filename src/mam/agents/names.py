@@ -1,4 +1,4 @@
-"""Names and ids of agents. `gpu`, `MAM-gpu` and `HOUMAO-gpu` are one name, and here is where they become one."""
+"""Names and ids of agents. `gpu`, `MAM-gpu` and `HOUMAO-gpu` are the same name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LENGTH_LIMIT = SESSION_ID_LIMIT
 
 
 def bare_name(text: str) -> str:
-    """The name without its prefix; BadName for what cannot be one."""
+    """The name without its prefix. Raises BadName for an invalid one."""
     for prefix in PREFIXES:
         if text.startswith(f"{prefix}-"):
             return _validate(text[len(prefix) + 1 :], text)
@@ -20,7 +20,7 @@ def bare_name(text: str) -> str:
 
 
 def canonical_name(text: str, prefix: str = PREFIXES[0]) -> str:
-    """How a name is written into records. The prefix is a matter of taste, and no part of who it is."""
+    """The form of a name in records. The prefix is not part of the identity."""
     if prefix not in (*PREFIXES, ""):
         raise BadName(name=repr(prefix[:80]), why=f"the prefix must be {' or '.join(PREFIXES)}, or nothing")
     return f"{prefix}-{bare_name(text)}" if prefix else bare_name(text)
@@ -39,12 +39,12 @@ def is_name(text: str) -> bool:
 
 
 def default_agent_id(name: str) -> str:
-    """Whoever publishes the same name without choosing an id meets the others there; the prefix plays no part."""
+    """The id of an agent that was published without one. It does not depend on the prefix."""
     return hashlib.sha256(f"{PREFIXES[0]}-{bare_name(name)}".encode()).hexdigest()[:32]
 
 
 def is_agent_id(text: str) -> bool:
-    """Also the rule for generations: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, which is safe as a part of any path."""
+    """`^[A-Za-z0-9][A-Za-z0-9_-]*$`, which is safe in any path. Generations follow the same rule."""
     return is_session_id(text)
 
 
@@ -59,6 +59,6 @@ def _validate(name: str, given: str) -> str:
         raise BadName(name=repr(given[:80]), why=f"a name has letters, digits, _ and -, at most {LENGTH_LIMIT}")
     word = next((prefix for prefix in PREFIXES if name.upper().startswith(prefix)), None)
     if word is not None and not name[len(word) : len(word) + 1].isalnum():
-        why = f"{word} is the mark of all names, written {word}- and once"
+        why = f"{word} is the prefix of names; write {word}- once"
         raise BadName(name=repr(given[:80]), why=why)
     return name

@@ -1,4 +1,4 @@
-"""Which directory counts here: the user's own files, or PostgreSQL where the jobs are there too."""
+"""Open the session directory: in PostgreSQL if the jobs are there, otherwise the user's files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def open_directory(store: str | None = None, registry_dir: str | None = None) ->
     try:
         located = locate(store, registry_dir, config)
     except StoreUnavailable:
-        located = None  # something odd lies where the jobs would be; sessions are not written down there anyway
+        located = None  # the job store is unusable, but the sessions are not stored there
     if located is not None and located.kind == POSTGRES:
         from mam.agents.postgres_directory import PostgresDirectory
 
@@ -28,13 +28,13 @@ def open_directory(store: str | None = None, registry_dir: str | None = None) ->
     from mam.location.ownership import check_path_ownership
 
     root = agents_directory()
-    if is_own_directory(root) or not os.path.exists(root):  # one of another user is refused in any case
+    if is_own_directory(root) or not os.path.exists(root):  # FilesDirectory rejects a root of another user
         check_path_ownership(root)
     return FilesDirectory(root, lock_wait_seconds=config.lock_wait_seconds)
 
 
 def configured_prefix() -> str:
-    """The mark before names in records: MAM, HOUMAO, or none."""
+    """The prefix of names in records: MAM, HOUMAO or none."""
     from mam.config.settings import load_config
 
     return load_config().agent_prefix

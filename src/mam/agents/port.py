@@ -1,4 +1,4 @@
-"""What every home of the directory promises. Two of them pass one suite: files, and PostgreSQL."""
+"""The contract of a session directory. The files and the PostgreSQL implementation pass the same suite."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
 
     class Directory(Protocol):
         address: str
-        """For people; it holds no password."""
+        """For messages; it contains no password."""
         opener: str
-        """What opens it again. It may hold a password: never shown, and never on a command line."""
+        """The address that opens it again. It may contain a password: never print it or put it on a command line."""
         clock: Clock
-        """The one by which leases are judged here."""
+        """The clock that decides about leases."""
 
         def read(self, agent_id: str) -> Lookup:
-            """What stands at this id. Nothing is an answer too, and nothing raises but a home that cannot be read."""
+            """The entry at this id. A missing or broken record is a result; only an unreadable directory raises."""
 
         def read_all(self) -> Iterator[Lookup]:
-            """All of them by id, also what cannot be read; what is removed meanwhile is simply not among them."""
+            """All entries in the order of their ids, also unreadable ones. Entries that are removed meanwhile are left
+            out."""
 
         def change(self, agent_id: str, act: Act) -> AgentRecord | None:
-            """One act at one id, and nobody else's between its look and its change. What stands there afterwards."""
+            """Apply an act to one id atomically and return the stored record."""
 
         def leftovers(self) -> Iterator[Lookup]:
-            """What was put aside, or left behind by somebody who was killed."""
+            """Entries that were put aside, or left by a killed process."""
 
         def discard(self, leftover: Lookup) -> None: ...
 

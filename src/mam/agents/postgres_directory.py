@@ -1,4 +1,4 @@
-"""The directory in PostgreSQL, where the jobs are: many hosts, one clock, each act one transaction."""
+"""The session directory in PostgreSQL: many hosts, one clock, one transaction for each act."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from mam.util.clock import Clock
 
 ASIDE = "put_aside:"
-"""Before the id of a row that was no record; no id has a colon."""
+"""Precedes the id of a row that was not a valid record; no id contains a colon."""
 
 _SPACE = 0x6D616D61
-"""Keeps these locks apart from those that the jobs' store takes on its keys."""
+"""Separates these advisory locks from those of the job store."""
 
 _VERSION = "SELECT abs(version) FROM mam.store"
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-# An id that has no row yet cannot be held by its row, so that its name is.
+# A new id has no row to lock, so the lock is on the id itself.
 _HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))"
 _ONE = "SELECT agent_id, record FROM mam.agent_record WHERE agent_id = %s"
 _ALL = "SELECT agent_id, record FROM mam.agent_record WHERE agent_id NOT LIKE 'put\\_aside:%' ORDER BY agent_id"
@@ -46,7 +46,7 @@ ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, nam
 
 
 class ServerClock:
-    """The server's time for every lease, so that no host can be ahead of the others."""
+    """Uses the server's time for every lease, so that clock differences between hosts do not matter."""
 
     def __init__(self, directory: PostgresDirectory) -> None:
         self._directory = directory
@@ -93,7 +93,7 @@ class PostgresDirectory:
 
     def change(self, agent_id: str, act: Act) -> AgentRecord | None:
         if not agent_id or "\0" in agent_id:
-            raise BadName(name=repr(agent_id[:80]), why="PostgreSQL could not hold it")
+            raise BadName(name=repr(agent_id[:80]), why="PostgreSQL cannot store it")
         try:
             with self._connected().transaction():
                 self.query(_HOLD, agent_id, _SPACE)
@@ -150,7 +150,7 @@ class PostgresDirectory:
         return self._connection
 
     def _checked(self, connection: Connection) -> Connection:
-        """What a newer mam has written may stand elsewhere: to find nothing here would be no answer."""
+        """A newer mam may store records elsewhere, so an empty table would prove nothing."""
         try:
             for (version,) in connection.execute(_VERSION).fetchall():
                 check_not_newer(self._server, version)

@@ -1,7 +1,7 @@
-"""The record of one session: who it is, where it runs, until when that is believed.
+"""The record of one session: its identity, its location and its lease.
 
-The form is version 3 of the shared registry (seed 003). What mam knows beyond it stands in one group, `mam`; groups
-that mam has no use for (`gateway`, `mailbox`) are carried along untouched.
+The format is version 3 of the shared registry (seed 003). mam's own fields are in the group `mam`. Groups that mam does
+not use (`gateway`, `mailbox`) are preserved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCHEMA_VERSION = 3
 ACTIVE, STOPPED, RELAUNCHING, RETIRED = "active", "stopped", "relaunching", "retired"
 STATES = (ACTIVE, STOPPED, RELAUNCHING, RETIRED)
 LIVE = (ACTIVE, RELAUNCHING)
-"""States with a session and a lease. The others are a memory of one."""
+"""States with a session and a lease. The others describe an ended session."""
 
 
 class Lifecycle(Frozen):
@@ -37,7 +37,7 @@ class Identity(Frozen):
 
 class Runtime(Frozen):
     manifest_path: str
-    """Whether it is absolute is asked when it is used: a bad one must fail loudly and not as `no record`."""
+    """Checked when it is used: a relative path must raise its own error and not make the record invalid."""
     session_root: str | None = None
     agent_def_dir: str | None = None
 
@@ -54,25 +54,25 @@ class Liveness(Frozen):
 
 
 class MamGroup(Frozen):
-    """The group `mam`: what has to be known so that nobody else is taken for this session."""
+    """The group `mam`: the session's exact location, so that mam never acts on another session."""
 
     host: str = ""
     socket: str = ""
-    """The tmux server's socket; a server elsewhere would look like a dead session."""
+    """The socket of the tmux server. Without it, a session on another server would look dead."""
     server: Json | None = None
-    """The tmux server as boot, pid and start time."""
+    """The tmux server's boot id, pid and start time."""
     session_id: str = ""
     session_created: int = 0
     pane: str = ""
     process: Json | None = None
-    """The program in the pane, likewise."""
+    """The program in the pane, in the same form."""
     companion: Json | None = None
     lease_boot: Json | None = None
-    """The lease on the clock that does not jump: boot_id, boot_ms, and the expires_at it belongs to."""
+    """The lease on the boot clock: boot_id, boot_ms, and the expires_at that they belong to."""
     superseded: tuple[str, ...] = ()
-    """Generations that have been replaced; none of them comes back."""
+    """Replaced generations, which may not publish again."""
     stores: tuple[str, ...] = ()
-    """Stores this session has claimed from, without passwords."""
+    """Stores that this session has claimed from, without passwords."""
 
 
 class AgentRecord(Frozen):
@@ -86,7 +86,7 @@ class AgentRecord(Frozen):
     liveness: Liveness | None = None
     mam: MamGroup = MamGroup()
     groups: Json = {}  # noqa: RUF012 - nothing writes into a record's tables
-    """What others keep in the record, as it came."""
+    """Groups of other programs, unchanged."""
 
     @property
     def live(self) -> bool:

@@ -1,7 +1,7 @@
-"""From what stands in a file to a record: strict, and every refusal says what and where.
+"""Strict parser of session records. Every rejection names the field and the reason.
 
-Version 2 becomes version 3 on the way. A version that is not known yet is its own answer, so that nobody throws away
-what only a newer program can read.
+Version 2 is upgraded to version 3. A newer version has its own exception, so that no caller removes a record that only
+a newer program can read.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Malformed(ValueError):
 
 
 class Invalid(ValueError):
-    """JSON that is not a record; the text says why."""
+    """JSON that is not a valid record; the text states why."""
 
 
 class Newer(ValueError):
-    """A record of a version that this program does not know."""
+    """A record of a newer schema version."""
 
 
 def parse_record(data: bytes) -> AgentRecord:
@@ -53,7 +53,7 @@ def parse_record(data: bytes) -> AgentRecord:
     except ValueError:
         raise Malformed("it is not JSON") from None
     if not isinstance(value, dict):
-        raise Malformed("it is JSON, and no object")
+        raise Malformed("it is JSON but not an object")
     return record_from(value)
 
 
@@ -75,19 +75,19 @@ def record_from(value: Json) -> AgentRecord:
         terminal=_terminal(_group(value, "terminal", Terminal.field_names)),
         liveness=_liveness(value),
         mam=_mam_group(value),
-        groups=_others(value),
+        groups=_other_groups(value),
     )
     _check_names(record)
-    _check_together(record)
+    _check_consistency(record)
     return record
 
 
 def _upgraded(old: Json) -> Json:
-    """Version 2 knew only live sessions, with one session name and the times at the top."""
+    """Version 2 has only live sessions, one session name, and the times at the top level."""
     runtime, terminal = old.get("runtime"), old.get("terminal")
     if not isinstance(runtime, dict) or not isinstance(terminal, dict):
         raise Invalid("runtime and terminal must be objects")
-    _known(terminal, "terminal", ("kind", "session_name"))
+    _check_fields(terminal, "terminal", ("kind", "session_name"))
     session = terminal.get("session_name")
     new = {name: held for name, held in old.items() if name not in ("published_at", "lease_expires_at")}
     published = old.get("published_at")
@@ -117,10 +117,10 @@ def _lifecycle(group: Json) -> Lifecycle:
         raise Invalid(f"lifecycle.state must be one of {', '.join(STATES)}, not {_shown(state)}")
     if type(group.get("relaunchable")) is not bool:
         raise Invalid("lifecycle.relaunchable must be true or false")
-    stopped = _maybe_time(group, "stopped_at", "lifecycle")
-    reason = _maybe_text(group, "stop_reason", "lifecycle")
+    stopped = _optional_time(group, "stopped_at", "lifecycle")
+    reason = _optional_text(group, "stop_reason", "lifecycle")
     if state in LIVE and (stopped is not None or reason is not None):
-        raise Invalid(f"lifecycle.stopped_at and stop_reason have no place in a record that is {state}")
+        raise Invalid(f"lifecycle.stopped_at and stop_reason are not allowed in a record that is {state}")
     if state not in LIVE and stopped is None:
         raise Invalid(f"lifecycle.stopped_at is missing in a record that is {state}")
     if state == RETIRED and group["relaunchable"]:
@@ -141,8 +141,8 @@ def _identity(group: Json) -> Identity:
 def _runtime(group: Json) -> Runtime:
     return Runtime(
         manifest_path=_text(group, "manifest_path", "runtime"),
-        session_root=_maybe_text(group, "session_root", "runtime"),
-        agent_def_dir=_maybe_text(group, "agent_def_dir", "runtime"),
+        session_root=_optional_text(group, "session_root", "runtime"),
+        agent_def_dir=_optional_text(group, "agent_def_dir", "runtime"),
     )
 
 
@@ -150,7 +150,7 @@ def _terminal(group: Json) -> Terminal:
     if group.get("kind", "tmux") != "tmux":
         raise Invalid(f"terminal.kind must be tmux, not {_shown(group['kind'])}")
     return Terminal(
-        current_session_name=_maybe_text(group, "current_session_name", "terminal"),
+        current_session_name=_optional_text(group, "current_session_name", "terminal"),
         last_session_name=_text(group, "last_session_name", "terminal"),
     )
 
@@ -177,7 +177,7 @@ def _mam_group(value: Json) -> MamGroup:
         default = MamGroup.field_defaults[name]
         if isinstance(default, tuple):
             if not isinstance(held, list) or not all(isinstance(item, str) for item in held):
-                raise Invalid(f"mam.{name} must be a list of texts")
+                raise Invalid(f"mam.{name} must be a list of strings")
             held = tuple(held)
         elif default is None and not isinstance(held, dict):
             raise Invalid(f"mam.{name} must be an object")
@@ -187,12 +187,12 @@ def _mam_group(value: Json) -> MamGroup:
     return MamGroup(**fields)
 
 
-def _others(value: Json) -> Json:
-    """Groups of others are theirs to understand; anything else at the top is a mistake."""
+def _other_groups(value: Json) -> Json:
+    """Groups of other programs are not checked; any other unknown field is an error."""
     others = {name: held for name, held in value.items() if name not in OWN and held is not None}
     for name, held in others.items():
         if not isinstance(held, dict):
-            raise Invalid(f"{name[:80]!r} is no field of a record")
+            raise Invalid(f"{name[:80]!r} is not a field of a record")
     return others
 
 
@@ -204,18 +204,18 @@ def _check_names(record: AgentRecord) -> None:
             raise Invalid(f"{what} {getattr(record, what)[:80]!r} is not an id")
 
 
-def _check_together(record: AgentRecord) -> None:
+def _check_consistency(record: AgentRecord) -> None:
     state, session = record.lifecycle.state, record.terminal.current_session_name
     if record.live and record.liveness is None:
         raise Invalid(f"liveness is missing in a record that is {state}")
     if not record.live and record.liveness is not None:
-        raise Invalid(f"liveness has no place in a record that is {state}")
+        raise Invalid(f"liveness is not allowed in a record that is {state}")
     if record.live and session is None:
         raise Invalid(f"terminal.current_session_name is missing in a record that is {state}")
     if not record.live and session is not None:
         raise Invalid(f"terminal.current_session_name must be null in a record that is {state}")
     if not record.live and "gateway" in record.groups:
-        raise Invalid(f"gateway has no place in a record that is {state}")
+        raise Invalid(f"gateway is not allowed in a record that is {state}")
 
 
 # -- fields ----------------------------------------------------------------------------------------------------------
@@ -225,27 +225,27 @@ def _group(value: Json, name: str, fields: tuple[str, ...]) -> Json:
     group = value.get(name)
     if not isinstance(group, dict):
         raise Invalid(f"{name} must be an object")
-    _known(group, name, fields)
+    _check_fields(group, name, fields)
     return group
 
 
-def _known(group: Json, name: str, fields: tuple[str, ...]) -> None:
+def _check_fields(group: Json, name: str, fields: tuple[str, ...]) -> None:
     for field in group:
         if field not in fields:
-            raise Invalid(f"{name}.{field[:80]} is no field of a record")
+            raise Invalid(f"{name}.{field[:80]} is not a field of a record")
 
 
 def _text(group: Json, field: str, name: str = "") -> str:
     where = f"{name}.{field}" if name else field
     value = group.get(field)
     if not isinstance(value, str) or not value.strip():
-        raise Invalid(f"{where} must be a text that says something")
+        raise Invalid(f"{where} must be a text that is not blank")
     if value != value.strip() or len(value) > TEXT_LIMIT or any(ord(letter) < 32 for letter in value):
         raise Invalid(f"{where} must be one line without spaces around it, at most {TEXT_LIMIT} characters")
     return value
 
 
-def _maybe_text(group: Json, field: str, name: str) -> str | None:
+def _optional_text(group: Json, field: str, name: str) -> str | None:
     return None if group.get(field) is None else _text(group, field, name)
 
 
@@ -260,7 +260,7 @@ def _time(group: Json, field: str, name: str) -> str:
     return text
 
 
-def _maybe_time(group: Json, field: str, name: str) -> str | None:
+def _optional_time(group: Json, field: str, name: str) -> str | None:
     return None if group.get(field) is None else _time(group, field, name)
 
 

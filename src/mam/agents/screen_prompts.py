@@ -1,7 +1,7 @@
-"""Whether a screen asks something that a text would answer by accident: a menu, yes or no, a password, any key.
+"""Detect a question on a screen that typed text would answer by accident: a menu, yes or no, a password, any key.
 
-A question in the course of a conversation is none of these: there an answer is what is wanted. Agents that have hooks
-tell better than their screen does; this is for all of them, and for whatever runs inside them.
+A question in a conversation is not one of these, because there an answer is expected. Hooks are more reliable than the
+screen; this check covers agents without hooks, and programs that run inside an agent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 LINES_LOOKED_AT = 25
 _LAST_LINES = 2
-"""What a conversation ends in is above the box for the next line, which has two lines of its own at least."""
+"""A conversation ends above the input box, which has at least two lines."""
 
 _ANYWHERE = re.compile(
     r"^\W*(?:(?:permission|approval) required\b|allow once\b)|\bpress (?:enter|return|any key) to\b", re.IGNORECASE
@@ -37,7 +37,7 @@ def find_question(screen: str) -> str | None:
 
 
 def _is_menu(lines: list[str], at: int) -> bool:
-    """One numbered line is chosen, and another one stands beside it."""
+    """Whether this numbered line is selected and another one is next to it."""
     if not _CHOSEN_NUMBER.match(lines[at]):
         return False
     beside = [lines[near] for near in (at - 1, at + 1) if 0 <= near < len(lines)]

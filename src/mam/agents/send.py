@@ -1,8 +1,8 @@
-"""Typing a text into a session: once, whole, submitted, and only where it is safe to.
+"""Type a text into a session: once, complete, submitted, and only when it is safe.
 
-The text is pasted from a buffer that tmux reads from stdin, since keys on a command line would be read as the names
-of keys. Each step is a condition and an act that the tmux server carries out in one breath: it is the pane and the
-generation that were checked, or nothing happens. What cannot be fenced is a person who begins to type between the two.
+tmux reads the text from stdin into a buffer and pastes it, because it would read text on a command line as key names.
+The tmux server checks the pane and the generation and runs the step in one command. Only a person who starts to type
+between two steps cannot be fenced.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PERSON_SECONDS = 30
 SETTLE_SECONDS = 0.5
-"""Programs take an Enter that comes within a burst for a part of the text."""
+"""A program takes an Enter that follows immediately as part of the pasted text."""
 
 LONGEST_TEXT = 8 * 1024 * 1024
 KEYS_REMEMBERED = 500
@@ -33,13 +33,13 @@ BEGUN, DONE = "begun", "done"
 
 
 def strip_controls(text: str) -> bytes:
-    """The text without control characters (C0 but tab and newline, DEL, C1); everything else byte for byte."""
+    """The text without control characters (C0 except tab and newline, DEL, C1)."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
         raise BadInput(why="the text is not valid UTF-8") from None
     if len(data) > LONGEST_TEXT:
-        raise BadInput(why=f"the text has {len(data):,} bytes; at most {LONGEST_TEXT:,} are typed")
+        raise BadInput(why=f"the text has {len(data):,} bytes; the limit is {LONGEST_TEXT:,}")
     kept = "".join(letter for letter in text if not _is_control(letter))
     if not kept.strip():
         raise BadInput(why="there is nothing to send")
@@ -52,7 +52,7 @@ def _is_control(letter: str) -> bool:
 
 
 def send(target: Target, text: str, key: str | None = None) -> bool:
-    """Whether it was sent now; False when a text with this key has been sent before."""
+    """True if the text was sent now; False if a text with this key was sent before."""
     data = strip_controls(text)
     root = make_private(target.record.runtime.session_root or os.path.dirname(target.record.runtime.manifest_path))
     with _send_lock(root, target.name):
@@ -60,7 +60,7 @@ def send(target: Target, text: str, key: str | None = None) -> bool:
             return False
         check_can_type(target)
         if key is not None:
-            # Before the deed: killed in between, a second try must not type it twice.
+            # Stored before typing: if mam is killed in between, a second attempt must not type the text twice.
             _remember(root, key, BEGUN)
         _paste(target, data)
         if key is not None:
@@ -69,7 +69,7 @@ def send(target: Target, text: str, key: str | None = None) -> bool:
 
 
 def press_key(target: Target, key: str) -> None:
-    """One key of mam's own choice, unless a person is at the keyboard; into this very pane or nowhere."""
+    """Press one key in exactly this pane, unless a person is typing."""
     root = make_private(target.record.runtime.session_root or os.path.dirname(target.record.runtime.manifest_path))
     with _send_lock(root, target.name):
         _check_no_typing(target)
@@ -77,7 +77,7 @@ def press_key(target: Target, key: str) -> None:
 
 
 def check_can_type(target: Target) -> None:
-    """Nobody and nothing in the pane that a text would disturb."""
+    """Raise if typing would disturb a person, a program or a question in the pane."""
     name, pane = target.name, target.pane
     _check_no_typing(target)
     question = find_question(target.tmux.run("capture-pane", "-p", "-t", pane.pane))
@@ -93,13 +93,13 @@ def _check_no_typing(target: Target) -> None:
         raise errors.PaneInMode(name=name, mode=pane.mode)
     typed = _last_typed(target, pane)
     ago = int(time.time()) - typed
-    # tmux tells only the time of day; after a small step back of the clock a key may have been pressed in the future.
+    # tmux reports wall-clock seconds: after a small step back of the clock, the last key may be in the future.
     if abs(ago) < PERSON_SECONDS:
         raise errors.PersonTypes(name=name, seconds=max(0, ago), wait=PERSON_SECONDS - ago)
 
 
 def _last_typed(target: Target, pane: Pane) -> int:
-    """When a person last pressed a key there. One who has left is still known by the session's own time."""
+    """When a person last pressed a key. The session's own time covers clients that have detached."""
     times = [pane.session_activity] if pane.session_activity > pane.session_created else []
     listed = target.tmux.run("list-clients", "-F", "#{client_activity} #{client_readonly} #{session_id}")
     for line in listed.splitlines():
@@ -115,7 +115,7 @@ def _paste(target: Target, data: bytes) -> None:
     tmux.run("load-buffer", "-b", buffer, "-", data=data)
     pasted = False
     try:
-        # -p: as a paste where the program asked for that; -r: newlines stay newlines.
+        # -p: bracketed paste if the program asked for it; -r: newlines stay newlines.
         pasted = _run_fenced(target, f"paste-buffer -p -r -d -b {buffer} -t {pane}")
     finally:
         if not pasted:
@@ -130,14 +130,14 @@ def _paste(target: Target, data: bytes) -> None:
 
 
 def _run_fenced(target: Target, command: str) -> bool:
-    """Whether the tmux server found it to be the pane that was checked, and did it."""
+    """Run the command if the pane and the generation are unchanged; returns whether it ran."""
     idle = "#{&&:#{==:#{pane_dead},0},#{==:#{pane_in_mode},0}}"
     same = f"#{{&&:{generation_condition(target.record.generation_id)},{idle}}}"
     return target.tmux.run_if(target.pane.pane, same, command)
 
 
 class _send_lock:  # noqa: N801 - used as a function
-    """One sender at a time: the Enter of one must not submit the half text of another."""
+    """One sender at a time: the Enter of one must not submit the incomplete text of another."""
 
     def __init__(self, root: str, name: str) -> None:
         self._path, self._name = os.path.join(root, "send.lock"), name

@@ -1,7 +1,7 @@
-"""Record, tmux, process and companion of one agent side by side, and where they disagree.
+"""The status of an agent: its record, tmux session, process and companion, and where they disagree.
 
-What could not be found out is `unknown`. It is never taken for dead: a tmux server on another host, or one that is
-stopped, looks exactly like a session that is gone.
+A state that cannot be determined is `unknown`, never `gone`: a tmux server on another host, or a stopped one, looks
+like an ended session.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class AgentStatus(Frozen):
     drift: tuple[str, ...]
     generation_id: str | None = None
     state: State | None = None
-    """What it is doing, who says so, since when (mam.jobs.activity)."""
+    """The activity, its source and its time (mam.jobs.activity)."""
     jobs: tuple[Json, ...] | None = None
-    """Jobs that run for it; None when the store could not be asked."""
+    """The agent's running jobs; None if the store is unavailable."""
 
 
 def session_status(lookup: Lookup, now: Moment) -> AgentStatus:
@@ -67,12 +67,13 @@ def session_status(lookup: Lookup, now: Moment) -> AgentStatus:
         companion=companion,
         drift=tuple(_drift(record, resolution.kind, tmux, process, companion)),
         generation_id=record.generation_id,
-        state=session_state(record, now.wall_ms, lookup=tmux == THERE),
+        state=session_state(record, now.wall_ms, check_screen=tmux == THERE),
     )
 
 
 def with_jobs(status: AgentStatus, running: list[Job] | None) -> AgentStatus:
-    """Those that it holds, by its claim or by a label of its own; None when nobody could be asked."""
+    """Add the jobs that the agent holds by its claim or by a label of its own; `running` is None if the store is
+    unavailable."""
     if running is None or status.generation_id is None:
         return status
     labels = (bare_name(status.agent_name), status.agent_name, status.agent_id, f"tmux:{status.session}")
@@ -85,14 +86,14 @@ def with_jobs(status: AgentStatus, running: list[Job] | None) -> AgentStatus:
         fields = {"job_id": job.job_id, "attempt": job.attempt, "label": job.agent_session, "generation_id": life}
         jobs.append(fields)
         if life is not None and status.record != LIVE:
-            drift.append(f"the record is {status.record}, job {job.job_id[:8]} still runs for it")
+            drift.append(f"the record is {status.record}, but job {job.job_id[:8]} still runs for it")
         elif life not in (None, status.generation_id):
-            drift.append(f"job {job.job_id[:8]} is held by generation {life}, and not by the one of the record")
+            drift.append(f"job {job.job_id[:8]} is held by generation {life}, not by the record's generation")
     return status.replace(jobs=tuple(jobs), drift=tuple(drift))
 
 
 def is_proven_gone(record: AgentRecord) -> bool:
-    """Whether the session is certainly over: on this host, and its server, or its own place there, is no more."""
+    """Whether the session has provably ended: it was on this host, and its server or its place there is gone."""
     if not record.mam.host or record.mam.host != socket.gethostname():
         return False
     server = ProcessId.from_json(record.mam.server)
@@ -102,7 +103,7 @@ def is_proven_gone(record: AgentRecord) -> bool:
 
 
 def _tmux(record: AgentRecord) -> str:
-    """Whether a session of this generation is there. One that merely has its name is not."""
+    """Whether a session of this generation exists. A session that only has the same name does not count."""
     if not _is_on_this_host(record):
         return UNKNOWN
     try:
@@ -132,13 +133,13 @@ def _is_on_this_host(record: AgentRecord) -> bool:
 def _drift(record: AgentRecord, kind: str, tmux: str, process: str, companion: str) -> list[str]:
     found = []
     if kind == LIVE and tmux == GONE:
-        found.append("the record is live, its tmux session is gone")
+        found.append("the record is live, but its tmux session is gone")
     elif kind == LIVE and process == GONE:
-        found.append("the record is live, the program in its pane has ended")
+        found.append("the record is live, but the program in its pane has ended")
     if kind != LIVE and tmux == THERE:
-        found.append(f"the record is {kind}, its tmux session is there")
+        found.append(f"the record is {kind}, but its tmux session exists")
     if kind == LIVE and tmux == THERE and companion != THERE and companion != UNKNOWN:
-        found.append("nobody keeps its lease; `mam agents adopt` does")
+        found.append("nothing renews its lease; `mam agents adopt` fixes that")
     if kind == LIVE and tmux == THERE:
         found += _broken_pointers(record)
     return found

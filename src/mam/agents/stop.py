@@ -1,4 +1,4 @@
-"""Ending a session: exactly this one, and its program with it."""
+"""Stop a session and its program."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HANGUP_SECONDS, STEP = 5.0, 0.02
 
 
 def stop_session(directory: Directory, record: AgentRecord, reason: str) -> AgentRecord:
-    """The record says that it is over only after it is: ended here, or proven to be gone."""
+    """Mark the record as stopped after the session has ended or has provably gone."""
     if record.live:
         try:
-            target = check_target(record, agent_def_dir="/")  # what an agent is made of plays no part in ending it
+            target = check_target(record, agent_def_dir="/")  # the agent's definition does not matter for stopping it
         except (errors.ServerGone, errors.ServerReplaced, errors.SessionGone):
             if not is_proven_gone(record):
                 raise
@@ -38,7 +38,7 @@ def stop_session(directory: Directory, record: AgentRecord, reason: str) -> Agen
 def _kill(target: Target) -> None:
     process = ProcessId.from_json(target.record.mam.process)
     same = generation_condition(target.record.generation_id)
-    # In quotes: tmux would take $1 for a variable.
+    # In quotes, because tmux would expand $1 as a variable.
     if not target.tmux.run_if(target.pane.pane, same, f"kill-session -t '{target.pane.session_id}'"):
         raise errors.SessionReplaced(name=target.name, session=target.pane.session)
     if process is None:
@@ -50,7 +50,7 @@ def _kill(target: Target) -> None:
 
 
 def _ended(process: ProcessId) -> bool:
-    """A hangup is enough for most."""
+    """Most programs end on SIGHUP."""
     ends = time.monotonic() + HANGUP_SECONDS
     while is_alive(process):
         if time.monotonic() >= ends:

@@ -1,7 +1,7 @@
-"""tmux by its own command, on a named socket, and never by a target that tmux might complete.
+"""tmux through its command, on a named socket.
 
-tmux takes `-t claude` for `claude-2` when there is no `claude`. So panes are listed and compared here, and what acts on
-one names it by the ids that tmux gave it, inside a condition that tmux itself checks in the same breath.
+tmux completes targets: `-t claude` finds `claude-2` when there is no `claude`. So mam lists the panes and compares
+names itself. Commands name a pane by its tmux id, inside a condition that tmux checks in the same command.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ OWN_SERVER = "mam"
 GENERATION, AGENT_ID = "@mam_generation", "@mam_agent_id"
 ANSWER_SECONDS = 10.0
 SEPARATOR = "\0"
-"""Between two commands of one call. No word of anybody's can be this."""
+"""Separates two commands of one call. No argument can contain a NUL."""
 
-# Session names have no colon, and what somebody else wrote into the generation must not add fields.
+# Session names contain no colon. The generation is sanitized, because other programs could write extra fields into it.
 _FIELDS = (
     "#{session_id} #{session_created} #{session_activity} #{pane_id} #{pane_pid} #{pid} #{pane_dead}"
     " #{?pane_in_mode,#{?pane_mode,#{pane_mode},mode},-}"
@@ -50,7 +50,7 @@ class Pane(Frozen):
 
 
 class Tmux:
-    """One server. Without a socket it is mam's own, by name; the user's tmux.conf is loaded when it starts."""
+    """One tmux server. Without a socket it is mam's own, which loads the user's tmux.conf when it starts."""
 
     def __init__(self, socket: str | None = None) -> None:
         self._server_args = ["-L", OWN_SERVER] if socket is None else ["-S", socket]
@@ -62,7 +62,8 @@ class Tmux:
         return [program, "-u", *self._server_args, *map(_escape, args)]
 
     def run(self, *args: str, data: bytes | None = None, start_server: bool = False) -> str:
-        """What it prints. `own` starts a server if need be, with an environment that holds none of mam's secrets."""
+        """Run tmux and return its output. `start_server` may start a server; its environment contains none of mam's
+        secrets."""
         env = without_secrets(os.environ)
         if start_server:
             env = {name: value for name, value in env.items() if name not in ("TMUX", "TMUX_PANE")}
@@ -94,29 +95,29 @@ class Tmux:
         except TmuxFailed as error:
             if error.facts["problem"] != _NO_SESSION:
                 raise
-            return []  # its last session has ended, and it was told to stay (exit-empty off)
+            return []  # the last session has ended, and the server stays (exit-empty off)
         return [pane for line in output.splitlines() if (pane := _pane(line)) is not None]
 
     def pane(self, pane: str) -> Pane | None:
         return next((found for found in self.panes() if found.pane == pane), None)
 
     def first_pane(self, session: str) -> Pane | None:
-        """The first pane of the session that has exactly this name."""
+        """The first pane of the session with exactly this name."""
         panes = [found for found in self.panes() if found.session == session]
         return min(panes, key=lambda found: int(found.pane[1:]), default=None)
 
     def new_session(self, session: str, workdir: str, command: Sequence[str], env: dict[str, str]) -> Pane | None:
-        """A session that runs the command itself, without a shell in between, and carries its generation; None when
-        it has ended already."""
+        """Start a session that runs the command without a shell and carries its generation; None if it has already
+        ended."""
         args = ["new-session", "-d", "-s", session, "-c", workdir, "-x", "200", "-y", "50"]
         for name, value in env.items():
             args += ["-e", f"{name}={value}"]
-        # A single word would be given to a shell.
+        # tmux would pass a single word to a shell.
         args += ["--", "/usr/bin/env", "--", *command] if len(command) == 1 else ["--", *command]
         marks = {GENERATION: env["MAM_GENERATION"], AGENT_ID: env["MAM_AGENT_ID"]}
         for option, value in marks.items():
             args += [SEPARATOR, "set-option", "-t", f"={session}:", option, value]
-        # What the agent prints must not reach the terminal or the clipboard of whoever looks.
+        # The agent's output must not reach the terminal or the clipboard of an attached client.
         args += [SEPARATOR, "set-option", "-q", "-w", "-t", f"={session}:", "allow-passthrough", "off"]
         args += [SEPARATOR, "set-option", "-q", "-s", "set-clipboard", "off"]
         args += [SEPARATOR, "list-panes", "-a", "-F", _FIELDS]
@@ -129,19 +130,19 @@ class Tmux:
                  "set-option", "-t", pane.pane, AGENT_ID, agent_id)  # fmt: skip
 
     def run_if(self, pane: str, condition: str, command: str) -> bool:
-        """Runs the command if the condition holds, both in one breath of the server. Whether it did."""
+        """Run the command if the condition holds, atomically in the server; returns whether it ran."""
         whole = f"#{{&&:#{{==:#{{pane_id}},{pane}}},{condition}}}"
         yes, no = f"{command} ; display-message -p yes", "display-message -p no"
         return self.run("if-shell", "-F", "-t", pane, whole, yes, no).strip().endswith("yes")
 
 
 def generation_condition(generation: str) -> str:
-    """A condition. Generations have letters, digits, _ and - only, so that none means anything to tmux."""
+    """A tmux condition. Generations contain only letters, digits, _ and -, which have no meaning in tmux formats."""
     return f"#{{==:#{{{GENERATION}}},{generation}}}"
 
 
 def _escape(word: str) -> str:
-    """A word that ends in ; would end tmux's command there."""
+    """Escape a final semicolon, which would end the tmux command."""
     if word == SEPARATOR:
         return ";"
     return f"{word[:-1]}\\;" if word.endswith(";") else word

@@ -1,8 +1,8 @@
-"""The turns of a session, as its hooks tell them. Pure: lines in, what is known out.
+"""The turns of a session, derived from its hooks. Pure: log lines in, state out.
 
-Hooks come late, twice, or from a turn that is over; the agent itself can call them. So a turn is known by its name (the
-agent's own id of a prompt), an end counts only for the turn that it names, and what is over stays over. A turn that is
-mam's is known by the mark in its prompt.
+Hooks arrive late, twice or after their turn, and the agent itself can call them. So a turn is identified by its name
+(the agent's id of a prompt), an end applies only to the turn that it names, and an ended turn stays ended. The mark in
+a prompt identifies a turn that mam started.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 MAX_TURNS = 200
-"""Turns that are remembered; a hook of an older one is that of nobody."""
+"""How many turns are kept; hooks of older turns are ignored."""
 
 REOPEN_MS = 60_000
-"""How long after its end a turn may be found to go on."""
+"""How long after its end a turn can turn out to continue."""
 
 _QUESTIONS = ("AskUserQuestion", "ExitPlanMode")
 _QUESTION_NOTIFICATIONS = (
@@ -42,16 +42,16 @@ class Turn(Frozen):
     began_ms: int = 0
     last_hook_ms: int = 0
     question: str = ""
-    """For what it waits: a tool's name, or words; empty while it works."""
+    """The tool or the input that the turn waits for; empty while it works."""
     ended_ms: int = 0
     failure: str = ""
-    """Why its end is none of success: rate_limit, overloaded, …"""
+    """Why the turn failed: rate_limit, overloaded, …"""
     text: str | None = None
     """The agent's last message."""
     replaced: bool = False
-    """Whether another prompt came before it had ended."""
+    """Whether another prompt arrived before this turn had ended."""
     ended_by: str = HOOK
-    """Who told its end: some ends no hook tells, but the agent's own transcript does (protocol)."""
+    """The source of the end: a hook, or the agent's transcript (protocol) for an end without a hook."""
 
     @property
     def ended(self) -> bool:
@@ -64,12 +64,12 @@ class TurnTracker:
         self._latest = ""
         self._unnamed = 0
         self.idle_ms = 0
-        """When the session was last known to wait for a prompt before any turn began."""
-        self.remaining_ms = 0
-        """When it said that it ends."""
+        """When the session last waited for a prompt without any turn before."""
+        self.session_ended_ms = 0
+        """When the session reported its end."""
         self.transcript = ""
         self.cleared_ms = 0
-        """When its conversation was begun anew."""
+        """When the conversation was cleared."""
 
     @property
     def has_hooks(self) -> bool:
@@ -80,11 +80,11 @@ class TurnTracker:
         return self._turns.get(self._latest)
 
     def find_by_mark(self, mark: str) -> Turn | None:
-        """The latest turn whose prompt carried this mark."""
+        """The latest turn whose prompt contains this mark."""
         return next((turn for turn in reversed(self._turns.values()) if turn.mark == mark), None)
 
     def apply(self, line: Json) -> Turn | None:
-        """The turn that the line was about, if it told something about one."""
+        """Apply one log line and return the turn that it changed, if any."""
         at_ms, hook = line.get("at_ms"), line.get("hook_event_name")
         if not isinstance(at_ms, int) or not isinstance(hook, str):
             return None
@@ -93,7 +93,7 @@ class TurnTracker:
             self._begin_session(line, at_ms)
             return None
         if hook == "SessionEnd":
-            self.remaining_ms = 0 if line.get("reason") in ("clear", "resume") else at_ms
+            self.session_ended_ms = 0 if line.get("reason") in ("clear", "resume") else at_ms
             return None
         if hook == "UserPromptSubmit":
             return self._begin_turn(line, at_ms)
@@ -103,9 +103,9 @@ class TurnTracker:
         return self._put(_apply_hook(turn, hook, line, at_ms))
 
     def state(self, since_ms: int = 0) -> State | None:
-        """What the hooks tell of the session; nothing that is older than `since_ms` counts."""
-        if self.remaining_ms:
-            return State(state=UNKNOWN, source=HOOK, at_ms=self.remaining_ms, why="its session ended")
+        """The state that the hooks report; a running turn without a hook since `since_ms` is unknown (None)."""
+        if self.session_ended_ms:
+            return State(state=UNKNOWN, source=HOOK, at_ms=self.session_ended_ms, why="its session ended")
         turn = self.latest
         if turn is None:
             return State(state=DONE, source=HOOK, at_ms=self.idle_ms, why="no prompt yet") if self.idle_ms else None
@@ -119,7 +119,7 @@ class TurnTracker:
         return State(state=WORKING, source=HOOK, at_ms=turn.last_hook_ms, why=turn.mark)
 
     def _begin_session(self, line: Json, at_ms: int) -> None:
-        self.remaining_ms = 0
+        self.session_ended_ms = 0
         if line.get("source") in ("startup", "clear", "resume", "fork"):
             self.idle_ms = at_ms
             self.cleared_ms = at_ms if line.get("source") == "clear" else self.cleared_ms
@@ -129,12 +129,12 @@ class TurnTracker:
     def _begin_turn(self, line: Json, at_ms: int) -> Turn | None:
         name = line.get("turn") or self._new_name()
         if name in self._turns:
-            return None  # told again; what is known of it is newer
+            return None  # a repeated hook; the known turn is newer
         before = self.latest
         if before is not None and not before.ended:
             self._put(before.replace(replaced=True))
         self._latest = name
-        self.remaining_ms = 0
+        self.session_ended_ms = 0
         while len(self._turns) >= MAX_TURNS:
             del self._turns[next(iter(self._turns))]
         return self._put(Turn(name=name, mark=line.get("mark", ""), began_ms=at_ms, last_hook_ms=at_ms))
@@ -149,7 +149,7 @@ class TurnTracker:
 
 
 def _continues(turn: Turn, hook: str, line: Json, at_ms: int) -> bool:
-    """A hook of the user's own may have refused the end: the same turn then uses a tool again, at once."""
+    """A hook of the user can reject the end of a turn: the same turn then uses a tool again shortly after."""
     same = line.get("turn") == turn.name and not turn.failure
     return same and hook == "PreToolUse" and 0 < at_ms - turn.ended_ms < REOPEN_MS
 
@@ -169,7 +169,7 @@ def _apply_hook(turn: Turn, hook: str, line: Json, at_ms: int) -> Turn:
         )
     if hook in ("Stop", "StopFailure") and not line.get("inside"):
         if line.get("background"):
-            return updated.replace(question="")  # it waits for what it started, and will go on by itself
+            return updated.replace(question="")  # it waits for its background task and will continue
         failure = (line.get("error") or "unknown") if hook == "StopFailure" else ""
         by = PROTOCOL if line.get("by") == PROTOCOL else HOOK
         return updated.replace(question="", ended_ms=at_ms, ended_by=by, failure=failure, text=line.get("text"))

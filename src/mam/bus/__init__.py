@@ -1,1 +1,1 @@
-"""MQTT: the journal's events on their way to a broker, and from a broker to those who wait."""
+"""MQTT: sends the journal's events to a broker, and receives them for subscribers."""

@@ -1,4 +1,4 @@
-"""A relay that stays inside a process that has other things to do, such as a worker."""
+"""A relay in a thread of another process, such as a worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAST_SECONDS = 2.0
 
 
 class BackgroundRelay:
-    """`wake()` when the journal has something new; `stop()` sends what there is and ends."""
+    """`wake()` announces new entries in the journal; `stop()` sends the rest and ends."""
 
     def __init__(self, store: Store, broker: Broker, report: Callable[[str], None]) -> None:
         from mam.bus.relay import Relay
@@ -46,8 +46,8 @@ class BackgroundRelay:
             self._report(f"the relay ended: {error.strerror}; events wait in the journal")
 
     def _wait(self, place: str | None, seconds: float) -> bool:
-        """Cleared before the journal is read, so that what comes meanwhile is not missed."""
-        if place is None:  # no news makes a broker come back sooner
+        """Clears the flag before the relay reads the journal, so that no wake-up is lost."""
+        if place is None:  # the broker is away: new entries do not shorten the wait
             return self._stopped.wait(seconds)
         came = self._wake.wait(seconds)
         if not self._stopped.is_set():
@@ -56,7 +56,7 @@ class BackgroundRelay:
 
 
 def start_background_relay(store: Store, config: Config, report: Callable[[str], None]) -> BackgroundRelay | None:
-    """The relay that a worker carries along, started; None when no broker is configured or it cannot be used."""
+    """Start the relay of a worker; None if no broker is configured or it cannot be used."""
     from mam.bus.delivery import require_client
     from mam.bus.settings import configured_broker
 

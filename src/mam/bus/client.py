@@ -1,7 +1,7 @@
-"""paho's client, without what only its proxies need.
+"""paho's client, without the modules that only its proxy support needs.
 
-paho imports `urllib.request` to ask it for a proxy, if PySocks is there to use one. With it come HTTP and mail, which
-is a fifth of a command that sends one event. It is loaded when it is asked.
+paho imports `urllib.request` to find a proxy if PySocks is installed. That import also loads HTTP and mail, a fifth of
+the time of a command that sends one event. A lazy module delays it until first use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = "urllib.request"
 
 class _LazyModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        """Whoever wants something of it gets it from the module itself, which then is in its place."""
+        """Replace this stand-in by the real module and return its attribute."""
         from importlib import import_module
 
         if sys.modules.get(_NAME) is self:

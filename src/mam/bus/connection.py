@@ -1,7 +1,7 @@
-"""One connection to a broker, for one thread, until it breaks. Whoever wants another one opens another one.
+"""One connection to a broker, for one thread. A broken connection is not repaired: the caller opens another.
 
-paho would reconnect by itself and send again what it has in memory. Here the journal's offset says what is to be sent
-again, so a broken connection is thrown away with everything in it.
+paho would reconnect and resend what it has in memory. Here the offset in the journal decides what to send again, so a
+broken connection is discarded with its queue.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEEPALIVE_SECONDS = 30
 _CORK: int | None = getattr(socket_module, "TCP_CORK", getattr(socket_module, "TCP_NOPUSH", None))
 _UNSUPPORTED_VERSION = "Unsupported protocol version"
 WINDOW = 100
-"""Messages on their way at once, if the broker allows as many."""
+"""Unacknowledged messages at once, unless the broker allows fewer."""
 
 
 class Connection:
@@ -45,7 +45,7 @@ class Connection:
     def __init__(
         self, broker: Broker, role: str, seconds: float, on_message: Callable[[str, bytes], None] | None = None
     ) -> None:
-        """`hear` is given each message as it is read, before the broker has its answer."""
+        """`on_message` is called with each message before the broker gets its acknowledgement."""
         self._broker = broker
         self._message_handler = on_message
         self._connack: ReasonCode | None = None
@@ -63,7 +63,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Says goodbye if that can be said at once."""
+        """Send DISCONNECT if that does not block."""
         if self._lost is None:
             self._client.disconnect()
             self._client.loop_write()
@@ -72,8 +72,8 @@ class Connection:
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def send(self, topic: str, message: bytes, *, retain: bool) -> int:
-        """Puts a message on its way: one alone at once, one of many with the next `turn` at the latest. Its number
-        stays in `unanswered` until the broker has taken it."""
+        """Queue a message: a single one is sent at once, one of many with the next `poll` at the latest. Its number is
+        in `unacknowledged` until the broker acknowledges it."""
         if self._unacknowledged:
             self._cork(True)
         sent = self._client.publish(topic, message, qos=QOS, retain=retain)
@@ -90,7 +90,7 @@ class Connection:
     # -- receiving ---------------------------------------------------------------------------------------------------
 
     def subscribe(self, filters: Iterable[str], seconds: float) -> None:
-        """Returns when the broker has said yes to all of them."""
+        """Returns when the broker has accepted all subscriptions."""
         if self._is_mqtt3_only:
             result, _ = self._client.subscribe([(one, QOS) for one in filters])
         else:
@@ -106,7 +106,7 @@ class Connection:
     # -- both --------------------------------------------------------------------------------------------------------
 
     def poll(self, seconds: float) -> None:
-        """Reads and writes what there is, sleeping for it at most so long."""
+        """Read and write what is ready, waiting at most so long."""
         result = self._poll_socket(seconds)
         if self._refused is not None:
             raise self._error(self._refused)
@@ -114,7 +114,7 @@ class Connection:
             raise self._error(self._lost or "went away")
 
     def _poll_socket(self, seconds: float) -> MQTTErrorCode:
-        """paho's own loop waits with select(), which knows no descriptor above 1023."""
+        """paho's own loop uses select(), which is limited to descriptors below 1024."""
         socket = self._client.socket()
         if socket is None:
             return MQTTErrorCode.MQTT_ERR_NO_CONN
@@ -133,20 +133,21 @@ class Connection:
         return result
 
     def _cork(self, corked: bool) -> None:
-        """Many messages in one packet: the broker is woken once for all of them, and not for each."""
+        """Put many messages into one packet, so that the broker wakes once for all of them."""
         socket = self._client.socket()
         if corked is not self._corked and _CORK is not None and socket is not None:
             self._corked = corked
             socket.setsockopt(IPPROTO_TCP, _CORK, corked)  # type: ignore[attr-defined]
 
     def _close_socket(self) -> None:
-        """paho closes its socket when it is collected, which may be late."""
+        """paho closes its socket only when it is garbage-collected."""
         socket = self._client.socket()
         if socket is not None:
             socket.close()
 
     def _open(self, role: str, seconds: float) -> None:
-        """MQTT 5. Only a broker on this host may be older: there a refused event has no name, and nobody to refuse."""
+        """Connect with MQTT 5. Only a broker on this host may be older: MQTT 3 cannot report why an event was
+        rejected."""
         ends = time.monotonic() + seconds
         self._client = self._new_client(role, MQTTProtocolVersion.MQTTv5)
         try:
@@ -225,16 +226,16 @@ class Connection:
             self._lost += self._close_hint()
 
     def _close_hint(self) -> str:
-        """A broker that hears what it does not understand says nothing."""
+        """A broker that does not understand the first bytes closes the connection without a reason."""
         if not self._broker.tls:
-            return "; perhaps it wants TLS (MQTT_TLS=1)"
-        return "" if self._broker.certfile is not None else "; perhaps it wants a certificate of ours (MQTT_CERTFILE)"
+            return "; it may require TLS (MQTT_TLS=1)"
+        return "" if self._broker.certfile is not None else "; it may require a client certificate (MQTT_CERTFILE)"
 
     def _on_publish(
         self, _client: Client, _userdata: Any, number: int, reason: ReasonCode, _properties: Properties
     ) -> None:
         if reason.is_failure:
-            self._refused = f"does not take the events ({reason})"
+            self._refused = f"rejected an event ({reason})"
         else:
             self._unacknowledged.discard(number)
 
@@ -242,7 +243,7 @@ class Connection:
         self, _client: Client, _userdata: Any, _number: int, reasons: list[ReasonCode], _properties: Properties | None
     ) -> None:
         if any(reason.is_failure for reason in reasons):
-            self._refused = f"does not let us subscribe ({reasons[0]})"
+            self._refused = f"rejected the subscription ({reasons[0]})"
         self._subscribed = True
 
     def _on_paho_message(self, _client: Client, _userdata: Any, message: MQTTMessage) -> None:
@@ -255,14 +256,14 @@ class Connection:
 
 
 def _write_later(_client: Client, _userdata: Any, _socket: Any) -> None:
-    """With this paho leaves the writing to us: whatever it has to send waits until `loop_write`."""
+    """With this callback set, paho leaves writing to the caller's `loop_write`."""
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"shows a certificate that is not to be trusted ({error.verify_message.rstrip('.')})"
+        return f"has a certificate that is not trusted ({error.verify_message.rstrip('.')})"
     if isinstance(error, ssl.SSLError):
-        return f"does not speak TLS with us ({(error.reason or 'handshake failed').lower().replace('_', ' ')})"
+        return f"failed the TLS handshake ({(error.reason or 'handshake failed').lower().replace('_', ' ')})"
     if isinstance(error, TimeoutError):
         return "does not answer"
     if isinstance(error, OSError):

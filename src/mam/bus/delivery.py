@@ -1,4 +1,4 @@
-"""Getting an event that was just stored to the broker, by whoever is there to do it."""
+"""Deliver an event that was just stored to the broker."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
 
 SECONDS = 3.0
-"""How long a command may take to deliver by itself, before it leaves that to whoever comes next."""
+"""How long a command tries to deliver before it leaves the event to the next sender."""
 
 
 def broker_for(store: Store, job: Job, config: Config, *, insecure: bool = False) -> Broker | None:
-    """The user's broker, else the one that the record names."""
+    """The user's broker, otherwise the one in the job's record."""
     table = config.broker
     if not (os.environ.get("MQTT_BROKER") or table.get("host") or job.broker.get("host")):
         return None
@@ -31,7 +31,7 @@ def broker_for(store: Store, job: Job, config: Config, *, insecure: bool = False
 
 
 def deliver(store: Store, broker: Broker, report: Callable[[str], None], seconds: float = SECONDS) -> None:
-    """A relay that stays is woken by the journal itself; without one this is a relay for a moment."""
+    """Send new events, unless a resident relay runs: the journal wakes that one."""
     from mam.bus.relay_state import relay_locks
     from mam.errors import BrokerUnavailable, MamError
 

@@ -1,4 +1,4 @@
-"""amqtt as a broker inside one command: loopback only, nothing kept, nobody asked."""
+"""amqtt as a broker inside one command: loopback only, no storage, no login."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 
 from mam.errors import BadInput, BrokerUnavailable
-from mam.machine.signals import not_ignored
+from mam.machine.processes import not_ignored
 from mam.util.extras import command_for
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def serve(host: str, port: int, ready: Callable[[], None]) -> None:
-    """Until a signal ends it."""
+    """Run the broker until a signal ends it."""
     try:
         from amqtt.broker import Broker  # type: ignore[import-untyped]
         from amqtt.errors import BrokerError  # type: ignore[import-untyped]
@@ -40,7 +40,7 @@ def serve(host: str, port: int, ready: Callable[[], None]) -> None:
         asyncio.run(run())
     except (BrokerError, OSError) as error:
         cause = error.__cause__ or error
-        # asyncio's own words repeat the address.
+        # asyncio's own message repeats the address.
         why = os.strerror(cause.errno).lower() if isinstance(cause, OSError) and cause.errno else cause
         problem = f"cannot be started ({why})"
         raise BrokerUnavailable(broker=f"{host}:{port}", problem=problem) from None

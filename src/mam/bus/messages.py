@@ -1,4 +1,4 @@
-"""What an entry of the journal means to a broker: which bytes go to which topic, and which of them it keeps."""
+"""Journal entries as MQTT messages: the payload, the topic and the retain flag."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Message(Frozen):
     topic: str
     payload: bytes
     retain: bool = False
-    """A terminal event is kept by the broker, so that who comes late still learns how the job ended."""
+    """Terminal events are retained, so that a late subscriber learns how the job ended."""
 
 
 class Destination(Frozen):
-    """Where the events of one job go, and what they are signed with."""
+    """The topic and the signing token of one job's events."""
 
     topic: str
     token: str | None
     is_for_broker: bool
-    """Whether this broker is the job's."""
+    """Whether the job's events go to this broker."""
 
 
 def events_topic(prefix: str) -> str | None:
-    """The topic of a job's events; None for a prefix that would reach somebody else's."""
+    """The topic of a job's events; None for a prefix that could match other topics."""
     topic = f"{prefix}/events"
     if set(prefix) & set("+#\0") or prefix.startswith("$") or not prefix:
         return None
@@ -51,7 +51,7 @@ def default_prefix(job_id: str) -> str:
 
 
 class MessageBuilder:
-    """Turns entries into messages for one broker."""
+    """Builds the messages of entries for one broker."""
 
     def __init__(self, store: Store, broker: Broker, report: Callable[[str], None]) -> None:
         self._store = store
@@ -75,7 +75,7 @@ class MessageBuilder:
                 retain=payload["event"] in TERMINAL,
             )
         if gone:
-            # An empty message takes the place of the one that the broker keeps.
+            # An empty retained message clears the retained one.
             yield Message(topic=destination.topic, payload=b"", retain=True)
 
     def _destination(self, entry: Entry) -> Destination:
@@ -92,7 +92,7 @@ class MessageBuilder:
         prefix = default_prefix(entry.job_id) if job is None else job.topic_prefix
         topic = events_topic(prefix)
         if topic is None:
-            self._report(f"the events of {entry.job_id} are not sent: its topic_prefix is no place for them")
+            self._report(f"the events of {entry.job_id} are not sent: its topic_prefix is not a valid topic")
         return Destination(
             topic=topic or "",
             token=secrets.get("auth_token"),
@@ -106,7 +106,7 @@ class MessageBuilder:
             if error.exit_code == 9:
                 raise
             kept = self._store.archived(job_id)
-            return None if kept is None else kept.job  # gone or broken since; its events can still be told
+            return None if kept is None else kept.job  # removed or broken since; its events can still be sent
 
     def _is_for_broker(self, job: Job | None, secrets: dict[str, str]) -> bool:
         if self._broker.for_all_jobs:

@@ -1,9 +1,9 @@
-"""Follows the journal and sends its events to one broker: in order, each until the broker has taken it.
+"""Follow the journal and send its events to one broker, in order, each until the broker acknowledges it.
 
-    read an entry -> send its events -> the broker answers -> the position moves behind the entry
+    read an entry -> send its events -> the broker acknowledges -> the position moves behind the entry
 
-It is a consumer of the journal (mam.stores.consumer). After a kill the next relay begins at the saved position: some
-events are sent twice, and none is left out. One process sends at a time, by a lock; another takes over when it ends.
+The relay is a consumer of the journal (mam.stores.consumer). After a kill the next relay starts at the saved position:
+it sends some events twice and omits none. A lock lets one process send at a time; another takes over when it ends.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS, LAST_SECONDS = 10.0, 1.5
 ANSWER_SECONDS = 10.0
-"""How long a broker may take for a message before the connection counts as broken."""
+"""How long a broker may take to acknowledge a message before the connection counts as broken."""
 
 STANDBY_SECONDS = 1.0
 LONGEST_SLEEP_SECONDS = 10.0
-"""Longest sleep between two looks at the connection, which has to be kept alive."""
+"""The longest sleep between two polls, which keep the connection alive."""
 
 BACKOFF_SECONDS = (0.25, 30.0)
 
 
 class Relay:
-    """One store, one broker. Not for two threads at once."""
+    """One store and one broker. Not thread-safe."""
 
     def __init__(self, store: Store, broker: Broker, report: Callable[[str], None]) -> None:
         broker.check_safe()
@@ -53,7 +53,7 @@ class Relay:
     # -- once --------------------------------------------------------------------------------------------------------
 
     def deliver(self, seconds: float) -> None:
-        """Everything that is in the journal now. BrokerUnavailable when that does not work in time."""
+        """Send everything that is in the journal now. Raises BrokerUnavailable if that takes too long."""
         ends = time.monotonic() + seconds
         if not self._send_lock.take(seconds):
             raise self._too_slow()
@@ -68,7 +68,7 @@ class Relay:
             self._send_lock.release()
 
     def _has_messages(self) -> bool:
-        """Whether anything behind the position is to be sent; the position moves behind what is not."""
+        """Whether there is an event to send. The position moves past entries without one."""
         for entry in self._consumer.entries():
             if any(True for _ in self._builder.messages(entry)):
                 return True
@@ -78,11 +78,12 @@ class Relay:
     # -- for ever ----------------------------------------------------------------------------------------------------
 
     def run(self, stopping: Callable[[], bool], wait: Callable[[str | None, float], bool]) -> None:
-        """Until `stopping`; `wait` sleeps until there may be something behind a place of the journal, or says no."""
+        """Send until `stopping()` is true. `wait` sleeps until the journal may have more behind an offset; False if
+        nothing came."""
         last = False
         try:
             while not last:
-                last = stopping()  # one more look: what was stored before it was stopped shall still go out
+                last = stopping()  # one more pass sends what was stored before the stop
                 try:
                     if not self._acquire():
                         wait(None, STANDBY_SECONDS)
@@ -114,7 +115,8 @@ class Relay:
         while not last:
             last = stopping()
             if last:
-                # From here on others deliver by themselves; whoever relied on us before has stored its event already.
+                # From here on other commands deliver their own events. Events of commands that relied on this relay are
+                # already stored.
                 self._resident_lock.release()
             begin = self._consumer.offset or self._store.end_offset()
             self._send_new(connection, lambda: ANSWER_SECONDS)
@@ -125,14 +127,14 @@ class Relay:
             self._save_if_due()
 
     def _report_recovery(self) -> None:
-        """It has taken what there was: a broker that lets us in and then says nothing is not there again."""
+        """Called after the broker acknowledged events: only then is it available again."""
         self._delay = BACKOFF_SECONDS[0]
         if self._last_problem is not None:
-            self._report(f"the broker {self._broker.address} is there again")
+            self._report(f"the broker {self._broker.address} is available again")
             self._last_problem = None
 
     def _report_problem(self, error: MamError) -> None:
-        """Once for each new problem."""
+        """Report each new problem once."""
         if str(error) != self._last_problem:
             self._last_problem = str(error)
             self._report(f"{error} Events wait in the journal; trying again.")
@@ -145,7 +147,7 @@ class Relay:
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def _send_new(self, connection: Connection, timeout: Callable[[], float]) -> None:
-        """All entries behind the position, as many at once as the broker takes."""
+        """Send all entries behind the position, as many at once as the broker allows."""
         in_flight: deque[tuple[Entry, list[int]]] = deque()
         unacknowledged = connection.unacknowledged
         for entry in self._consumer.entries():
@@ -156,7 +158,7 @@ class Relay:
             self._confirm(in_flight, unacknowledged)
 
     def _send_entry(self, connection: Connection, entry: Entry, timeout: Callable[[], float]) -> list[int]:
-        """The numbers of its messages, which are on their way."""
+        """Send the messages of one entry and return their numbers."""
         numbers = []
         for message in self._builder.messages(entry):
             self._await_acks(connection, lambda: len(connection.unacknowledged) < connection.window, timeout)
@@ -164,7 +166,7 @@ class Relay:
         return numbers
 
     def _await_acks(self, connection: Connection, enough: Callable[[], bool], timeout: Callable[[], float]) -> None:
-        """Reads the broker's answers until it is enough; each may take as long as there is patience."""
+        """Read acknowledgements until `enough()`; each may take `timeout()` seconds."""
         while not enough():
             before, ends = len(connection.unacknowledged), time.monotonic() + timeout()
             while len(connection.unacknowledged) == before:
@@ -173,21 +175,21 @@ class Relay:
                 connection.poll(_left(ends))
 
     def _confirm(self, in_flight: deque[tuple[Entry, list[int]]], unacknowledged: set[int]) -> None:
-        """Behind everything that was answered, in the order of the journal."""
+        """Move the position behind the acknowledged entries, in the order of the journal."""
         while in_flight and unacknowledged.isdisjoint(in_flight[0][1]):
             entry, numbers = in_flight.popleft()
             self._consumer.done(entry, len(numbers))
         self._save_if_due()
 
     def _too_slow(self) -> BrokerUnavailable:
-        return BrokerUnavailable(broker=self._broker.address, problem="has not taken everything in time")
+        return BrokerUnavailable(broker=self._broker.address, problem="did not acknowledge all events in time")
 
     # -- the position ------------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
         self._consumer.load()
         if self._consumer.starts_over:
-            self._report("the journal is not the one that was sent before; it is sent from its beginning")
+            self._report("the journal is a new one; sending it from its beginning")
             self._save()
 
     def _save_if_due(self) -> None:
@@ -198,7 +200,7 @@ class Relay:
         try:
             self._consumer.save()
         except MamError as error:
-            self._report(f"how far the events were sent could not be kept, so some may be sent again: {error}")
+            self._report(f"the position could not be saved, so some events may be sent again: {error}")
 
 
 def _left(ends: float) -> float:

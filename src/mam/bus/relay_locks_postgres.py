@@ -1,6 +1,6 @@
-"""Who sends, for a server that many hosts share: advisory locks, each as long as a connection of its own lasts.
+"""The relay's locks on PostgreSQL: advisory locks, each held by a connection of its own.
 
-A connection that breaks takes its lock with it. For a moment two may send then, and some events are sent twice.
+A broken connection loses its lock. Two relays may then send for a moment, and some events are sent twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.05
 _SPACE = 0x6D616D72
-"""Keeps these locks apart from those of the jobs and of the sessions."""
+"""Separates these advisory locks from those of jobs and sessions."""
 
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
 
@@ -29,7 +29,7 @@ class PostgresRelayLocks:
         self._store = store
 
     def prepare(self) -> None:
-        """The server has all that is needed."""
+        """Nothing to create on the server."""
 
     def has_resident(self) -> bool:
         return not self._store.is_relay_lock_free(self._name("resident"), _SPACE)
@@ -45,7 +45,7 @@ class PostgresRelayLocks:
 
 
 class AdvisoryLock:
-    """A lock that ends with its holder, however that ends."""
+    """An advisory lock. The server releases it when the holder's connection ends."""
 
     def __init__(self, store: PostgresStore, name: str) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class AdvisoryLock:
         self._connection: psycopg.Connection[Any] | None = None
 
     def take(self, seconds: float = 0) -> bool:
-        """Whether it is held now, by us."""
+        """Returns whether this process holds the lock."""
         if self._connection is not None and not self._connection.closed:
             return True
         connection = self._store.connect()

@@ -1,9 +1,9 @@
-"""Who sends a store's events to one broker: locks beside a local store, the server's own for PostgreSQL.
+"""The relay's state for one store and one broker: its locks, its position and its lag.
 
     relay-<broker>.lock       held by the process that sends
-    relay-<broker>.resident   held by a relay that stays, so that others leave the sending to it
+    relay-<broker>.resident   held by a resident relay, so that other commands leave the sending to it
 
-How far the journal has been sent is the position of the consumer `relay <broker>`, which the store keeps.
+PostgreSQL has advisory locks instead of files. The position is that of the consumer `relay <broker>` in the store.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def relay_locks(store: Store, broker: Broker) -> RelayLocks | PostgresRelayLocks
 
 
 class RelayLocks:
-    """The locks of one store and one broker; their files are made when a process first sends."""
+    """The locks of one store and one broker. Their files are created when a process first sends."""
 
     def __init__(self, store: Store, broker: Broker) -> None:
         self._directory = _relay_directory(store)
@@ -50,7 +50,7 @@ class RelayLocks:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
 
     def has_resident(self) -> bool:
-        """Whether a relay that stays is there. Those who only ask share the lock, and so do not see each other."""
+        """Whether a resident relay runs. Readers take a shared lock, so they do not block each other."""
         try:
             descriptor = os.open(f"{self._stem}.resident", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -71,14 +71,14 @@ class RelayLocks:
 
 
 class FileLock:
-    """A lock that ends with its holder, however that ends."""
+    """A file lock. The kernel releases it when the holder ends."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def take(self, seconds: float = 0) -> bool:
-        """Whether it is held now, by us."""
+        """Returns whether this process holds the lock."""
         if self._descriptor is not None:
             return True
         descriptor = os.open(self._path, _OPEN, 0o600)
@@ -104,11 +104,11 @@ class FileLock:
 class Lag(Frozen):
     broker: str
     waiting: int
-    """Events in the journal that the broker has not taken yet."""
+    """Events in the journal that the broker has not acknowledged."""
     sent: int
-    """Events that it has taken, those that were sent twice counted twice."""
+    """Acknowledged events; an event that was sent twice counts twice."""
     served: bool
-    """Whether a relay runs: on this host, or on any that shares the database."""
+    """Whether a relay runs, on this host or on any host that shares the database."""
 
 
 def relay_lag(store: Store, broker: Broker) -> Lag:
@@ -120,7 +120,7 @@ def relay_lag(store: Store, broker: Broker) -> Lag:
 
 
 def _relay_directory(store: Store) -> str:
-    """Beside the data of a store on this host; for one that has none there, among what mam keeps for the user."""
+    """Beside a local store; otherwise in mam's state directory."""
     if store.home is not None:
         return store.home
     if store.address.startswith("sqlite://"):

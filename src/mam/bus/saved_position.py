@@ -1,7 +1,7 @@
-"""Where `mam subscribe --all` ended, so that the next one goes on there: a small file beside the audit log.
+"""The position of `mam subscribe --all`, in a small file beside the audit log.
 
-A subscriber may be a reader who cannot write to the store, so the file keeps its position. It is written without a
-sync. The job's own history records each event that was printed, so after a crash none of them is printed again.
+A subscriber may have no right to write to the store, so a file holds its position. The file is not synced. The audit
+log records each printed event, so no event is printed again after a crash.
 """
 
 from __future__ import annotations
@@ -42,4 +42,4 @@ class _PositionFile:
                 file.write(position)
             os.replace(temporary, self._path)
         except OSError:
-            return  # the next one begins a little earlier
+            return  # the next subscriber starts a little earlier

@@ -1,7 +1,7 @@
-"""Which broker, and how it is reached. None is configured by default: on one host the store carries the news.
+"""The broker and its connection settings. By default there is none: on one host the store delivers events.
 
-The environment wins over `[broker]` in the user's file, which wins over the record's own `broker`. Whoever names the
-host also says who logs in there, so that no password ever goes to a host that it was not meant for.
+The environment takes precedence over `[broker]` in the user's file, and that over the record's own `broker`. The login
+comes from the same source as the host, so that no password reaches another host.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 class Broker(Frozen):
-    """One broker. Its text form never holds the password."""
+    """One broker. Its repr never contains the password."""
 
     host: str
     port: int
@@ -42,9 +42,9 @@ class Broker(Frozen):
     keyfile: str | None = None
     client_id_prefix: str = CLIENT_ID_PREFIX
     insecure: bool = False
-    """Whether the user said that a broker elsewhere may do without TLS."""
+    """Whether the user allowed a remote broker without TLS."""
     for_all_jobs: bool = True
-    """Whether it is the one for all jobs; a record's own broker is only for the jobs that name it."""
+    """Whether it serves all jobs; a record's own broker serves only the jobs that name it."""
 
     @property
     def address(self) -> str:
@@ -70,7 +70,7 @@ def is_loopback(host: str) -> bool:
 
 
 def configured_broker(table: Mapping[str, Any], *, insecure: bool = False) -> Broker | None:
-    """The user's broker: the environment's, else that of `[broker]` with what the environment changes in it."""
+    """The user's broker: from the environment, otherwise `[broker]` with overrides from the environment."""
     values = {name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)}
     host = os.environ.get("MQTT_BROKER")
     if not host:
@@ -83,7 +83,7 @@ def configured_broker(table: Mapping[str, Any], *, insecure: bool = False) -> Br
 
 
 def host_and_port(text: str) -> tuple[str, str | None]:
-    """`host:port`, as people write it, in its two parts; an IPv6 address needs its brackets for that."""
+    """Split `host:port`. An IPv6 address with a port needs brackets."""
     name, colon, port = text.rpartition(":")
     if colon and port.isdigit() and (":" not in name or name.endswith("]")):
         return name.strip("[]"), port
@@ -91,7 +91,7 @@ def host_and_port(text: str) -> tuple[str, str | None]:
 
 
 def record_broker(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -> Broker | None:
-    """What an old record says itself. Only what says how to check the broker is added from the environment."""
+    """The broker in an old record. Only settings for verifying the broker are added from the environment."""
     host = job.broker.get("host")
     if not isinstance(host, str) or not host:
         return None
@@ -128,7 +128,7 @@ def _read_password(path: str) -> str:
 
 def _broker(host: str, values: dict[str, Any], *, insecure: bool) -> Broker:
     if not host.isascii() or not host.isprintable() or set(host) & set(" /@?#") or len(host) > 253:
-        # Not repeated: whoever mistakes it for an address may have put a password into it.
+        # Not repeated in the message: the text may be a URL with a password.
         raise BadInput(why="the broker's host is not a host name; port, user and password have settings of their own")
     tls = _flag("MQTT_TLS", values.pop("tls", False))
     allowed = _flag("MAM_INSECURE_BROKER", values.pop("insecure", False))

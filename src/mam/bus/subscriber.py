@@ -1,7 +1,7 @@
-"""Telling the events of some jobs as they come, until these have ended: from the broker, or from the store alone.
+"""Emit the events of jobs until the jobs have ended, woken by the broker or by the store alone.
 
-Whatever comes from the broker, what is told is what the registry holds. While the broker is away the journal is
-followed in its place, so that a subscriber needs nobody's restart.
+An event is emitted from the registry, whatever the broker sends. While the broker is away, the subscriber follows the
+journal instead and needs no restart.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     Emit = Callable[[dict[str, Any]], None]
 
 LONGEST_SLEEP_SECONDS = 30.0
-"""Longest sleep: what is due is settled by those who wait, and a message may have been lost on the way."""
+"""The longest sleep: a waiting subscriber also sweeps jobs that are due, and a message may have been lost."""
 
 CONNECT_SECONDS = (3.0, 10.0)
-"""How long a broker may take to let us in, at first and at most: meanwhile nothing is heard from anywhere."""
+"""How long connecting may take, at first and at most: no events arrive meanwhile."""
 
 BACKOFF_SECONDS = (0.25, 30.0)
 RECHECK_SECONDS = 0.05
-"""Messages that turn out to be nobody's make the registry be read this often at most."""
+"""After a message that the registry does not know, the registry is read at most this often."""
 
 MAX_WARNINGS = 10
 
 
 class AllJobs(Frozen):
-    """For whoever listens to all jobs."""
+    """Options for a subscriber of all jobs."""
 
     begin: str | None
-    """Where in the journal; None for its beginning."""
+    """The offset in the journal; None for its beginning."""
     handled: Callable[[Entry], None]
-    """Called with each entry that was handled."""
+    """Called with each handled entry."""
     last_seen: Callable[[str], int]
-    """The last number of a job that was ever told here."""
+    """The last seq of a job that was ever printed here."""
 
 
 class Subscriber:
-    """`add` the subscriptions, then `run`. What was heard is told once, in order, by number."""
+    """`add` the subscriptions, then run. Emits each event once, in the order of its seq."""
 
     def __init__(
         self, registry: Registry, emit: Emit, report: Callable[[str], None], *, all_jobs: AllJobs | None = None
@@ -66,15 +66,15 @@ class Subscriber:
         self._offset = self._store.end_offset() if all_jobs is None else all_jobs.begin or ""
         self._dropped = 0
         self._recheck_at: float | None = None
-        """When the registry is to be read again because of messages that it did not know."""
+        """When to read the registry again after messages that it did not know."""
         self._registry_first = True
-        """Whether the registry had news when a message last made it be read."""
+        """Whether the registry had new events when a message last caused a read."""
         self.statuses: dict[str, str] = {}
-        """How jobs ended."""
+        """The final status of each ended job."""
         self.expired: dict[str, str] = {}
-        """What ran out, of those that did not."""
+        """Which timeout expired, for jobs that have not ended."""
         self.ends: float | None = None
-        """When to stop listening to everything."""
+        """When to stop following all jobs."""
 
     def add(self, subscription: Subscription, topic: str) -> None:
         self._subscriptions[subscription.job_id] = subscription
@@ -96,7 +96,7 @@ class Subscriber:
             try:
                 connection = self._connected(broker, _connect_timeout(delay) if away else CONNECT_SECONDS[0])
                 if away:
-                    self._report(f"the broker {broker.address} is there again")
+                    self._report(f"the broker {broker.address} is available again")
                 delay, away = BACKOFF_SECONDS[0], False
                 with connection:
                     self._listen(connection)
@@ -126,7 +126,7 @@ class Subscriber:
         return [f"{default_prefix('+')}/events"] if self._all_jobs is not None else list(self._topics)
 
     def _listen(self, connection: Connection) -> None:
-        # The subscription stands: what was stored before is read now, what comes later is heard.
+        # The subscription is active: read what was stored before; later events arrive as messages.
         sweep_at = 0.0
         while self._is_open():
             now = time.monotonic()
@@ -152,7 +152,7 @@ class Subscriber:
     # -- what comes --------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """The registry first: what it knows already is told now."""
+        """Emit what the registry already has."""
         for subscription in list(self._subscriptions.values()):
             self._emit_all(subscription, subscription.read(self._store.events(subscription.job_id), time.monotonic()))
 
@@ -163,15 +163,15 @@ class Subscriber:
         if not raw:
             return  # a retained message was cleared
         if self._registry_first and self._recheck_at is None and not subscription.is_signed:
-            # Only the registry's word counts here, so it is told before the message is looked at more closely.
+            # Only the registry is authoritative, so read it before checking the message.
             self._registry_first = self._catch_up()
-        verdict = subscription.hear(raw, time.monotonic())
+        verdict = subscription.receive(raw, time.monotonic())
         if verdict.dropped is not None:
             self._warn(topic, verdict.dropped)
         if verdict.accepted is not None:
             self._emit_all(subscription, [verdict.accepted])
-        elif verdict.look is not None:
-            self._check_registry(subscription, topic, verdict.look)
+        elif verdict.read_upto is not None:
+            self._check_registry(subscription, topic, verdict.read_upto)
         else:
             self._emit_all(subscription, [])
 
@@ -179,21 +179,21 @@ class Subscriber:
         found = self._subscriptions.get(self._topics.get(topic, ""))
         if found is not None or self._all_jobs is None or self._recheck_at is not None:
             return found
-        self._catch_up()  # it may be of a job that was registered since
+        self._catch_up()  # the job may have been registered since
         found = self._subscriptions.get(self._topics.get(topic, ""))
         if found is None and not self._knows(topic):
-            self._warn(topic, "there is no such job here")
+            self._warn(topic, "no such job in this registry")
             self._recheck_at = time.monotonic() + RECHECK_SECONDS
         return found
 
     def _knows(self, topic: str) -> bool:
-        """Whether it is of a job of ours that has nothing new to tell, such as one that ended long ago."""
+        """Whether the job is in this registry but has no new events, such as one that ended long ago."""
         job_id = topic.removesuffix("/events").rpartition("/")[2]
         return is_job_id(job_id) and job_id in self._store.ids_with_prefix(job_id, 1)
 
     def _check_registry(self, subscription: Subscription, topic: str, seq: int) -> None:
         if self._recheck_at is not None:
-            return  # soon, with all the others
+            return  # it will be checked soon, with the others
         self._catch_up()
         self._registry_first = subscription.seen >= seq
         if not self._registry_first:
@@ -201,7 +201,7 @@ class Subscriber:
             self._recheck_at = time.monotonic() + RECHECK_SECONDS
 
     def _catch_up(self) -> bool:
-        """Everything that the journal has behind the offset; whether that was something."""
+        """Handle all entries behind the offset; returns whether there were any."""
         handled = False
         for entry in self._store.entries(self._offset or None):
             self._offset = entry.offset
@@ -225,7 +225,7 @@ class Subscriber:
             self._forget(subscription)
 
     def _new_job(self, job_id: str, seen: int, all_jobs: AllJobs) -> Subscription:
-        """An earlier subscriber may have printed more than was seen here."""
+        """The last seq may be higher than seen here, because an earlier subscriber printed it."""
         from mam.bus.messages import default_prefix
 
         token = self._store.secrets(job_id).get("auth_token")
@@ -245,10 +245,10 @@ class Subscriber:
         self._subscriptions.pop(subscription.job_id, None)
 
     def _warn(self, topic: str, why: str) -> None:
-        """The first ones are told; a flood of them is only counted."""
+        """Report the first warnings and only count the rest."""
         self._dropped += 1
         if self._dropped <= MAX_WARNINGS:
-            more = "; more of these are not told" if self._dropped == MAX_WARNINGS else ""
+            more = "; further ones are not reported" if self._dropped == MAX_WARNINGS else ""
             self._report(f"dropped a message on {topic[:200]}: {why}{more}")
 
     # -- time --------------------------------------------------------------------------------------------------------
@@ -279,5 +279,5 @@ class Subscriber:
 
 
 def _connect_timeout(delay: float) -> float:
-    """For another try: about as long as the store was followed before it."""
+    """For a retry: about as long as the store was followed before."""
     return max(1.0, min(delay, CONNECT_SECONDS[1]))

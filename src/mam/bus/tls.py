@@ -1,4 +1,4 @@
-"""TLS with a broker: who vouches for it, and what is shown to it. What is wrong is said of the file it is in."""
+"""The TLS context of a broker. Errors name the file that is wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tls_context(broker: Broker) -> ssl.SSLContext:
     if broker.certfile is not None:
         _load_client_certificate(context, broker.certfile, broker.keyfile or broker.certfile)
     elif broker.keyfile is not None:
-        raise BadConfig(file=broker.keyfile, problem="is a key without a certificate; MQTT_CERTFILE says where that is")
+        raise BadConfig(file=broker.keyfile, problem="is a key without a certificate; set MQTT_CERTFILE")
     return context
 
 
@@ -30,7 +30,7 @@ def _load_client_certificate(context: ssl.SSLContext, certfile: str, keyfile: st
     asked = []
 
     def passphrase() -> str:
-        """It would be asked for on the terminal, which is nobody's here."""
+        """Without this callback OpenSSL would ask on the terminal."""
         asked.append(keyfile)
         return ""
 
@@ -46,10 +46,10 @@ def _load_client_certificate(context: ssl.SSLContext, certfile: str, keyfile: st
 
 def _key_problem(error: ssl.SSLError, certfile: str, keyfile: str, *, has_passphrase: bool) -> str:
     if has_passphrase:
-        return "has a passphrase, which nobody is here to type; `openssl pkey` makes a copy without, to be kept private"
+        return "has a passphrase, which mam cannot ask for; `openssl pkey` makes a copy without one"
     if error.reason == "KEY_VALUES_MISMATCH":
         return f"is not the key of {certfile}"
-    more = "; MQTT_KEYFILE says where it is" if keyfile == certfile else ""
+    more = "; set MQTT_KEYFILE" if keyfile == certfile else ""
     return f"holds no key in PEM form{more}"
 
 

@@ -74,7 +74,7 @@ def check_values(values: Values, file: str) -> Values:
         for name, table in values.get("commands", {}).items():
             check_command(name, table, file)
     if "prices" in values:
-        from mam.config.prices import check_prices
+        from mam.config.tables import check_prices
 
         check_prices(values["prices"], file)
     if "inbox" in values or "queue" in values or "repos" in values:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-from mam.config.prices import PRICE
 from mam.config.project import find_project_file, project_values
 from mam.config.settings import SETTINGS, Config, Setting, config_file, environment_text, load_config, user_values
-from mam.config.tables import COMMAND, TABLES
+from mam.config.tables import COMMAND, PRICE, TABLES
 from mam.errors import BadInput
 from mam.machine.environment import has_password, names_a_secret, without_password
 from mam.util.frozen import Frozen
@@ -61,22 +60,22 @@ def find_key(name: str) -> Key:
         return _command_key(name, rest.split("."))
     if first == "prices" and rest:
         return _price_key(name, rest.split("."))
-    for key in _fixed():
+    for key in _fixed_keys():
         if name == key.name:
             return key
     if name == "broker.password":
         raise BadInput(
             why="a password is no setting: put it into a file of yours alone and set broker.password_file to its path"
         )
-    raise _unknown(name)
+    raise _unknown_setting(name)
 
 
-def _unknown(name: str) -> BadInput:
-    hint = _nearest(name, [key.name for key in _fixed()])
+def _unknown_setting(name: str) -> BadInput:
+    hint = _nearest(name, [key.name for key in _fixed_keys()])
     return BadInput(why=f"{name[:80]!a} is not a setting{hint}; `mam config list` shows them")
 
 
-def _fixed() -> list[Key]:
+def _fixed_keys() -> list[Key]:
     """Every setting whose name is known beforehand."""
     keys = [Key(path=(setting.name,), setting=setting) for setting in SETTINGS]
     return keys + [Key(path=(table, one.name), setting=one) for table, settings in TABLES.items() for one in settings]
@@ -120,7 +119,7 @@ def current(key: Key) -> SettingValue:
 
 def all_current() -> list[SettingValue]:
     """Every setting that has one value, and what is said in the tables."""
-    keys = [key for key in _fixed() if key.setting.kind is not dict]
+    keys = [key for key in _fixed_keys() if key.setting.kind is not dict]
     config = load_config()
     keys += [Key(path=("workdirs", there), setting=_WORKDIR) for there in config.workdirs]
     keys += _keys_in_tables("commands", config.commands, COMMAND)
@@ -156,18 +155,18 @@ def _resolve_value(key: Key, user: Values, counted: Values, said: Values, projec
         return plain.replace(value=value_from_text(key.setting, text, str(key.setting.variable)), source=ENVIRONMENT)
     if key.path[0] == "broker" and os.environ.get("MQTT_BROKER"):
         return plain  # whoever names the host by the environment says everything about it there
-    if _at(user, key.path[: 1 if key.path[0] == "broker" else 2]) is not None:
+    if _value_at(user, key.path[: 1 if key.path[0] == "broker" else 2]) is not None:
         counted = said = {}  # a table counts whole, so nothing of the same one in the project's file does
     for values, source, file in ((user, USER, config_file()), (counted, PROJECT, project)):
-        value = _at(values, key.path)
+        value = _value_at(values, key.path)
         if value is not None:
             return plain.replace(value=value, source=source, file=file)
-    if _at(said, key.path) is not None and _at(counted, key.path) is None:
+    if _value_at(said, key.path) is not None and _value_at(counted, key.path) is None:
         return plain.replace(source=UNTRUSTED, file=project)
     return plain
 
 
-def _at(values: Values, path: tuple[str, ...]) -> Any:
+def _value_at(values: Values, path: tuple[str, ...]) -> Any:
     found: Any = values
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None

@@ -23,7 +23,7 @@ SIZE_LIMIT = 1 << 20
 
 _NOT_A_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 class ProjectFile(Frozen):
@@ -58,7 +58,7 @@ def project_values() -> Values:
     ignored = [] if is_trusted(found.path, found.digest) else [name for name in values if name not in harmless]
     if ignored:
         names, do = ", ".join(ignored), "does" if len(ignored) == 1 else "do"
-        _tell(f"{found.path} is not trusted, so its {names} {do} not count; `mam trust` changes that")
+        _warn_once(f"{found.path} is not trusted, so its {names} {do} not count; `mam trust` changes that")
     return {name: value for name, value in values.items() if name not in ignored}
 
 
@@ -83,7 +83,7 @@ def _is_private(directory: str) -> bool:
 
     who = other_writers(os.stat(directory).st_mode)
     if who is not None and os.path.lexists(os.path.join(directory, "config.toml")):
-        _tell(f"{directory} can be written by {who}, so its config.toml does not count; `chmod go-w {directory}`")
+        _warn_once(f"{directory} can be written by {who}, so its config.toml does not count; `chmod go-w {directory}`")
     return who is None
 
 
@@ -108,8 +108,8 @@ def canonical(path: str) -> str:
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
-def _tell(message: str) -> None:
+def _warn_once(message: str) -> None:
     """Once in a process. The path is somebody else's text, and this is no place to import how verbs talk."""
-    if message not in _told and sys.stderr is not None:
-        _told.add(message)
+    if message not in _warned and sys.stderr is not None:
+        _warned.add(message)
         sys.stderr.write(f"mam: {message if message.isprintable() else ascii(message)}\n")

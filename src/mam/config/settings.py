@@ -164,10 +164,10 @@ def user_values() -> Values:
     from mam.config.file import read_values
 
     key = [file, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-    return read_values("config.json", key, file, lambda: _content(file))
+    return read_values("config.json", key, file, lambda: _read_file(file))
 
 
-def _content(file: str) -> bytes:
+def _read_file(file: str) -> bytes:
     try:
         with open(file, "rb") as opened:
             return opened.read()
@@ -192,7 +192,7 @@ def environment_text(setting: Setting) -> str | None:
 
 def value_from_text(setting: Setting, text: str, by: str) -> Any:
     """What somebody wrote outside of a file, as a file would hold it; `by` is who is named when it is wrong."""
-    parse: dict[type, Callable[[str], Any]] = {bool: _as_flag, float: _as_number, int: int}
+    parse: dict[type, Callable[[str], Any]] = {bool: _parse_bool, float: _parse_number, int: int}
     try:
         value = parse.get(setting.kind, str)(text)
     except (ValueError, KeyError):
@@ -207,22 +207,22 @@ def problem_with(setting: Setting, value: object) -> str | None:
     """`must be …`, when the value is not one that the setting may have."""
     kinds = (int, float) if setting.kind is float else (setting.kind,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and setting.kind is not bool):
-        return f"must be {KINDS[setting.kind]}{_between(setting)}"
+        return f"must be {KINDS[setting.kind]}{_range_text(setting)}"
     if setting.limits is not None and not setting.limits[0] <= value <= setting.limits[1]:  # type: ignore[operator]
-        return f"must be {KINDS[setting.kind]}{_between(setting)}"
+        return f"must be {KINDS[setting.kind]}{_range_text(setting)}"
     if setting.choices and value not in setting.choices:
         return "must be " + " or ".join(f'"{choice}"' for choice in setting.choices)
     return None
 
 
-def _between(setting: Setting) -> str:
+def _range_text(setting: Setting) -> str:
     return "" if setting.limits is None else f" between {setting.limits[0]:g} and {setting.limits[1]:g}"
 
 
-def _as_flag(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     return _WORDS[text.lower()]
 
 
-def _as_number(text: str) -> float:
+def _parse_number(text: str) -> float:
     number = float(text)
     return int(number) if number.is_integer() and text.strip().isdigit() else number

@@ -78,6 +78,24 @@ CHILDREN = (
     ),
 )  # fmt: skip
 """What the table `[children]` may say."""
+_PRICE_LIMITS = (0, 100_000)
+_PRICE_EXAMPLE = "{input = 1.25, output = 10}"
+
+PRICE = (
+    Setting(
+        name="input", kind=float, limits=_PRICE_LIMITS,
+        meaning="US dollars for a million tokens that the model read and had not kept from before.",
+    ),
+    Setting(
+        name="cached", kind=float, limits=_PRICE_LIMITS,
+        meaning="The same for tokens that it had kept; what `input` says if unset.",
+    ),
+    Setting(
+        name="output", kind=float, limits=_PRICE_LIMITS,
+        meaning="The same for tokens that the model wrote, its reasoning among them.",
+    ),
+)  # fmt: skip
+"""What a table `[prices.NAME]` may say."""
 TABLES = {"broker": BROKER, "children": CHILDREN}
 """Tables of fixed names, each with what it may say. `mam config`, the reference and the checks go by this."""
 BUILT_IN = ("shell", "human")
@@ -125,6 +143,19 @@ def check_command(name: str, table: object, file: str) -> None:
         raise BadConfig(file=file, problem=f"commands.{name} must be a table")
     check_names(table, [setting.name for setting in COMMAND], f"a setting of commands.{name}", file)
     _Command(name, file).check(table)
+
+
+def check_prices(tables: dict[str, object], file: str) -> None:
+    for agent, table in tables.items():
+        if not is_agent_name(agent):
+            raise BadConfig(file=file, problem=f"prices: {agent[:80]!a} is not a name: letters, digits, . _ and -")
+        name = f"prices.{agent}"
+        if not isinstance(table, dict):
+            raise BadConfig(file=file, problem=f"{name} must be a table, such as {_PRICE_EXAMPLE}")
+        check_table(name, PRICE, table, file)
+        for key in ("input", "output"):
+            if key not in table:  # half a price makes a cost that is too low, and nobody would see it
+                raise BadConfig(file=file, problem=f"{name}: {key} is missing; give both, as in {_PRICE_EXAMPLE}")
 
 
 class _Command:

@@ -17,7 +17,7 @@ from mam.demo.demo_jobs import (
 from mam.demo.timelines import JobTimelines
 from mam.errors import TimedOut
 from mam.jobs.status import RUNNING
-from mam.work.children import open_below
+from mam.work.children import open_descendants
 from mam.work.validator import trusted_validation
 
 TYPE_CHECKING = False
@@ -88,7 +88,7 @@ class Scenario:
         self._await(lambda: len(self._tree()) == 3 and all(map(self._runs, self._tree())), f"{CRAWL} has its children")
         registry = self._sandbox.registry
         registry.cancel(self.ids[CRAWL], reason="enough was seen")
-        for job_id in open_below(registry, self.ids[CRAWL]):
+        for job_id in open_descendants(registry, self.ids[CRAWL]):
             registry.cancel(job_id, reason="enough was seen")
         self._step(f"{CRAWL} is called off with the two jobs it had handed out")
 

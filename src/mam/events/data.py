@@ -21,10 +21,10 @@ def parse_data(text: str) -> dict[str, Any]:
         raise BadInput(why=f"--data cannot be taken: {doubt}") from None
     except ValueError:
         data = None
-    return check_levels(data)
+    return check_nested_data(data)
 
 
-def check_levels(data: object) -> dict[str, Any]:
+def check_nested_data(data: object) -> dict[str, Any]:
     """An object that is not nested too deeply, and that JSON can say."""
     if not isinstance(data, dict):
         raise BadInput(why="--data must be a JSON object, such as '{\"percent\": 50}'")

@@ -51,15 +51,15 @@ def check_data(data: dict[str, Any]) -> dict[str, Any]:
         text.encode()  # half a surrogate pair is no UTF-8
     except (TypeError, ValueError, RecursionError):
         raise BadInput(why="the data of an event must be a JSON object in UTF-8, without NaN or Infinity") from None
-    if _NUL in text and _holds_nul(json.loads(text)):
+    if _NUL in text and _has_nul(json.loads(text)):
         raise BadInput(why="the data of an event contains a NUL character")
     return data
 
 
-def _holds_nul(value: object) -> bool:
+def _has_nul(value: object) -> bool:
     if isinstance(value, dict):
-        return any(map(_holds_nul, (*value, *value.values())))
-    return "\0" in value if isinstance(value, str) else isinstance(value, list) and any(map(_holds_nul, value))
+        return any(map(_has_nul, (*value, *value.values())))
+    return "\0" in value if isinstance(value, str) else isinstance(value, list) and any(map(_has_nul, value))
 
 
 def event_payload(

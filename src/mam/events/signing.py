@@ -17,8 +17,8 @@ _DIGITS = 64
 _ZEROS = "0" * _DIGITS
 _BEHIND = len(b'"}}')
 
-_MOST_KEYED = 1000
-_keyed: dict[str, HMAC] = {}
+_MAX_CACHED = 1000
+_hmac_cache: dict[str, HMAC] = {}
 
 
 def sign(payload: dict[str, Any], token: str) -> bytes:
@@ -43,13 +43,13 @@ def is_signed(raw: bytes, signature: object, token: str) -> bool:
 
 def _digest(raw: bytes, token: str) -> str:
     """With the token worked in already, which takes longer than the message: who sends or listens has few of them."""
-    keyed = _keyed.get(token)
+    keyed = _hmac_cache.get(token)
     if keyed is None:
         from hmac import new
 
-        if len(_keyed) >= _MOST_KEYED:
-            _keyed.clear()
-        keyed = _keyed[token] = new(token.encode(), digestmod="sha256")
+        if len(_hmac_cache) >= _MAX_CACHED:
+            _hmac_cache.clear()
+        keyed = _hmac_cache[token] = new(token.encode(), digestmod="sha256")
     signing = keyed.copy()
     signing.update(raw)
     return signing.hexdigest()

@@ -26,7 +26,7 @@ class Verdict(Frozen):
     accepted: Payload | None = None
     dropped: str | None = None
     """Why, for a person to read; None also for a mere repetition, which is nobody's news."""
-    look: int | None = None
+    read_upto: int | None = None
     """The number up to which the registry shall be read, since the message alone is not enough."""
 
 
@@ -55,7 +55,7 @@ class Subscription:
 
     # -- from the wire -----------------------------------------------------------------------------------------------
 
-    def hear(self, raw: bytes, now: float) -> Verdict:
+    def receive(self, raw: bytes, now: float) -> Verdict:
         try:
             payload = parse_wire(raw, self._token)
         except InvalidMessage as why:
@@ -64,19 +64,19 @@ class Subscription:
             return Verdict(dropped="it speaks of another job")
         believed = self._token is not None and not payload["data"].get(TRUNCATED)
         if payload["seq"] <= self.seen:
-            return self._heard_again(payload, believed)
+            return self._receive_again(payload, believed)
         if believed and payload["seq"] == self.seen + 1:
             self._accept(payload, now)
             return Verdict(accepted=payload)
-        return Verdict(look=payload["seq"])
+        return Verdict(read_upto=payload["seq"])
 
-    def _heard_again(self, payload: Payload, believed: bool) -> Verdict:
+    def _receive_again(self, payload: Payload, believed: bool) -> Verdict:
         """A repetition tells nothing, but the end that it tells is still the end."""
         if payload["event"] not in TERMINAL or self.ended is not None:
             return Verdict()
         if not believed:
-            return Verdict(look=payload["seq"])
-        self.ended = _status_in(payload)
+            return Verdict(read_upto=payload["seq"])
+        self.ended = _end_status(payload)
         return Verdict()
 
     # -- from the registry -------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ class Subscription:
                 self._accept(event, now)
                 fresh.append(event)
             elif event["event"] in TERMINAL:
-                self.ended = _status_in(event)
+                self.ended = _end_status(event)
         return fresh
 
     def _accept(self, payload: Payload, now: float) -> None:
@@ -99,7 +99,7 @@ class Subscription:
         # Whoever waits for a person's permission is not idle, however long that takes.
         self._quiet_since = None if payload["event"] == PERMISSION_REQUIRED else now
         if payload["event"] in TERMINAL:
-            self.ended = _status_in(payload)
+            self.ended = _end_status(payload)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -119,6 +119,6 @@ class Subscription:
         return "said nothing" if deadline is not None and now >= deadline else None
 
 
-def _status_in(payload: Payload) -> str:
+def _end_status(payload: Payload) -> str:
     called_off = payload["event"] == ERROR and payload["data"].get("status") == "cancelled"
     return "cancelled" if called_off else str(payload["event"])

@@ -23,10 +23,10 @@ TRUNCATED = "truncated"
 """In `data`: the registry knows more than this message says."""
 
 DETAIL_WHEN_LONG = 500
-HIDDEN_LEAST = 4
+SHORTEST_SECRET = 4
 """A secret shorter than this occurs in any text, and hiding it would only show where."""
 
-MOST_SEQ = 2**53
+MAX_SEQ = 2**53
 
 _FIELDS = {
     "schema_version": int, "seq": int, "job_id": str, "event": str, "timestamp": str, "detail": str, "data": dict,
@@ -42,14 +42,14 @@ def to_wire(payload: dict[str, Any], token: str | None = None, hidden: Iterable[
     data = {name: value for name, value in payload["data"].items() if name != SIGNATURE}
     payload = {**{name: value for name, value in payload.items() if name != "data"}, "data": data}
     for secret in hidden:
-        if len(secret) >= HIDDEN_LEAST:
+        if len(secret) >= SHORTEST_SECRET:
             payload = {**payload, "detail": _without(payload["detail"], secret), "data": _without(data, secret)}
             data = payload["data"]
-    raw = _encoded(payload, token)
+    raw = _encode(payload, token)
     if len(raw) <= SIZE_LIMIT:
         return raw
     kept = {"status": data["status"]} if "status" in data and len(str(data["status"])) <= 64 else {}
-    return _encoded(
+    return _encode(
         {**payload, "detail": payload["detail"][:DETAIL_WHEN_LONG], "data": {**kept, TRUNCATED: True}}, token
     )
 
@@ -58,7 +58,7 @@ def parse_wire(raw: bytes, token: str | None = None) -> dict[str, Any]:
     """The event in a message, without its signature; Unusable when there is none to believe."""
     if len(raw) > SIZE_LIMIT:
         raise InvalidMessage(f"it has more than {SIZE_LIMIT} bytes")
-    payload = _decoded(raw)
+    payload = _decode(raw)
     _check_fields(payload)
     signature = payload["data"].pop(SIGNATURE, None)
     if token is not None and not is_signed(raw, signature, token):
@@ -66,7 +66,7 @@ def parse_wire(raw: bytes, token: str | None = None) -> dict[str, Any]:
     return payload
 
 
-def _encoded(payload: dict[str, Any], token: str | None) -> bytes:
+def _encode(payload: dict[str, Any], token: str | None) -> bytes:
     return to_bytes(payload) if token is None else sign(payload, token)
 
 
@@ -78,7 +78,7 @@ def _without(value: Any, secret: str) -> Any:
     return [_without(item, secret) for item in value] if isinstance(value, list) else value
 
 
-def _decoded(raw: bytes) -> dict[str, Any]:
+def _decode(raw: bytes) -> dict[str, Any]:
     try:
         payload = strict_json(raw, DEPTH_LIMIT + 1)
     except UnsafeJson as doubt:
@@ -101,5 +101,5 @@ def _check_fields(payload: dict[str, Any]) -> None:
             raise InvalidMessage(f"its {name} has the wrong type")
     if payload["event"] not in EVENTS:
         raise InvalidMessage("its event is none of the five")
-    if not 1 <= payload["seq"] <= MOST_SEQ:
+    if not 1 <= payload["seq"] <= MAX_SEQ:
         raise InvalidMessage("its seq is out of range")

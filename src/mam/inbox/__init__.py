@@ -1,1 +1,1 @@
-"""Dropped files: each becomes exactly one job, and its outcome is found beside it."""
+"""Inbox directories: each dropped file becomes exactly one job, and mam writes the outcome beside it."""

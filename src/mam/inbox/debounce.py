@@ -1,8 +1,8 @@
-"""When a file is whole: nobody has touched it for a while, and nobody has it open for writing.
+"""Decide when a dropped file is complete: unchanged for a while, and not open for writing.
 
-A file that comes by rename (mv, rsync, editors) is whole when it appears; one that is written in place (cp, scp, a
-redirect) grows, and its time is new as long as it does. A writer that stalls for longer than that is known to the
-kernel, which lends out a file for reading only if nobody writes it.
+A file that arrives by rename (mv, rsync, editors) is complete when it appears. A file that is written in place (cp,
+scp, a redirect) has a new mtime while it grows. For a writer that pauses longer, mam asks the kernel for a read lease,
+which it grants only if no process has the file open for writing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _AGAIN_SECONDS = 0.25
-"""How soon a file is looked at again that somebody has open."""
+"""When to check again a file that is open for writing."""
 
 
 class Debouncer:
@@ -31,10 +31,10 @@ class Debouncer:
         self._seconds = seconds
         self._first_seen: dict[str, tuple[PromptFile, float]] = {}
         self.next_in: float | None = None
-        """Seconds until another file may have settled."""
+        """Seconds until another file may be complete."""
 
     def settled(self, seen: Iterable[PromptFile]) -> list[PromptFile]:
-        """Those that are whole, by what they are now."""
+        """The files that are complete now."""
         now, wall_ns = time.monotonic(), time.time_ns()
         ready, first, waits = [], {}, []
         for one in seen:
@@ -42,7 +42,7 @@ class Debouncer:
             since = before[1] if before is not None and before[0] == one else now
             first[one.rel] = (one, since)
             age = (wall_ns - one.modified_ns) / 1e9
-            # A time in the future says nothing; then it counts how long the file has not changed here.
+            # An mtime in the future is useless; then mam counts since it first saw the file unchanged.
             left = min(self._seconds - age if age >= 0 else self._seconds, since + self._seconds - now)
             if left > 0:
                 waits.append(left)
@@ -55,7 +55,7 @@ class Debouncer:
         return ready
 
     def _is_open_for_writing(self, one: PromptFile) -> bool:
-        """Whether somebody has it open for writing; False where the system cannot say."""
+        """Whether a process has the file open for writing; False where the system cannot tell."""
         if not hasattr(fcntl, "F_SETLEASE"):
             return False
         try:
@@ -64,7 +64,8 @@ class Debouncer:
         except OSError:
             return False
         try:
-            # Whoever opens it just now is told to wait a moment, and we by a signal that means nothing.
+            # A process that opens the file now waits a moment. The kernel signals that to mam by SIGURG, which has no
+            # effect.
             fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -1,12 +1,12 @@
-"""The way out: the outcome takes the place of `x.running.md`, and moves to `finished` when it was there for a while.
+"""Write the outcome of a job into the inbox, and move it to `finished` after a while.
 
-1. the prompt and its outcome under a hidden name, synced
-2. renamed to `x.done.md` or `x.error.md`; then `x.running.md` goes
-3. the copy for `failed`, and the mirror
-4. the row says that it is shown; later the file moves to `finished`, and the row goes
+1. write the prompt and its outcome under a hidden name, and sync it
+2. rename it to `x.done.md` or `x.error.md`, and remove `x.running.md`
+3. write the copy in `failed`, and the mirror
+4. mark the row as shown; later move the file to `finished` and delete the row
 
-Cut off anywhere, it begins again: what is written is made from the record, and a file that is already there is known to
-be ours by what it says.
+If mam is killed at any point, it starts again: the content depends only on the record, and mam recognizes its own files
+by their content.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OutcomeWriter:
         self._mirror = mirror
 
     def write_outcome(self, row: LedgerRow, job: Job, now_ms: int) -> LedgerRow:
-        """The outcome of an ended job, beside where the prompt was dropped."""
+        """Write the outcome of an ended job to where the prompt was dropped."""
         done = job.status is Status.COMPLETED
         rel = self._write(row, names.DONE if done else names.ERROR, format_outcome(job, row), job)
         self._mirror.write(
@@ -60,7 +60,7 @@ class OutcomeWriter:
         return row.replace(state=SHOWN, outcome=rel, shown_ms=now_ms)
 
     def find_refusal(self, row: LedgerRow) -> str | None:
-        """Where an earlier try has told that it was refused."""
+        """The outcome file of an earlier attempt to refuse this row, if there is one."""
         row = row.replace(refused=1)
         rel = path_with_state(row.rel, names.ERROR)
         try:
@@ -73,7 +73,7 @@ class OutcomeWriter:
         return None
 
     def write_note(self, rel: str, why: str) -> None:
-        """`x.error.md` beside something that stays where it is."""
+        """Write `x.error.md` beside a file that stays where it is."""
         with self._tree.folder(INBOX, os.path.dirname(rel)) as folder:
             name = os.path.basename(path_with_state(rel, names.ERROR))
             if exists(folder, name):
@@ -81,8 +81,8 @@ class OutcomeWriter:
             replace(folder, name, format_note(rel, why), durable=False)
 
     def archive(self, row: LedgerRow) -> str:
-        """From the inbox to `finished`, below the root. Nobody's file is overwritten there, and one that was taken is
-        not missed."""
+        """Move the outcome from the inbox to `finished` and return its path. It overwrites nothing; a missing outcome
+        is not an error."""
         return self._move_to_finished(row.outcome, row.job_id)
 
     # -- steps -----------------------------------------------------------------------------------------------------
@@ -102,17 +102,17 @@ class OutcomeWriter:
                 unlink(folder, running)
                 os.fsync(folder)
                 return candidate
-        raise FileExistsError(17, "somebody else's file has the name of its outcome", rel)
+        raise FileExistsError(17, "another file has the name of its outcome", rel)
 
     def _put(self, folder: int, name: str, parts: Iterator[bytes]) -> None:
         temporary = temporary_name(name)
         unlink(folder, temporary)
         write_new(folder, temporary, parts, durable=True)
-        unlink(folder, name)  # only ever ours
+        unlink(folder, name)  # always mam's own
         move(folder, temporary, folder, name)
 
     def _is_ours(self, folder: int, name: str, row: LedgerRow) -> bool:
-        """The line may stand in an agent's answer too, so only one right below the heading counts."""
+        """An agent's result may contain the same line, so it counts only directly below the heading."""
         mark = b"# Outcome: %s\n\n%s\n" % (name.rsplit(".", 2)[-2].encode(), identity_line(row).encode())
         try:
             return any(mark in part for part in _overlapping(folder, name, len(mark)))
@@ -120,7 +120,7 @@ class OutcomeWriter:
             return False
 
     def _parts(self, row: LedgerRow, folder: int, running: str, outcome: bytes, job: Job | None) -> Iterator[bytes]:
-        """The prompt as it was dropped: from the inbox, else the copy, else the registry."""
+        """The prompt as it was dropped: from the inbox, otherwise from the copy, otherwise from the registry."""
         try:
             yield from _parts_of(folder, running)
         except OSError:
@@ -135,7 +135,7 @@ class OutcomeWriter:
             yield b"" if job is None else job.prompt.encode(errors="replace")
 
     def _processed(self, row: LedgerRow) -> str:
-        """Where the copy is. Synced by now, since nobody looks after it once its job has ended."""
+        """The path of the copy. It is synced here, because nothing repairs it after the job has ended."""
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
             self._tree.folder(PROCESSED, row.target.path, row.job_id) as folder,
@@ -170,7 +170,7 @@ class OutcomeWriter:
                     except FileExistsError:
                         continue
                     break
-                # The new name before the old one's absence: a power cut may show both, never neither.
+                # The new name is synced before the removal of the old one: a power cut may leave both, never neither.
                 os.fsync(finished)
             os.fsync(folder)
         return os.path.join(FINISHED, parent, os.path.basename(candidate))

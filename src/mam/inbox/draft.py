@@ -1,4 +1,4 @@
-"""A prompt file as a job: what its path, its front matter and the settings say, made the words of a draft."""
+"""A prompt file as a draft of a job, from its path, its front matter and the settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mam.inbox.names import Target
     from mam.inbox.settings import Settings
 
-NO_REPOSITORY = "no repository is known for {name}, so it ran in an empty directory; [repos] in config.toml names one"
+NO_REPOSITORY = "no repository is known for {name}, so it ran in an empty directory; add one to [repos] in config.toml"
 
 
 class FileDraft(Frozen):
@@ -28,10 +28,10 @@ class FileDraft(Frozen):
 
 
 def draft_from_file(content: bytes, target: Target, rel: str, settings: Settings) -> FileDraft:
-    """BadInput says what to do about a file that cannot be a job."""
+    """Raises BadInput, which states how to fix the file, if it cannot become a job."""
     if len(content) > TEXT_LIMIT:
         raise BadInput(
-            why=f"it is larger than {TEXT_LIMIT:,} bytes; put what is large into a file, and let the prompt name it"
+            why=f"it is larger than {TEXT_LIMIT:,} bytes; put large data into a file and name it in the prompt"
         )
     try:
         text = content.decode()
@@ -39,7 +39,7 @@ def draft_from_file(content: bytes, target: Target, rel: str, settings: Settings
         raise BadInput(why=f"it is not UTF-8 text (byte {error.start:,}); save it as UTF-8") from None
     front_matter, prompt = parse(text)
     if not prompt.strip():
-        raise BadInput(why="it is empty; write what shall be done")
+        raise BadInput(why="it is empty; write the task into it")
     return FileDraft(
         prompt=prompt.strip("\n"),
         agent=front_matter.agent or settings.agent,
@@ -75,9 +75,7 @@ def _workdir_fields(front_matter: FrontMatter, target: Target, settings: Setting
     pull_request = settings.pull_request if front_matter.pull_request is None else front_matter.pull_request
     if settings.here_path is not None:
         if push or pull_request:
-            raise BadInput(
-                why="flat mode leaves the branch in this very repository; push and pull_request are for [repos]"
-            )
+            raise BadInput(why="flat mode keeps the branch in this repository; push and pull_request need [repos]")
         here = {"workdir": settings.here_path, "repository": {"name": target.name, "branch": target.branch}}
         return (
             {**here, "workspace": "worktree"} if front_matter.worktree is not False else {"workdir": settings.here_path}
@@ -85,11 +83,11 @@ def _workdir_fields(front_matter: FrontMatter, target: Target, settings: Setting
     address = settings.repos.get(target.name)
     if address is None:
         if front_matter.worktree or front_matter.push or front_matter.pull_request:
-            raise BadInput(why=f"no repository is known for {target.name}; [repos] in config.toml names it")
+            raise BadInput(why=f"no repository is known for {target.name}; add it to [repos] in config.toml")
         return {"workspace": "fresh"}
     if front_matter.worktree is False:
         if not is_local(address):
-            raise BadInput(why=f"`worktree: false` is for a repository that is a directory here; {target.name} is not")
+            raise BadInput(why=f"`worktree: false` needs a repository that is a local directory; {target.name} is not")
         return {"workdir": os.path.expanduser(address), "workspace": "workdir"}
     repository = {"name": target.name, "branch": target.branch, "push": push, "pull_request": pull_request}
     return {"workspace": "worktree", "repository": repository}

@@ -1,7 +1,7 @@
-"""What a prompt file says about its job before the prompt: YAML between two lines of three dashes.
+"""The front matter of a prompt file: YAML between two lines of three dashes.
 
-shallow_yaml.py reads it as texts and lists of texts; no object is ever made from it. An unknown key is an error that
-names key and line, so that a typo never runs with the wrong rights.
+shallow_yaml.py reads it as strings and lists of strings and never creates objects. An unknown key is an error that
+names the key and the line, so that a typo never runs a job with wrong permissions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
 class FrontMatter(Frozen):
-    """What the file asks for; None where it says nothing."""
+    """The requested options; None where the file has no value."""
 
     agent: str | None = None
     label: str | None = None
@@ -44,7 +44,7 @@ class FrontMatter(Frozen):
 
 
 def parse(text: str) -> tuple[FrontMatter, str]:
-    """What a file asks for, and its prompt. BadInput names the line."""
+    """The front matter and the prompt of a file. BadInput names the line."""
     text = text.removeprefix("\ufeff")
     first, newline, rest = text.partition("\n")
     if first.rstrip() != FENCE or not newline:
@@ -68,7 +68,7 @@ def _parse_keys(head: str) -> FrontMatter:
         if name not in _READERS:
             raise BadInput(why=f"line {line}: {name[:80]!a} is not a key of the front matter{_hint(name)}")
         if name in found:
-            raise BadInput(why=f"line {line}: {name} is there twice")
+            raise BadInput(why=f"line {line}: {name} appears twice")
 
     for entry in entries(head, check_key):
         try:
@@ -82,7 +82,7 @@ def _hint(name: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(_READERS), n=1, cutoff=0.6)
-    return f" (did you mean {near[0]}?)" if near else f"; there are {', '.join(_READERS)}"
+    return f" (did you mean {near[0]}?)" if near else f"; the keys are {', '.join(_READERS)}"
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def _text(value: Value) -> str:
 
 
 def _texts(value: Value) -> list[str]:
-    """One or several."""
+    """One string or several."""
     return value if isinstance(value, list) else [value]
 
 
@@ -119,7 +119,7 @@ def _seconds(value: Value) -> int:
 
 
 def _moment(value: Value) -> int:
-    """From when the file is read: `+2h` counts from then."""
+    """Relative times such as `+2h` count from when the file is read."""
     return parse_when(_text(value), SystemClock().now().wall_ms, "at")
 
 

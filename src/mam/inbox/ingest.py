@@ -1,14 +1,14 @@
-"""The hand-over: from a file that somebody dropped to a job in the registry, once, whatever happens in between.
+"""Ingest dropped files: each becomes exactly one job in the registry, even if mam is killed at any point.
 
-1. a row in the ledger, with the id that the job will have
-2. `x.prompt.md` becomes `x.running.md`
-3. the job is registered under that id
-4. a copy of the prompt in `processed`, and the mirror
-5. the row says that the job is open
+1. add a row to the ledger, with the id of the future job
+2. rename `x.prompt.md` to `x.running.md`
+3. register the job under that id
+4. copy the prompt to `processed`, and write the mirror
+5. mark the row as open
 
-Whoever is cut off leaves a row behind, and the next holder of the lock goes on from there. docs/inbox.md has a line for
-each place where that can happen. Many files are taken at once, since every step but the fourth, which needs none, is
-synced for many together. Steps 3 and 4 are in handing.py.
+A killed process leaves its row, and the next holder of the lock continues from there. docs/inbox.md lists every such
+point. Many files are ingested at once, so that each step is synced once for all of them; step 4 needs no sync. Steps 3
+and 4 are in submit.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mam.inbox.ledger import OPEN, LedgerRow
 from mam.inbox.names import INBOX, PROMPT, RUNNING, Target, parse_target, path_with_state
 from mam.inbox.submit import Submission, Submitter
 from mam.inbox.tree import exists, move
-from mam.work.claim import AWAY
+from mam.work.claim import STORE_UNREACHABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ class Ingester:
         self._ledger = ledger
         self._registry = registry
         self._find_refusal = find_refusal
-        """The file that tells why a claim was refused, if there is one."""
+        """Finds the file that states why a row was refused, if there is one."""
         self.problems: list[str] = []
-        """What could not be done, and will be tried again."""
+        """What failed and will be retried."""
         self._submitter = Submitter(settings, tree, mirror, registry, self.problems)
 
     def ingest(self, seen: Iterable[PromptFile]) -> list[Submission]:
-        """Claim these and hand them over. What another watcher has claimed meanwhile is passed over."""
+        """Add rows for these files and submit them. Files that another watcher has ingested meanwhile are skipped."""
         with self._tree.kept_open():
             return self._ingest(seen)
 
@@ -74,7 +74,7 @@ class Ingester:
         return self._submit(rows, new=True)
 
     def resume(self, rows: list[LedgerRow]) -> list[Submission]:
-        """From wherever somebody left them."""
+        """Continue rows that a killed process left."""
         with self._tree.kept_open():
             return self._submit(rows, new=False)
 
@@ -94,13 +94,13 @@ class Ingester:
         for row in rows:
             try:
                 self._submitter.repair_copy(row)
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except (MamError, OSError) as error:
                 self.problems.append(f"{row.rel}: {error}")
 
     def adopt(self, rel: str) -> Submission | None:
-        """A file that is called running and that no row knows: left by the older watcher, or by a lost ledger."""
+        """Ingest a running file without a row: left by the older watcher or by a lost ledger."""
         seen = self._tree.stat(rel)
         if seen is None or not seen.is_file:
             return None
@@ -111,19 +111,19 @@ class Ingester:
     # -- steps -----------------------------------------------------------------------------------------------------
 
     def _has_running_file(self, rel: str) -> bool:
-        """The same name again waits until the one before it has ended."""
+        """A second file of the same name waits until the first one has ended."""
         return self._tree.stat(path_with_state(rel, RUNNING)) is not None
 
     def _new_row(self, seen: PromptFile) -> LedgerRow:
         settings = self._settings
         try:
             target = parse_target(seen.rel, settings.mode, settings.owner, settings.here)
-        except BadInput:  # said again, and acted upon, once the file is ours
+        except BadInput:  # reported later, when the file belongs to the row
             target = Target(owner="", repo="", branch="")
         return LedgerRow(job_id=self._registry.store.clock.new_id(), rel=seen.rel, inode=seen.inode, **target.as_dict())
 
     def _rename(self, rows: list[LedgerRow], *, new: bool) -> list[LedgerRow]:
-        """Those whose file, or whose job, is there. Each directory is synced once."""
+        """Rename the files. Returns the rows whose file or job exists. Each directory is synced once."""
         there: list[LedgerRow] = []
         self._withdrawn: list[LedgerRow] = []
         folders: dict[str, list[LedgerRow]] = {}
@@ -146,7 +146,7 @@ class Ingester:
         return there
 
     def _rename_new(self, folder: int, row: LedgerRow) -> bool:
-        """Just looked at, so there is nothing to find out first."""
+        """The file was just checked, so no state of an earlier attempt is possible."""
         try:
             move(folder, os.path.basename(row.rel), folder, os.path.basename(path_with_state(row.rel, RUNNING)))
         except (FileNotFoundError, FileExistsError):
@@ -161,7 +161,7 @@ class Ingester:
         try:
             inode = os.stat(prompt, dir_fd=folder, follow_symlinks=False).st_ino
         except FileNotFoundError:
-            # Not our file any more: withdrawn before the rename, or, when there is a job, removed after it.
+            # The file is gone: withdrawn before the rename or, if there is a job, removed after it.
             return self._submitter.find_job(row) is not None
         if inode != row.inode:
             return self._submitter.find_job(row) is not None

@@ -1,9 +1,8 @@
-"""What was claimed and not yet put away: one row for each, in `.queue/inbox.db`.
+"""The ledger of an inbox: one row for each file that mam has taken and not yet archived, in `.queue/inbox.db`.
 
-The row comes before the rename and carries the job's id. Whoever finds a file that was claimed finds the row, and with
-it the one id under which it may be registered: a second try registers nothing. SQLite in its rollback mode, synced at
-every commit, so that a power cut takes back whole rows or none. One holder of `.queue/lock` at a time changes anything;
-the lock dies with its holder.
+A row is written before the rename and holds the job's id. After a crash, mam finds the row and registers the file under
+that id only, so a second attempt registers nothing. SQLite uses a rollback journal and syncs every commit. Only the
+holder of `.queue/lock` writes; the kernel releases the lock when the holder ends.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CLAIMED, OPEN, SHOWN = "claimed", "open", "shown"
-"""Named by a row, perhaps renamed, perhaps registered; a job that has not ended; ended, its outcome in the inbox."""
+"""claimed: has a row, may be renamed or registered; open: its job has not ended; shown: its outcome is in the inbox."""
 DATABASE, LOCK = "inbox.db", "lock"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS claim (
@@ -43,17 +42,17 @@ _LOCK_MS = 60_000
 class LedgerRow(Frozen):
     job_id: str
     rel: str
-    """The prompt file, as it was dropped."""
+    """The path of the prompt file below the inbox, as it was dropped."""
     inode: int
     owner: str
     repo: str
     branch: str
     state: str = CLAIMED
     outcome: str = ""
-    """Of a shown one: the name of the file that tells it, below the inbox."""
+    """For a shown row: the path of the outcome file below the inbox."""
     shown_ms: int = 0
     refused: int = 0
-    """1 when it could not become a job."""
+    """1 if the file could not become a job."""
 
     @property
     def target(self) -> Target:
@@ -74,7 +73,7 @@ class Ledger:
 
     @classmethod
     def read_rows(cls, directory: str) -> list[LedgerRow]:
-        """All rows, without making or changing anything; none where there is no ledger."""
+        """All rows, read without creating or changing anything; empty if there is no ledger."""
         path = os.path.join(directory, DATABASE)
         if not os.path.exists(path):
             return []
@@ -84,11 +83,11 @@ class Ledger:
                 rows = database.execute("SELECT * FROM claim ORDER BY job_id").fetchall()
         except apsw.Error as error:
             raise _unavailable(path, error) from None
-        return [LedgerRow.of(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
+        return [LedgerRow.from_fields(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
 
     @classmethod
     def bound_store(cls, directory: str) -> str | None:
-        """The address of the store that an inbox belongs to; None when it belongs to none yet."""
+        """The address of the store that the inbox is bound to; None if it is not bound yet."""
         path = os.path.join(directory, DATABASE)
         if not os.path.exists(path):
             return None
@@ -114,7 +113,7 @@ class Ledger:
             os.close(descriptor)
 
     def bind_store(self, journal_id: str, store: str, root: str) -> bool:
-        """A claim means something only in the store that it was made for. Whether the ledger is a new one."""
+        """Bind the ledger to one store: its rows are valid there only. Returns whether the ledger is new."""
         with self.locked():
             found = self._fetch("SELECT journal, store FROM belonging")
             if not found:
@@ -140,14 +139,14 @@ class Ledger:
     def rows(self, *states: str) -> list[LedgerRow]:
         sql = "SELECT * FROM claim WHERE state = ? ORDER BY job_id"
         rows = [row for state in states for row in self._fetch(sql, (state,))]
-        return [LedgerRow.of(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
+        return [LedgerRow.from_fields(dict(zip(LedgerRow.field_names, row, strict=True))) for row in rows]
 
     def has_active(self, rel: str) -> bool:
-        """Whether a file of this name is claimed, so that the next one has to wait."""
+        """Whether a file of this name is being processed, so that the next one has to wait."""
         return bool(self._fetch("SELECT 1 FROM claim WHERE rel = ? AND state IN ('claimed', 'open')", (rel,)))
 
     def version(self) -> int:
-        """Another number whenever another process has changed something."""
+        """Changes whenever another process has written to the ledger."""
         return int(self._fetch("PRAGMA data_version")[0][0])
 
     def _fetch(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -157,7 +156,7 @@ class Ledger:
             raise _unavailable(os.path.join(self._directory, DATABASE), error) from None
 
     def _execute(self, statements: list[tuple[str, tuple[object, ...]]]) -> None:
-        """All of them or none, and on the disk when it returns."""
+        """Run all statements in one durable transaction."""
         if not statements:
             return
         try:

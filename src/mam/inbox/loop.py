@@ -1,7 +1,8 @@
-"""One inbox at work: looks, takes, follows the jobs, shows what became of them. `turn` is all of it once.
+"""The main loop of an inbox: scan the tree, ingest files, follow the jobs, write the outcomes. `run_cycle` does all of
+it once.
 
-It holds nothing that matters: what was claimed is in the ledger, what runs is in the registry, and what was dropped is
-in the tree, which is looked at anew whenever something happened, and now and then even if nothing seems to have.
+The loop holds no state of its own: rows are in the ledger, jobs in the registry, files in the tree. It scans the tree
+after each change, and periodically in case a change was missed.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
     Notify = Callable[[str, LedgerRow, Job | None, str], None]
 
 TAKEN, REFUSED, ENDED, LEFT, FINISHED = "taken", "refused", "ended", "left", "finished"
-"""What is told of a file: it became a job; it cannot; its job has ended; it stays as it is; it was put away."""
+"""What happened to a file: it became a job; it was refused; its job has ended; it was left as it is; it was
+archived."""
 SCAN_SECONDS = 5.0
-"""How often the tree is looked at although nothing was seen; less often, if a look takes long."""
+"""How often to scan without a change; less often if a scan takes long."""
 _SCAN_SHARE = 1000.0
 _RETRY_SECONDS = 2.0
 _MAX_FILES_PER_SCAN = 4 * BATCH
-"""Files that are taken before the jobs are looked at again."""
+"""How many files to ingest before the jobs are checked again."""
 _PRUNE_SECONDS = 3600.0
 
 
@@ -69,29 +71,29 @@ class Inbox:
         self._tracked_files: Container[str] = frozenset()
         self._waits_for_git = False
         self.open: dict[str, LedgerRow] = {}
-        """Jobs whose end is still to be shown."""
+        """Rows whose outcome is still to be written."""
         self.jobs: dict[str, Job] = {}
-        """The same jobs as they were when they were last looked at, without their prompts."""
+        """The same jobs as last read, without their prompts."""
         self._shown: dict[str, LedgerRow] = {}
         self._version = -1
         self._due: set[str] = set()
-        """Jobs to look at although no news of them will come."""
+        """Jobs to check although the journal has no new entry about them."""
         self._scan_at = self._prune_at = 0.0
         self._repaired = False
         self.waiting = 0
-        """Prompt files that were seen and not yet taken."""
+        """Prompt files that were found and not yet ingested."""
 
     @property
     def problems(self) -> list[str]:
-        """Of the last turn: what did not work and will be tried again."""
+        """What failed in the last cycle and will be retried."""
         return self._ingester.problems
 
     def close(self) -> None:
         self._ledger.close()
 
     def run_cycle(self, changed: Iterable[str] | None = None, *, scan: bool = True) -> float:
-        """Everything that is to be done now; seconds until there may be more. `changed` are the jobs that news came of,
-        None for all."""
+        """Do everything that is due; returns the seconds until there may be more. `changed` names the jobs with new
+        journal entries, None all jobs."""
         self._ingester.problems.clear()
         with self._ledger.locked():
             self._load()
@@ -111,14 +113,14 @@ class Inbox:
     # -- what is known ---------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        """Only anew if another watcher was here."""
+        """Reload the rows only if another process has changed the ledger."""
         version = self._ledger.version()
         if version == self._version and self._repaired:
             return
         self._version = version
         known = self.open.keys()
         self.open = {row.job_id: row for row in self._ledger.rows(OPEN)}
-        self._due |= self.open.keys() - known  # their news may have come before they were known
+        self._due |= self.open.keys() - known  # their entries may have been read before the rows were known
         self._shown = {row.job_id: row for row in self._ledger.rows(SHOWN)}
         if not self._repaired:
             settings = self.settings
@@ -128,7 +130,7 @@ class Inbox:
             self._repaired = True
 
     def _resume_interrupted(self) -> None:
-        """With the lock in our hands nobody else can be in the middle of these."""
+        """Continue interrupted rows. The lock guarantees that no other process is working on them."""
         left_behind = self._ledger.rows(CLAIMED)
         if left_behind:
             self._record(self._ingester.resume(left_behind))
@@ -140,7 +142,7 @@ class Inbox:
             if row is None:
                 continue
             try:
-                job = self._registry.stored(job_id)
+                job = self._registry.get_exact(job_id)
                 if job.status.ended:
                     ended.append(self._writer.write_outcome(row, job, self._now_ms()))
                     self._notify(ENDED, ended[-1], job, "")
@@ -188,15 +190,18 @@ class Inbox:
         self._scan_at = now if more else now + (rest if settles is None else min(rest, settles))
 
     def _wait_for_git(self, scan: Scan) -> None:
-        """Which files come with the repository is known when git has ended."""
+        """Until git has finished, mam cannot know which files belong to the repository."""
         if scan.prompts and not self._waits_for_git:
-            self._warn(f"git is changing the repository that holds {self.tree.inbox}; its files wait until it ends")
+            self._warn(
+                f"git is changing the repository that holds {self.tree.inbox}; its files wait until git has finished"
+            )
             self._waits_for_git = True
         self.waiting = len(scan.prompts)
         self._scan_at = time.monotonic() + SCAN_SECONDS
 
     def _accepts(self, seen: PromptFile) -> bool:
-        """What cannot be claimed at all gets an error beside it, once, and once more when it has changed."""
+        """Whether the file can be ingested. If not, an error is written beside it, once for each version of the
+        file."""
         why = self._rejection(seen)
         if why is None:
             return True
@@ -208,13 +213,13 @@ class Inbox:
 
     def _rejection(self, seen: PromptFile) -> str | None:
         if not seen.is_file:
-            return "it is a link or no file at all, and mam follows none; copy the file itself"
+            return "it is a link or not a regular file; copy the file itself"
         if seen.uid not in self.settings.uids:
-            return f"it belongs to another user (uid {seen.uid}); `owners` in [inbox] of config.toml says whose count"
+            return f"it belongs to another user (uid {seen.uid}); add the user to `owners` in [inbox] of config.toml"
         if seen.rel in self._tracked_files:
-            return f"it came with a repository (git tracks it); `mam trust {self.tree.inbox}` lets such files count"
+            return f"it came with a repository (git tracks it); `mam trust {self.tree.inbox}` accepts such files"
         if seen.links > 1:
-            return "it has another name elsewhere (a hard link), under which somebody could change it; copy it instead"
+            return "it has another hard link, through which it could change; copy it instead"
         if not os.access(os.path.join(self.tree.inbox, seen.rel), os.R_OK):
             return "it cannot be read: Permission denied; `chmod u+r` it"
         try:
@@ -251,7 +256,7 @@ class Inbox:
         self._update_jobs([one.row.job_id for one in submissions if one.job is not None and one.job.status.ended])
 
     def _adopt(self, scan: Scan) -> None:
-        """Files that are called running and that no row knows. Rows come before names, so none of these is ours."""
+        """Ingest running files without a row. A row is written before the rename, so these are not mam's own."""
         known = {path_with_state(row.rel, "running") for row in self.open.values()}
         strangers = [rel for rel in scan.running if rel not in known and rel not in self._tracked_files]
         if not strangers:
@@ -266,7 +271,7 @@ class Inbox:
     # -- what is over ----------------------------------------------------------------------------------------------
 
     def _archive_due(self) -> float:
-        """Outcomes that have been seen for long enough; seconds until the next one is due."""
+        """Archive outcomes that were shown long enough; returns the seconds until the next one is due."""
         now, gone, next_in = self._now_ms(), [], SCAN_SECONDS
         for row in list(self._shown.values()):
             left = row.shown_ms / 1000 + self.settings.linger_seconds - now / 1000
@@ -292,7 +297,7 @@ class Inbox:
 
     def _add_problem(self, rel: str, error: Exception) -> None:
         words = error.strerror if isinstance(error, OSError) else str(error)
-        self._ingester.problems.append(f"{rel}: {words}; it is tried again")
+        self._ingester.problems.append(f"{rel}: {words}; mam will retry")
 
     def _now_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -1,8 +1,8 @@
-"""`<jobs_root>/<job_id>/{job.json,state}`: what the registry says about dropped files, in the words of the older queue.
+"""The mirror `<jobs_root>/<job_id>/{job.json,state}`: the state of dropped files in the format of the older queue.
 
-A copy, never the truth: it is written after the registry, and whatever is missing, torn or behind is written anew on
-start. `job.json` is first and wins. Other programs only ever see moves that the older table allows, so a job that moved
-several steps at once is shown step by step.
+The mirror is a copy and never authoritative: mam writes it after the registry, and rewrites missing, torn or outdated
+files on start. `job.json` is written first and takes precedence. Other programs see only transitions that the older
+queue allows, so mam writes each intermediate state of a job that moved several steps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OPTIONAL = ("processed_path", "failure_reason", "archived_path")
 
 
 class OutcomePaths(Frozen):
-    """Where the files of an ended job are."""
+    """The paths of an ended job's files."""
 
     processed: str | None = None
     archived: str | None = None
@@ -55,8 +55,8 @@ class Mirror:
         make_directories(self._jobs_root)
 
     def write(self, job: Job, row: LedgerRow, paths: OutcomePaths | None = None, *, new: bool = False) -> None:
-        """Whatever the mirror shows now, step by step to what the registry says. Nothing is written twice. `new` is a
-        job that cannot be in it yet."""
+        """Bring the mirror to the registry's state, one allowed transition at a time. Unchanged files are not
+        rewritten. `new` means that the job cannot be in the mirror yet."""
         found = None if new else self.read(job.job_id)
         wanted = _record(job, row, self._inbox, found, paths)
         if found is not None and found == wanted and self._state(job.job_id) == wanted["state"]:
@@ -71,7 +71,7 @@ class Mirror:
             folder.write(wanted)
 
     def _write_new(self, job_id: str, record: Json) -> bool:
-        """The whole directory at once. False when there is one already."""
+        """Create the whole directory at once; False if it already exists."""
         half = os.path.join(self._jobs_root, f".mam-{job_id}")
         try:
             os.mkdir(half, 0o700)
@@ -82,13 +82,13 @@ class Mirror:
             finally:
                 os.close(folder)
             os.rename(half, os.path.join(self._jobs_root, job_id))
-        except OSError:  # left by somebody who was killed, or there already: the other way mends that
+        except OSError:  # left by a killed process, or it exists: the caller's other path repairs that
             remove_tree(half)
             return False
         return True
 
     def read(self, job_id: str) -> Json | None:
-        """None when there is nothing that can be relied on."""
+        """The record in `job.json`; None if it is missing or invalid."""
         try:
             with open(os.path.join(self._jobs_root, job_id, "job.json"), "rb") as file:
                 record = safe_json(file.read(_SIZE_LIMIT))
@@ -97,12 +97,12 @@ class Mirror:
         return record if schema_problem(record, job_id) is None else None
 
     def consistent_state(self, job_id: str) -> str | None:
-        """The state that both files say; None when they do not agree, or cannot be relied on."""
+        """The state in both files; None if they differ or are invalid."""
         record = self.read(job_id)
         return record["state"] if record is not None and self._state(job_id) == record["state"] else None
 
     def is_final(self, job_id: str) -> bool:
-        """Nothing will ever change about it again."""
+        """Whether the mirrored state is final and will not change again."""
         state = self.consistent_state(job_id)
         return state is not None and not TRANSITIONS[state]
 
@@ -130,7 +130,7 @@ class _Folder:
         os.close(self._folder)
 
     def write(self, record: Json) -> None:
-        """Not synced: after a power cut the registry says what should be here."""
+        """Not synced: after a power cut mam restores it from the registry."""
         replace(self._folder, "job.json", to_bytes(record) + b"\n", durable=False)
         replace(self._folder, "state", record["state"].encode() + b"\n", durable=False)
 
@@ -149,7 +149,7 @@ def mirror_state(job: Job) -> str:
 
 
 def transition_path(before: str | None, after: str) -> list[str]:
-    """The states to write, one after the other, the last being `after`; the shortest way that the table allows."""
+    """The states to write in order, ending with `after`: the shortest sequence of allowed transitions."""
     if before == after:
         return [after]
     ways = [[QUEUED]] if before is None else [[before, to] for to in TRANSITIONS[before]]
@@ -158,21 +158,21 @@ def transition_path(before: str | None, after: str) -> list[str]:
         if way[-1] == after:
             return way if before is None else way[1:]
         ways += [[*way, to] for to in TRANSITIONS[way[-1]] if to not in way]
-    return [after]  # the mirror was spoilt, and says the truth again
+    return [after]  # the mirror was damaged and is corrected
 
 
 def schema_problem(record: object, job_id: str | None = None) -> str | None:
-    """What is wrong with a `job.json`; None when it is what the schema describes."""
+    """What is wrong with a `job.json`; None if it matches the schema."""
     if not isinstance(record, dict):
         return "not a JSON object"
     for name in _TEXTS:
         if not isinstance(record.get(name), str) or not record[name]:
-            return f"{name} is missing or not a text"
+            return f"{name} is missing or not a string"
     identifier = record["job_id"]
     if len(identifier) != 32 or not set(identifier) <= set("0123456789abcdef"):
         return "job_id is not 32 hex digits"
     if job_id is not None and identifier != job_id:
-        return "job_id is another one than its directory's name"
+        return "job_id differs from its directory's name"
     if record["state"] not in TRANSITIONS:
         return f"state {record['state'][:40]!a} is not a state"
     if type(record.get("retries")) is not int or record["retries"] < 0:
@@ -184,7 +184,7 @@ def schema_problem(record: object, job_id: str | None = None) -> str | None:
     if record["created_at"] > record["updated_at"]:
         return "updated_at is before created_at"
     if any(not isinstance(record.get(name), str | None) for name in _OPTIONAL):
-        return "a path or reason is not a text"
+        return "a path or reason is not a string"
     return None
 
 
@@ -224,7 +224,7 @@ def _record(job: Job, row: LedgerRow, inbox: str, found: Json | None, paths: Out
 
 
 def _retries(job: Job, state: str, found: Json | None) -> int:
-    """How often it went back to the queue. Each claim but the last ended so; the last one too, if it waits again."""
+    """How often the job returned to the queue: each claim but the last did, and the last too if the job is queued."""
     if state == QUEUED:
         return job.attempt
     before = max(0, job.attempt - 1)

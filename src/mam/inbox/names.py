@@ -1,4 +1,4 @@
-"""What a dropped file is called in each of its states, and what the directories above it say."""
+"""The names of a dropped file in each state, and the meaning of the directories above it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ RUNNING_SUFFIX = ".running.md"
 INBOX = "inbox"
 MULTI, SINGLE, FLAT = "multi-owner", "single-owner", "flat"
 SLASH = "%2F"
-"""How a directory writes the slash of a branch's name."""
+"""How a directory name encodes the slash in a branch's name."""
 LOCAL_OWNER = "local"
-"""The owner of a repository that is only a directory."""
+"""The owner of a repository that is only a local directory."""
 
 NAME_LIMIT = 200
-"""Bytes of a file's name: what mam adds to it must fit into the 255 that a directory takes."""
+"""Bytes of a file name: what mam adds must fit into the 255 of a directory entry."""
 
 
 class Target(Frozen):
-    """Whose work a file is, as its path says."""
+    """The owner, repository and branch that a file's path names."""
 
     owner: str
     repo: str
@@ -35,12 +35,12 @@ class Target(Frozen):
 
     @property
     def path(self) -> str:
-        """One directory for each part, as in the inbox: `feature/x` is `feature%2Fx`."""
+        """One directory for each part, as in the inbox: `feature/x` becomes `feature%2Fx`."""
         return os.path.join(self.owner, self.repo, self.branch.replace("/", SLASH))
 
 
 def is_prompt(name: str) -> bool:
-    """Editors, rsync and scp hide what is not whole yet behind a dot, or give it another ending."""
+    """Editors, rsync and scp hide incomplete files behind a dot, or give them another ending."""
     return name.endswith(PROMPT_SUFFIX) and not name.startswith(".") and name != PROMPT_SUFFIX
 
 
@@ -49,7 +49,8 @@ def is_running(name: str) -> bool:
 
 
 def with_state(name: str, state: str) -> str:
-    """`x.prompt.md` as `x.running.md`; a name without a state gets it before its last ending."""
+    """The name in another state, `x.prompt.md` as `x.running.md`. A name without a state gets it before its last
+    ending."""
     stem, dot, ending = name.rpartition(".")
     if not dot or not stem:
         return f"{name}.{state}"
@@ -64,7 +65,7 @@ def path_with_state(rel: str, state: str) -> str:
 
 
 def with_infix(rel: str, job_id: str) -> str:
-    """Another name for the same, when somebody else's file has the first one: `x.done.md` as `x.1a2b3c4d.done.md`."""
+    """Another name if a foreign file has the first one: `x.done.md` as `x.1a2b3c4d.done.md`."""
     folder, name = os.path.split(rel)
     stem, _, ending = name.rpartition(".")
     first, _, state = stem.rpartition(".")
@@ -72,7 +73,7 @@ def with_infix(rel: str, job_id: str) -> str:
 
 
 def parse_target(rel: str, mode: str, owner: str | None, here: Target | None) -> Target:
-    """What the path of a file below the inbox means. BadInput says what the path should have been."""
+    """The target that a path below the inbox names. BadInput states the expected form."""
     if mode == FLAT:
         assert here is not None
         return here
@@ -81,7 +82,7 @@ def parse_target(rel: str, mode: str, owner: str | None, here: Target | None) ->
     if len(folders) < wanted:
         shape = "<owner>/<repo>/<branch>" if mode == MULTI else "<repo>/<branch>"
         where = os.path.join(INBOX, os.path.dirname(rel)).rstrip("/")
-        raise BadInput(why=f"its path is too short: it belongs into {INBOX}/{shape}/, and lies in {where}/")
+        raise BadInput(why=f"its path is too short: it belongs in {INBOX}/{shape}/ but is in {where}/")
     if mode == SINGLE:
         if owner is None:
             raise BadInput(why="single-owner mode needs `owner` in [inbox] of config.toml")
@@ -96,7 +97,7 @@ def parse_target(rel: str, mode: str, owner: str | None, here: Target | None) ->
 
 
 def check_branch(branch: str) -> str:
-    """What git takes for a branch's name, and what cannot be taken for an option or a part of a path."""
+    """Accept names that git accepts and that cannot be read as an option or a path."""
     spoilt = any(ord(letter) < 33 or letter in "~^:?*[\\\"'" or ord(letter) == 127 for letter in branch)
     parts = branch.split("/")
     odd = any(not part or part.startswith((".", "-")) or part.endswith((".", ".lock")) for part in parts)
@@ -110,7 +111,7 @@ def check_branch(branch: str) -> str:
 
 
 def check_name(rel: str) -> None:
-    """What goes into records and onto terminals."""
+    """Reject names that are unsafe in records and on terminals."""
     try:
         rel.encode()
     except UnicodeEncodeError:

@@ -1,5 +1,5 @@
-"""What stands below the prompt in `x.done.md` and `x.error.md`. Made from the record alone, so that writing it twice
-writes the same."""
+"""The text below the prompt in `x.done.md` and `x.error.md`. It depends on the record only, so that writing it twice
+gives the same file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
 
 RESULT_SHOWN = 64 * 1024
-_MEND = "Nothing was handed to an agent. Mend it, and drop it again under a name that ends in .prompt.md"
+_MEND = "No agent got it. Fix it, and drop it again under a name that ends in .prompt.md"
 
 
 def format_outcome(job: Job, row: LedgerRow) -> bytes:
@@ -29,7 +29,7 @@ def format_outcome(job: Job, row: LedgerRow) -> bytes:
         f"- more: `mam result {job.job_id[:8]}`, `mam output {job.job_id[:8]}`, `mam logs {job.job_id[:8]}`",
     ]
     if not done:
-        lines.append(f"- again: `mam retry {job.job_id[:8]}`, or drop the prompt once more")
+        lines.append(f"- again: `mam retry {job.job_id[:8]}`, or drop the prompt again")
     if job.result:
         lines += ["", "## Result", "", _shortened(job.result)]
     return _below(lines)
@@ -42,14 +42,14 @@ def format_refusal(row: LedgerRow, why: str) -> bytes:
 
 
 def format_note(rel: str, why: str) -> bytes:
-    """For what could not even be read or moved: it stays where it is."""
+    """For a file that could not be read or moved and stays where it is."""
     lines = ["# Outcome: error", "", f"- file: {_one_line(rel)}", f"- why: {_one_line(why.rstrip('.'))}",
-             "- what to do: mend that, and it is taken; it was left as it is"]  # fmt: skip
+             "- what to do: fix it, and mam takes the file; it was not changed"]  # fmt: skip
     return ("\n".join(lines) + "\n").encode(errors="replace")
 
 
 def identity_line(row: LedgerRow) -> str:
-    """The line by which an outcome is known to be this claim's."""
+    """The line that identifies an outcome as this row's."""
     return f"- job: {row.job_id}" if not row.refused else f"- claim: {row.job_id}"
 
 

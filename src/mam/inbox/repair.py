@@ -1,4 +1,4 @@
-"""On start the mirror says again what the registry says; and what is older than the user wants to keep goes."""
+"""Repair the mirror from the registry on start, and delete what is older than the user wants to keep."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DAY_MS = 86_400_000
 
 
 def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_rows: dict[str, LedgerRow]) -> list[str]:
-    """Every job of the mirror; what could not be repaired is named."""
+    """Repair every job of the mirror; returns what could not be repaired."""
     problems = []
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(jobs_root):
@@ -42,7 +42,7 @@ def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_r
         if row is None and mirror.is_final(job_id):
             continue
         try:
-            job = registry.stored(job_id)
+            job = registry.get_exact(job_id)
             row = row or row_from_job(job)
             if row is not None:
                 mirror.write(job, row, OutcomePaths(processed=processed_path(root, row)))
@@ -52,7 +52,8 @@ def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_r
 
 
 def prune(mirror: Mirror, jobs_root: str, root: str, now_ms: int, keep_days: int) -> int:
-    """How many ended jobs left the mirror and `processed`. The registry and `finished` keep theirs."""
+    """Delete old ended jobs from the mirror and `processed`; returns how many. The registry and `finished` are not
+    changed."""
     count = 0
     for job_id in list(_ids(jobs_root)) if keep_days else ():
         record = mirror.read(job_id)
@@ -72,7 +73,7 @@ def prune(mirror: Mirror, jobs_root: str, root: str, now_ms: int, keep_days: int
 
 
 def recover_rows(store: Store, settings: Settings) -> Iterator[LedgerRow]:
-    """A ledger that was lost, as far as the registry knows: the jobs of this inbox that have not ended."""
+    """The rows of a lost ledger, from the registry: the jobs of this inbox that have not ended."""
     seen = set()
     for job in store.select(Query(statuses=frozenset(Status) - ENDED)):
         row = row_from_job(job)
@@ -86,7 +87,7 @@ def recover_rows(store: Store, settings: Settings) -> Iterator[LedgerRow]:
 
 
 def row_from_job(job: Job) -> LedgerRow | None:
-    """What the registry remembers of the file."""
+    """The row of a job, from the file that the registry recorded."""
     inbox = job.inbox or {}
     words = [inbox.get(name) for name in ("file", "owner", "repo", "branch")]
     if not all(isinstance(word, str) and word for word in words):
@@ -107,7 +108,7 @@ def _ids(jobs_root: str) -> Iterator[str]:
 
 
 def _remove_temporaries(folder: str) -> None:
-    """What a kill left of a file that was being written."""
+    """Remove what a killed writer left."""
     for name in FILES:
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(folder, temporary_name(name)))

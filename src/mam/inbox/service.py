@@ -1,6 +1,6 @@
-"""An inbox and a worker side by side: files come in by one thread, jobs are run by the other.
+"""Run an inbox and a worker in one process: one thread ingests files, the other runs jobs.
 
-Either may be missing: somebody else's worker may do the work, and whoever watches the tree may be another process.
+The worker is optional: workers elsewhere may run the jobs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from threading import Thread
 from mam.errors import MamError
 from mam.inbox.watcher import FileWatcher
 from mam.jobs.status import PENDING, RUNNING, WAITING
-from mam.work.journal_follower import News
+from mam.work.journal_follower import JournalFollower
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _AWAY_SECONDS = 1.0
 _PATIENT_TURNS = 3
-"""How often `once` tries again what did not work."""
+"""How many cycles with problems `once` tolerates."""
 
 
 class InboxService:
@@ -37,18 +37,18 @@ class InboxService:
         self._warn = warn
         self._once = once
         self._wakes: SimpleQueue[set[str] | None] = SimpleQueue()
-        """Jobs that news came of; None for something in the tree, or to end. Safe in a signal handler."""
+        """Jobs with new journal entries; None for a change in the tree, or to stop. Safe in a signal handler."""
         self._stopping = False
         self._failed_turns = 0
         self.failure: Exception | None = None
-        """What made it give up."""
-        self._news = News(store, None, lambda told: self._wakes.put(set(told)), lambda: False)
+        """The error that stopped it."""
+        self._follower = JournalFollower(store, None, lambda job_ids: self._wakes.put(set(job_ids)), lambda: False)
         self._watcher = FileWatcher(inbox.tree.inbox, lambda: self._wakes.put(None), self._on_watch_error)
         self._thread = Thread(target=self._watch, name="mam-inbox", daemon=True)
 
     def run(self) -> None:
-        """Until the worker has been told to end, or, once, until all is done."""
-        self._news.start()
+        """Run until the worker stops or, with `once`, until everything is done."""
+        self._follower.start()
         self._watcher.start()
         self._thread.start()
         try:
@@ -60,7 +60,7 @@ class InboxService:
             self.stop()
             self._thread.join()
             self._watcher.stop()
-            self._news.stop()
+            self._follower.stop()
             self._inbox.close()
 
     def stop(self) -> None:
@@ -69,12 +69,12 @@ class InboxService:
         self._wakes.put(None)
 
     hand_back = stop
-    """Without a worker there is nothing to hand back."""
+    """Without a worker there are no claims to release."""
 
     def _watch(self) -> None:
         try:
             self._watch_on()
-        except Exception as error:  # a bug in mam, which must not leave a worker behind that nobody feeds
+        except Exception as error:  # a bug in mam must not leave a worker running without an inbox
             self.failure = error
         if self._worker is not None and not self._stopping:
             self._worker.stop()
@@ -103,19 +103,19 @@ class InboxService:
         return wait
 
     def _next(self, wait: float) -> tuple[set[str] | None, bool]:
-        """What happened until then, and whether the tree has to be looked at."""
+        """The jobs that changed within this time, and whether to scan the tree."""
         changed: set[str] = set()
         scan = False
         ends = time.monotonic() + wait
         while True:
             try:
-                news = self._wakes.get(timeout=max(0.0, ends - time.monotonic()))
+                job_ids = self._wakes.get(timeout=max(0.0, ends - time.monotonic()))
             except Empty:
                 return changed, scan or not changed
-            if news is None:
+            if job_ids is None:
                 scan = True
             else:
-                changed |= news
+                changed |= job_ids
             ends = time.monotonic() if self._wakes.empty() else ends
 
     def _is_done(self) -> bool:
@@ -126,9 +126,9 @@ class InboxService:
         return self._worker is None or not any(map(self._is_ours, self._inbox.jobs.values()))
 
     def _is_ours(self, job: Job) -> bool:
-        """Whether the worker in here will bring it to its end; what waits for a day or for others it will not."""
+        """Whether the worker in this process will end the job; it does not wait for a start time or for other jobs."""
         mine = job.agent_session == self._inbox.settings.label
         return mine and (job.status in (PENDING, RUNNING) or (job.status is WAITING and job.waiting_for == "retry"))
 
     def _on_watch_error(self, why: str) -> None:
-        self._warn(f"changes are not seen at once ({why}); the inbox is looked at every few seconds")
+        self._warn(f"changes are not noticed at once ({why}); mam scans the inbox every few seconds")

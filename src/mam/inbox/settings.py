@@ -1,4 +1,4 @@
-"""How one inbox is kept: the user's settings, and what the command line said about them."""
+"""The settings of one inbox, from the user's configuration and the command line."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class Settings(Frozen):
     mode: str = MULTI
     owner: str | None = None
     here: Target | None = None
-    """Of flat mode: the one repository that all files are for."""
+    """In flat mode: the one target of all files."""
     here_path: str | None = None
     agent: str
     label: str = LABEL
     permissions: str = "edit"
     max_retries: int = 3
     uids: frozenset[int]
-    """Whose files are taken."""
+    """The users whose files are ingested."""
     settle_seconds: float = SETTLE_SECONDS
-    """How long a file must have been left alone before it is taken."""
+    """How long a file must stay unchanged before it is ingested."""
     linger_seconds: float = LINGER_SECONDS
     """How long an outcome stays in the inbox before it moves to `finished`."""
     jobs_root: str
     failure_archive: bool = False
     keep_days: int = 0
-    """After how many days what is in the mirror and in `processed` goes; 0 is never."""
+    """After how many days files in the mirror and in `processed` are deleted; 0 means never."""
     push: bool = False
     pull_request: bool = False
     repos: dict[str, str]
@@ -49,7 +49,7 @@ class Settings(Frozen):
 def load_settings(
     config: Config, *, root: str | None = None, mode: str | None = None, agent: str | None = None
 ) -> Settings:
-    """What counts: the command line, then the settings, then the defaults."""
+    """In order of precedence: the command line, the configuration, the defaults."""
     inbox, queue = config.inbox, config.queue
     mode = mode or inbox.get("mode", MULTI)
     here_path = _repository() if mode == FLAT else None
@@ -72,7 +72,7 @@ def load_settings(
 
 
 def mirror_location(config: Config) -> tuple[str, str] | None:
-    """The root of the inbox that the settings name, and its mirror; None when they name none."""
+    """The root of the configured inbox, and its mirror; None if no inbox is configured."""
     root = config.inbox.get("root")
     if root is None:
         return None
@@ -81,13 +81,13 @@ def mirror_location(config: Config) -> tuple[str, str] | None:
 
 
 def resolve_root(config: Config, root: str | None, mode: str | None) -> str:
-    """For those who only look."""
+    """The root, for commands that only read."""
     mode = mode or config.inbox.get("mode", MULTI)
     return _root(root or config.inbox.get("root"), _repository() if mode == FLAT else None)
 
 
 def _root(named: str | None, here_path: str | None) -> str:
-    """In flat mode everything is below `.mam`, which mam keeps out of the repository's history."""
+    """In flat mode everything is below `.mam`, which mam excludes from git."""
     if named is not None:
         root = os.path.abspath(os.path.expanduser(named))
     else:
@@ -108,8 +108,8 @@ def _agent(config: Config) -> str:
     found = installed_agents(config)
     if len(found) == 1:
         return found[0]
-    some = f"; there are {', '.join(found)}" if found else ""
-    raise BadInput(why=f"who shall do the work? Add --agent A, or `agent` in [inbox] of config.toml{some}")
+    some = f"; installed: {', '.join(found)}" if found else ""
+    raise BadInput(why=f"no agent is set: add --agent A, or `agent` in [inbox] of config.toml{some}")
 
 
 def _uid(name: str) -> int:
@@ -124,7 +124,7 @@ def _uid(name: str) -> int:
 
 
 def _repository() -> str:
-    """The top of the repository that the command was typed in."""
+    """The top directory of the current repository."""
     from mam.work.git.command import GitFailed, discover
 
     try:
@@ -139,7 +139,7 @@ def _here(path: str) -> Target:
     try:
         branch = discover(path).path("symbolic-ref", "--quiet", "--short", "HEAD")
     except GitFailed:
-        raise BadInput(why=f"{path} is on no branch; check one out, since the work begins from it") from None
+        raise BadInput(why=f"{path} is on no branch; check one out, because the work starts from it") from None
     letters = [letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in
                os.path.basename(path)]  # fmt: skip
     return Target(owner=LOCAL_OWNER, repo="".join(letters).lstrip(".-") or "repository", branch=branch)

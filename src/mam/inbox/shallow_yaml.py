@@ -1,8 +1,8 @@
-"""YAML of front matter: `key: value` lines, where a value is one text or a list of texts.
+"""A YAML subset for front matter: `key: value` lines, where a value is one string or a list of strings.
 
 The input is untrusted, so this module limits it before it becomes a structure. It reads the parser's events one by one
-and stops at the first event that has no place here: a deeper level, an anchor or an alias. Nothing recurses. The parser
-is the one in Python: a text that breaks it raises an exception, which becomes BadInput, and cannot end the process.
+and stops at the first event that is not allowed: a deeper level, an anchor or an alias. Nothing recurses. It uses the
+Python parser: bad input raises an exception, which becomes BadInput, and cannot crash the process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SIZE_LIMIT = 64 << 10
 FIRST_LINE = 2
-"""Of the front matter in its file: the fence is line 1."""
+"""The line number of the front matter's first line: the fence is line 1."""
 
 
 class Entry(Frozen):
@@ -27,7 +27,7 @@ class Entry(Frozen):
     key: str
     value: str | list[str]
     line: int
-    """Where the value begins."""
+    """The line where the value begins."""
 
 
 def entries(text: str, check_key: Callable[[str, int], None]) -> Iterator[Entry]:
@@ -50,7 +50,7 @@ def entries(text: str, check_key: Callable[[str, int], None]) -> Iterator[Entry]
 
 
 def _events(text: str) -> Iterator[Event]:
-    """Those that carry something."""
+    """The events that carry content."""
     import yaml
 
     try:
@@ -64,7 +64,7 @@ def _events(text: str) -> Iterator[Event]:
         raise BadInput(why=f"the front matter is not YAML{where}: {problem[:200]}") from None
     except BadInput:
         raise
-    except Exception as error:  # the parser fails in ways of its own: a version of 5,000 digits, a character \UFFFFFFFF
+    except Exception as error:  # the parser has others, for a version of 5,000 digits or a character \UFFFFFFFF
         raise BadInput(why=f"the front matter is not YAML: {type(error).__name__}") from None
 
 
@@ -75,7 +75,7 @@ def _plain(event: Event) -> Event:
 
 
 def _opens(event: Event | None) -> bool:
-    """False when there is nothing at all."""
+    """False if the front matter is empty."""
     if event is None:
         return False
     if _kind(event) != "MappingStart":
@@ -100,7 +100,7 @@ def _text(event: Event, what: str) -> str:
     if not text.strip():
         raise BadInput(why=f"line {_line(event)}: {what} has no value")
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise BadInput(why=f"line {_line(event)}: {what} holds half a surrogate pair, which is no character")
+        raise BadInput(why=f"line {_line(event)}: {what} contains half a surrogate pair, which is not a character")
     return text
 
 

@@ -1,4 +1,4 @@
-"""What is in an inbox right now, from its tree, its ledger and the registry; nothing is changed by looking."""
+"""List the files of an inbox from its tree, its ledger and the registry, without changing anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 WAITING, LEFT, REFUSED, GONE = "waiting", "left", "refused", "gone"
-"""Not taken yet; cannot be taken, an error stands beside it; did not become a job; its job is not in the registry."""
+"""Not ingested yet; cannot be ingested, with an error file beside it; did not become a job; its job is not in the
+registry."""
 
 
 class DroppedFile(Frozen):
@@ -27,14 +28,14 @@ class DroppedFile(Frozen):
     status: str
     agent: str | None = None
     file: str
-    """Where it is, or what tells of it, below the inbox."""
+    """The path of the file, or of its outcome, below the inbox."""
 
 
 def list_files(root: str, registry: Registry) -> list[DroppedFile]:
     tree = Tree(root)
     if not os.path.isdir(tree.inbox):
         raise BadInput(
-            why=f"there is no inbox at {tree.inbox}; `mam inbox watch` makes one, or name its root with --root"
+            why=f"there is no inbox at {tree.inbox}; `mam inbox watch` creates one, or name its root with --root"
         )
     scan = tree.scan()
     left = [path_with_state(seen.rel, "error") for seen in scan.prompts]

@@ -1,7 +1,6 @@
-"""Steps 3 and 4 of the hand-over: claimed files become jobs, with a copy in `processed` and their place in the mirror.
+"""Steps 3 and 4 of ingesting: register rows as jobs, copy the prompts to `processed`, and write the mirror.
 
-A few at a time: those are registered in one act, which is one sync for all of them, and their prompts are in memory
-together.
+Files are submitted in small batches: one transaction and one sync for each batch, with its prompts in memory.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from mam.jobs.draft import draft_job
 from mam.jobs.input_rules import TEXT_LIMIT
 from mam.jobs.record import Job
 from mam.util.frozen import Frozen
-from mam.work.claim import AWAY
+from mam.work.claim import STORE_UNREACHABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,37 +32,37 @@ COPY, NO_INPUT = "prompt.md", "NO_INPUT.md"
 NO_INPUT_TEXT = "The prompt file {rel} was gone after it had been claimed, so there was nothing to hand to an agent.\n"
 _HELD_BACK_MS = 3_600_000
 _DATA_ERRORS = (ValueError, TypeError, ArithmeticError, RecursionError)
-"""What a store raises over a value that no check refused; anything else may be the store's own trouble."""
+"""What a store raises for a value that passed every check; any other exception may be a problem of the store."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Submission(Frozen):
-    """What became of one claim."""
+    """The result of submitting one row."""
 
     row: LedgerRow
     job: Job | None = None
-    """Without its prompt: many of these are kept."""
+    """Without its prompt, because many of these are kept."""
     refused: str | None = None
     """Why it could not become a job."""
     shown: str | None = None
-    """The file that says so already: whoever wrote it was cut off right after."""
+    """The existing outcome file of a refusal: mam was killed after writing it."""
     unreadable: bool = False
-    """Nothing of it could be read, so that it was put back."""
+    """The file could not be read and was renamed back."""
 
 
 class _LoadedFile(Frozen):
-    """A file whose content is known, on its way to a job."""
+    """A file with its content, ready to become a job."""
 
     row: LedgerRow
     content: bytes | None
-    """None when somebody took the file away."""
+    """None if the file was removed."""
     job: Job
-    """The draft, or the job itself if it is registered already."""
+    """The draft, or the job if it is already registered."""
     is_registered: bool
 
 
 class Unreadable(Exception):
-    """The system's own words."""
+    """The message of the operating system."""
 
 
 class Submitter:
@@ -77,7 +76,7 @@ class Submitter:
         self._problems = problems
 
     def submit(self, rows: list[LedgerRow], *, new: bool) -> list[Submission]:
-        """`new` when nobody can have begun with any of them."""
+        """Submit rows. `new` means that no earlier attempt has started on any of them."""
         submissions: list[Submission] = []
         for batch in self._batches(rows, submissions, new=new):
             jobs = self._register([one.job for one in batch if not one.is_registered])
@@ -88,18 +87,18 @@ class Submitter:
                     continue
                 try:
                     submissions.append(Submission(row=one.row, job=self._store_copies(one, job, new=new)))
-                except OSError as error:  # this one waits for better times, and the others do not wait for it
+                except OSError as error:  # this one is retried later, and does not delay the others
                     self._add_problem(one.row, error)
         return submissions
 
     def find_job(self, row: LedgerRow) -> Job | None:
         try:
-            return self._registry.stored(row.job_id)
+            return self._registry.get_exact(row.job_id)
         except UnknownJob:
             return None
 
     def repair_copy(self, row: LedgerRow) -> None:
-        """Of a job that is open: its copy was not synced, and a power cut may have left nothing of it."""
+        """Repair the copy of an open job: it was not synced, and a power cut may have lost it."""
         job = self.find_job(row)
         if job is None:
             return
@@ -114,7 +113,7 @@ class Submitter:
     def _batches(
         self, rows: list[LedgerRow], submissions: list[Submission], *, new: bool
     ) -> Iterator[list[_LoadedFile]]:
-        """Those that can become jobs; what became of the others goes to `taken`."""
+        """Yields batches of files that can become jobs; the results of the others go to `submissions`."""
         batch: list[_LoadedFile] = []
         size = 0
         for row in rows:
@@ -126,11 +125,11 @@ class Submitter:
                 submissions.append(Submission(row=row, refused=f"it cannot be read: {unreadable}", unreadable=True))
             except OSError as error:
                 self._add_problem(row, error)
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except MamError as bad:
                 submissions.append(Submission(row=row, refused=str(bad)))
-            except Exception as bug:  # of mam; a file that meets one must not stop the others at each start
+            except Exception as bug:  # a bug in mam: one file must not stop the others at each start
                 submissions.append(Submission(row=row, refused=_unexpected(bug)))
             if len(batch) >= FILES_AT_ONCE or size >= BYTES_AT_ONCE:
                 yield batch
@@ -149,7 +148,7 @@ class Submitter:
         return _LoadedFile(row=row, content=content, job=self._draft(row, content), is_registered=False)
 
     def _reload(self, row: LedgerRow, job: Job) -> _LoadedFile:
-        """Registered before we were cut off: the registry has the prompt, whatever became of the file since."""
+        """Registered before the interruption: the registry has the prompt, whatever happened to the file."""
         try:
             content = self._content(row)
         except Unreadable:
@@ -160,7 +159,7 @@ class Submitter:
         return _LoadedFile(row=row, content=content, job=job, is_registered=True)
 
     def _content(self, row: LedgerRow) -> bytes | None:
-        """One byte more than may be, so that what is too large shows. None when somebody took it away."""
+        """The content, one byte longer than the limit if it is too large. None if the file was removed."""
         try:
             with self._tree.folder(INBOX, os.path.dirname(row.rel)) as folder:
                 name = os.path.basename(path_with_state(row.rel, RUNNING))
@@ -171,7 +170,7 @@ class Submitter:
             raise Unreadable(error.strerror or str(error)) from None
 
     def _put_back(self, row: LedgerRow) -> None:
-        """What mam may not read it cannot keep either; it stays what it was, and the error stands beside it."""
+        """Rename an unreadable file back to its prompt name; an error is written beside it."""
         with self._tree.folder(INBOX, os.path.dirname(row.rel)) as folder:
             move(folder, os.path.basename(path_with_state(row.rel, RUNNING)), folder, os.path.basename(row.rel))
 
@@ -179,38 +178,39 @@ class Submitter:
 
     def _draft(self, row: LedgerRow, content: bytes | None) -> Job:
         settings = self._settings
-        # A claim without an owner is of a path that means nothing, and this says why.
+        # A row without an owner has an invalid path, and parse_target raises the reason.
         target = row.target if row.owner else parse_target(row.rel, settings.mode, settings.owner, settings.here)
         check_name(row.rel)
         text = NO_INPUT_TEXT.format(rel=row.rel).encode() if content is None else content
         draft = draft_from_file(text, target, row.rel, settings)
         choices = dict(draft.choices)
-        if content is None:  # nobody shall claim what is about to be called a failure
+        if content is None:  # no worker may claim it before mam marks it as an error
             choices["due_ms"] = self._registry.store.clock.now().wall_ms + _HELD_BACK_MS
         choices["after"] = [self._registry.resolve(needed) for needed in choices.get("after", ())]
         return draft_job(job_id=row.job_id, prompt=draft.prompt, agent=draft.agent, **choices)
 
     def _register(self, drafts: list[Job]) -> dict[str, Job | MamError]:
-        """By their ids: the job, or why there is none.
+        """The job or the error of each id.
 
-        Past the registry's own verb, which copies the audit log at each: the worker's thread copies it for many.
+        This calls the store and not the registry, which would update the audit log for each job: the worker's thread
+        updates it for many at once.
         """
         if not any(draft.after for draft in drafts):
             try:
                 return {job.job_id: job for job in self._registry.store.register_all(drafts)}
-            except AWAY:
+            except STORE_UNREACHABLE:
                 raise
             except (MamError, *_DATA_ERRORS):
-                pass  # asked one by one, each says for itself what is wrong with it
+                pass  # registered one by one, each returns its own error
         return {draft.job_id: self._register_one(draft) for draft in drafts}
 
     def _register_one(self, draft: Job) -> Job | MamError:
         try:
             return self._registry.store.register(draft).job
-        except AWAY:
+        except STORE_UNREACHABLE:
             raise
         except AlreadyRegistered:
-            return self._registry.stored(draft.job_id)
+            return self._registry.get_exact(draft.job_id)
         except MamError as bad:
             return bad
         except _DATA_ERRORS as bug:
@@ -227,7 +227,7 @@ class Submitter:
         return job.replace(prompt="")
 
     def _copy(self, row: LedgerRow, content: bytes | None, *, new: bool) -> None:
-        """Not synced: the inbox and the registry both have it. What is cut off in the middle is written again."""
+        """Not synced: the inbox and the registry both have the prompt. An incomplete copy is written again."""
         with self._tree.folder(PROCESSED, row.target.path, row.job_id, make=True, durable=False) as folder:
             if content is None:
                 replace(folder, NO_INPUT, NO_INPUT_TEXT.format(rel=row.rel).encode(), durable=False)
@@ -241,7 +241,7 @@ class Submitter:
 
 
 def _unexpected(bug: Exception) -> str:
-    return f"mam cannot read it ({type(bug).__name__}); please report that, with the file"
+    return f"mam cannot read it ({type(bug).__name__}); please report this with the file"
 
 
 def read_json_file(folder: int, name: str, limit: int) -> bytes:

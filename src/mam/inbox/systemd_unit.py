@@ -1,4 +1,4 @@
-"""The systemd user unit of a watcher or a worker: the text, from the command that it shall run."""
+"""The text of a systemd user unit for a watcher or a worker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unit_text(what: str, description: str, argv: Sequence[str], directory: str, 
 
 
 def quote(word: str, what: str = "ExecStart") -> str:
-    """As systemd reads it: in quotes, with its own escapes, `%` and, in a command, `$` doubled."""
+    """Quote a word for systemd: with its escapes, `%` doubled, and in a command `$` doubled."""
     word = _escaped(word).replace('"', '\\"')
     if what == "ExecStart":
         word = word.replace("$", "$$")
@@ -49,5 +49,5 @@ def quote(word: str, what: str = "ExecStart") -> str:
 
 def _escaped(word: str) -> str:
     if not word.isprintable():
-        raise BadInput(why=f"{word[:80]!a} has a character that cannot stand in a unit file")
+        raise BadInput(why=f"{word[:80]!a} contains a character that unit files do not allow")
     return word.replace("%", "%%").replace("\\", "\\\\")

@@ -1,7 +1,7 @@
-"""The directories of an inbox, and moves in them that never overwrite and never follow a link.
+"""The directories of an inbox, and file operations in them that never overwrite and never follow a link.
 
-Whoever may drop a file may also drop a link: every directory is opened name by name from the root, and everything in it
-is named relative to what was opened.
+A user who can drop a file can also drop a link. So every directory is opened name by name from the root, and files are
+named relative to its descriptor.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NOREPLACE = 1
 
 
 class PromptFile(Frozen):
-    """A prompt file at one look."""
+    """A prompt file and its stat fields in one scan."""
 
     rel: str
-    """Below the inbox."""
+    """The path below the inbox."""
     inode: int
     size: int
     modified_ns: int
@@ -47,7 +47,7 @@ class PromptFile(Frozen):
 
 
 class Scan(Frozen):
-    """Everything that one look at the inbox found."""
+    """The result of one scan of the inbox."""
 
     prompts: list[PromptFile]
     running: list[str]
@@ -85,7 +85,7 @@ class Tree:
                     elif is_running(entry.name) and entry.is_file(follow_symlinks=False):
                         found.running.append(rel)
         except FileNotFoundError:
-            return  # removed while it was looked at
+            return  # removed during the scan
         except OSError as error:
             found.problems.append(f"{path}: {error.strerror}")
             return
@@ -95,7 +95,7 @@ class Tree:
 
     @contextlib.contextmanager
     def kept_open(self) -> Iterator[None]:
-        """Directories that are entered meanwhile stay open, for work on many files of a few of them."""
+        """Keep directories open until the end of the block, for work on many files in few directories."""
         self._kept = {}
         try:
             yield
@@ -106,7 +106,7 @@ class Tree:
 
     @contextlib.contextmanager
     def folder(self, *parts: str, make: bool = False, durable: bool = True) -> Iterator[int]:
-        """A directory below the root, reached without a link; `durable` is for what is made on the way."""
+        """Open a directory below the root without following links. `durable` syncs directories that are created."""
         names = [name for name in "/".join(parts).split("/") if name]
         key = "/".join(names)
         if self._kept is not None and key in self._kept:
@@ -138,7 +138,7 @@ class Tree:
         return descriptor
 
     def stat(self, rel: str) -> PromptFile | None:
-        """What is there now, links not followed."""
+        """The file's current stat fields, links not followed."""
         try:
             with self.folder(INBOX, os.path.dirname(rel)) as folder:
                 return _prompt_file(rel, os.stat(os.path.basename(rel), dir_fd=folder, follow_symlinks=False))
@@ -155,7 +155,7 @@ def _prompt_file(rel: str, about: os.stat_result) -> PromptFile:
 
 def _open_child(directory: int, name: str, *, make: bool, durable: bool) -> int:
     if name in (".", ".."):
-        raise BadInput(why=f"{name} is not a place in an inbox")
+        raise BadInput(why=f"{name} is not a directory of an inbox")
     try:
         return os.open(name, _FOLDER, dir_fd=directory)
     except FileNotFoundError:
@@ -179,20 +179,20 @@ def exists(folder: int, name: str) -> bool:
 
 
 def move(folder: int, name: str, to_folder: int, to_name: str) -> None:
-    """A rename that is refused (FileExistsError) where something is already."""
+    """Rename, or raise FileExistsError if the target exists."""
     renameat2 = _renameat2()
     if renameat2 is None:
         _move_plainly(folder, name, to_folder, to_name)
         return
     code = renameat2(folder, os.fsencode(name), to_folder, os.fsencode(to_name))
-    if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):  # not on this file system
+    if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):  # not supported on this file system
         _move_plainly(folder, name, to_folder, to_name)
     elif code:
         raise OSError(code, os.strerror(code), to_name if code == errno.EEXIST else name)
 
 
 def _move_plainly(folder: int, name: str, to_folder: int, to_name: str) -> None:
-    """With the inbox's lock held nobody of us makes such a name in between."""
+    """Not atomic, but the inbox's lock keeps other mam processes from creating the target in between."""
     if exists(to_folder, to_name):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to_name)
     os.rename(name, to_name, src_dir_fd=folder, dst_dir_fd=to_folder)
@@ -202,7 +202,7 @@ _found: list[Callable[[int, bytes, int, bytes], int] | None] = []
 
 
 def _renameat2() -> Callable[[int, bytes, int, bytes], int] | None:
-    """The kernel's own rename that does not replace, by its error number; None where there is none."""
+    """The kernel's renameat2 with RENAME_NOREPLACE, returning an error number; None where it is missing."""
     if not _found:
         import ctypes
 
@@ -217,7 +217,7 @@ def _renameat2() -> Callable[[int, bytes, int, bytes], int] | None:
 
 
 def write_new(folder: int, name: str, parts: Iterable[bytes], *, durable: bool) -> None:
-    """A whole file that is not there yet, and nothing if it cannot be whole."""
+    """Create a file with the whole content, or leave nothing."""
     descriptor = os.open(name, _NEW, 0o600, dir_fd=folder)
     try:
         for part in parts:
@@ -232,18 +232,18 @@ def write_new(folder: int, name: str, parts: Iterable[bytes], *, durable: bool) 
 
 
 def replace(folder: int, name: str, content: bytes, *, durable: bool) -> None:
-    """Readers see the old file or the new one. The lock makes the temporary name ours alone."""
+    """Readers see the old file or the new one. The lock guarantees that no other process uses the temporary name."""
     temporary = temporary_name(name)
     try:
         write_new(folder, temporary, (content,), durable=durable)
-    except FileExistsError:  # left by somebody who was killed
+    except FileExistsError:  # left by a killed process
         unlink(folder, temporary)
         write_new(folder, temporary, (content,), durable=durable)
     os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def temporary_name(name: str) -> str:
-    """Hidden, so that nobody takes it for a prompt, and never too long."""
+    """Hidden, so that it is not taken for a prompt, and never too long."""
     return f".mam-{name[-40:]}"
 
 

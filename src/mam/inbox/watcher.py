@@ -1,4 +1,4 @@
-"""Sees that something happened in the inbox, and says no more than that: what happened, a look at the tree tells."""
+"""Watch the inbox for changes. The watcher reports that something changed; a scan of the tree shows what."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _STEP_MS, _DEBOUNCE_MS = 200, 400
 _WAKE_MS = 60_000
-"""How long its thread sleeps at a stretch; nobody waits for it to end."""
+"""How long its thread sleeps at a time; stopping does not wait for it."""
 
 
 def require_watchfiles() -> ModuleType:
-    """Asked for before anything is made: an inbox that nobody can watch is refused, and leaves nothing behind."""
+    """Called before mam creates anything: without watchfiles an inbox is rejected and leaves no files."""
     try:
         import watchfiles
     except ImportError:
@@ -27,8 +27,8 @@ def require_watchfiles() -> ModuleType:
 
 
 class FileWatcher:
-    """A thread that calls `happened`. If the system has no watches left, `blind` is told, and looking now and then has
-    to do."""
+    """A thread that calls `on_change`. If the system has no watches left, it calls `on_error`, and periodic scans take
+    over."""
 
     def __init__(self, directory: str, on_change: Callable[[], None], on_error: Callable[[str], None]) -> None:
         self._directory = directory
@@ -42,7 +42,7 @@ class FileWatcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Nobody waits for it: it has nothing to finish."""
+        """Does not wait for the thread: it has nothing to finish."""
         self._stopped.set()
 
     def _watch(self) -> None:
@@ -52,6 +52,6 @@ class FileWatcher:
                 stop_event=self._stopped, raise_interrupt=False, ignore_permission_denied=True,
             ):  # fmt: skip
                 self._on_change()
-        except Exception as error:  # whatever it is, the tree is looked at anyway
+        except Exception as error:  # periodic scans go on, whatever the error is
             if not self._stopped.is_set():
                 self._on_error(str(error))

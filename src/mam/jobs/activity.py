@@ -43,7 +43,7 @@ class State(Frozen):
         at = iso_milli(self.at_ms) if self.at_ms else None
         return {"state": self.state, "source": self.source, "at": at, "why": self.why}
 
-    def told(self, now_ms: int) -> str:
+    def format_at(self, now_ms: int) -> str:
         """`needs permission (hook, 12 s ago)`."""
         since = f", {_ago(now_ms - self.at_ms)} ago" if self.at_ms else ""
         return f"{self.state} ({self.source}{since})"
@@ -79,7 +79,7 @@ def job_state(job: Job, last_event: Json | None, moment: Moment) -> State:
         return State(state=UNKNOWN, source=PROCESS, at_ms=at_ms, why=f"it is {job.status}")
     if job.said is not None:
         return State(state=DONE, source=PROTOCOL, at_ms=_ms(job.said.get("at")), why="it said so")
-    event = _of_this_attempt(job, last_event)
+    event = _in_current_attempt(job, last_event)
     claimed = State(state=WORKING, source=PROCESS, at_ms=_ms(job.claimed_at), why="it was claimed")
     if event is None:
         return decide_state([claimed], moment.wall_ms)
@@ -103,7 +103,7 @@ def event_source(data: Json) -> str:
     return told if told in (PROCESS, SCREEN) else PROTOCOL
 
 
-def _of_this_attempt(job: Job, event: Json | None) -> Json | None:
+def _in_current_attempt(job: Job, event: Json | None) -> Json | None:
     if event is None or "event" not in event:
         return None
     return event if str(event.get("timestamp", "")) >= (job.claimed_at or "") else None

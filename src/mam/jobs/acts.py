@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 MANUAL = "manual"
 """The owner of a claim that nobody made: a status written by hand or by an old script."""
 
-STATUS_OF_EVENT = {"started": RUNNING, "completed": COMPLETED, "error": ERROR}
-
 
 def register(draft: Job, number: int, moment: Moment, needed: Dependencies | None = None) -> Change:
     """A draft becomes a job: numbered, dated, pending or waiting for its start time or for others to end."""
@@ -106,9 +104,9 @@ def complete(
         return report_outcome(job, moment, attempt, status=COMPLETED, result=result, told=told)
     lines: tuple[AuditRecord, ...] = ()
     if job.status is PENDING:
-        job, lines = _held(job, moment, new_claim)
+        job, lines = _claim_by_hand(job, moment, new_claim)
     checked = bool(job.expected_artifacts) if checked is None else checked
-    end = _end(job, attempt, result=result, checked=checked)
+    end = _end_fields(job, attempt, result=result, checked=checked)
     change = moved(job, COMPLETED, moment, "complete", end, attempt is None, told, lines)
     if artifacts_unchecked and job.expected_artifacts:
         raise ArtifactCheckNeeded(
@@ -127,11 +125,11 @@ def fail(
         return unchanged(job)
     if job.supervised:
         return report_outcome(job, moment, attempt, status=ERROR, reason=reason, told=told)
-    end = _end(job, attempt, reason=reason, result=result)
+    end = _end_fields(job, attempt, reason=reason, result=result)
     return moved(job, ERROR, moment, "fail", end, unfenced=attempt is None, told=told)
 
 
-def _end(
+def _end_fields(
     job: Job, attempt: int | None, *, result: str | None, reason: str | None = None, checked: bool | None = None
 ) -> Json:
     """What an end sets, always the same fields: the SQL stores do the same in one statement."""
@@ -152,7 +150,7 @@ def fail_retryable(
         return report_outcome(job, moment, attempt, status=ERROR, reason=reason, retryable=True)
     lines: tuple[AuditRecord, ...] = ()
     if job.status is PENDING:
-        job, lines = _held(job, moment, new_claim)
+        job, lines = _claim_by_hand(job, moment, new_claim)
     unfenced = attempt is None
     if job.retries >= job.max_retries:
         tries = "1 retry" if job.retries == 1 else f"{job.retries} retries"
@@ -256,7 +254,7 @@ def check_fence(job: Job, attempt: int | None, claim_id: str | None = None) -> N
     """A claim is valid while the job runs under exactly that attempt and, if the writer gives it, that claim id."""
     if attempt is None or (job.status is RUNNING and job.attempt == attempt and _is_claim(job, claim_id)):
         return
-    raise ClaimLost(job=job.job_id, attempt=attempt, why=_what_became_of_it(job, attempt, claim_id))
+    raise ClaimLost(job=job.job_id, attempt=attempt, why=_why_lost(job, attempt, claim_id))
 
 
 def _is_claim(job: Job, claim_id: str | None) -> bool:
@@ -264,7 +262,7 @@ def _is_claim(job: Job, claim_id: str | None) -> bool:
     return claim_id is None or job.claim_id is None or claim_id == job.claim_id
 
 
-def _what_became_of_it(job: Job, attempt: int, claim_id: str | None) -> str:
+def _why_lost(job: Job, attempt: int, claim_id: str | None) -> str:
     if attempt > job.attempt:
         return f"there was no such attempt, the latest is {job.attempt}"
     if job.attempt > attempt:
@@ -285,7 +283,7 @@ def is_repeated_end(job: Job, to: Status, attempt: int | None, claim_id: str | N
     return False
 
 
-def _held(job: Job, moment: Moment, claim_id: str | None) -> tuple[Job, tuple[AuditRecord, ...]]:
+def _claim_by_hand(job: Job, moment: Moment, claim_id: str | None) -> tuple[Job, tuple[AuditRecord, ...]]:
     """Ending a job that was not claimed is a claim and an end, so that the history has no jump."""
     change = claim(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, claim_id=claim_id, unfenced=True)
     return change.job, change.lines

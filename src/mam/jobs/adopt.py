@@ -41,7 +41,7 @@ class Adoption(Frozen):
 def adopt_new(found: Job, number: int, moment: Moment, new_claim: str | None = None) -> Change:
     """A record that mam has not seen: numbered, leased and claimed under `new_claim` if it runs, its sequence numbers
     marked as imported. A claim id in the file counts for nothing."""
-    job = _settled_in(found.replace(number=number, claim_id=new_claim if found.status is RUNNING else None))
+    job = _without_foreign_claim(found.replace(number=number, claim_id=new_claim if found.status is RUNNING else None))
     job = with_lease(job, moment)
     lines = [audit_record("registered", moment, job, status=job.status, by=FOREIGN)]
     if job.last_seq:
@@ -49,7 +49,7 @@ def adopt_new(found: Job, number: int, moment: Moment, new_claim: str | None = N
     return Change(job=job, lines=tuple(lines))
 
 
-def _settled_in(job: Job) -> Job:
+def _without_foreign_claim(job: Job) -> Job:
     """Without what belongs to another status than its own: a copied record may bring a lease that nobody holds."""
     if job.status is WAITING and job.due_at is None and not (job.waiting_for == DEPENDENCY and job.after):
         job = job.replace(status=PENDING)  # nothing would ever end that wait

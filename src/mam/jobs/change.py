@@ -36,11 +36,11 @@ class Change(Frozen):
     fields: Json = {}  # noqa: RUF012
 
     def then(self, job: Job, *lines: AuditRecord) -> Change:
-        return Change.of({"job": job, "lines": self.lines + lines, "before": None, "fields": {}})
+        return Change.from_fields({"job": job, "lines": self.lines + lines, "before": None, "fields": {}})
 
 
 def unchanged(job: Job) -> Change:
-    return Change.of({"job": job, "lines": (), "before": job, "fields": {}})
+    return Change.from_fields({"job": job, "lines": (), "before": job, "fields": {}})
 
 
 def audit_record(event: str, moment: Moment, job: Job, **facts: object) -> AuditRecord:
@@ -53,7 +53,7 @@ def audit_record(event: str, moment: Moment, job: Job, **facts: object) -> Audit
 
 def touched(job: Job, moment: Moment, fields: dict[str, Any]) -> Job:
     """The job with some fields changed now."""
-    return Job.of({**job.__dict__, "updated_at": max(moment.second, job.created_at), **fields})
+    return Job.from_fields({**job.__dict__, "updated_at": max(moment.second, job.created_at), **fields})
 
 
 def moved(
@@ -76,14 +76,14 @@ def moved(
     fields["updated_at"] = now if now > job.created_at else job.created_at  # the clock may have stepped back
     after, change = allocate(Job), allocate(Change)
     set_fields(after, {**job.__dict__, **fields})
-    lines += (_of_move(job, after, now, by, fields, unfenced),)
+    lines += (_status_changed(job, after, now, by, fields, unfenced),)
     if to.ended:
         lines += (_terminal_event(after, now, told),)
     set_fields(change, {"job": after, "lines": lines, "before": job, "fields": fields})
     return change
 
 
-def _of_move(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], unfenced: bool) -> AuditRecord:
+def _status_changed(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], unfenced: bool) -> AuditRecord:
     said: AuditRecord = {
         "timestamp": now, "event": "status_changed", "job_id": job.job_id,
         "from": job.status, "to": after.status, "by": by,

@@ -69,14 +69,14 @@ def hold_for_dependencies(change: Change, needed: Dependencies, moment: Moment) 
         return change
     waiting = job.replace(status=WAITING, waiting_for=DEPENDENCY)
     change = Change(job=waiting, lines=tuple({**said, "status": WAITING} for said in change.lines))
-    return _given_up(change, needed, moment) or change
+    return _cancel_if_failed(change, needed, moment) or change
 
 
 def settle_dependency(job: Job, needed: Dependencies, moment: Moment) -> Change:
     """What the end of a job does to one that waits for it; unchanged when it still has to wait."""
     if job.status is not WAITING or job.waiting_for != DEPENDENCY:
         return unchanged(job)
-    given_up = _given_up(unchanged(job), needed, moment)
+    given_up = _cancel_if_failed(unchanged(job), needed, moment)
     if given_up is not None:
         return given_up
     if open_dependencies(job, needed):
@@ -87,7 +87,7 @@ def settle_dependency(job: Job, needed: Dependencies, moment: Moment) -> Change:
     return moved(job, PENDING, moment, DEPENDENCY, {"waiting_for": None, "due_at": None})
 
 
-def _given_up(change: Change, needed: Dependencies, moment: Moment) -> Change | None:
+def _cancel_if_failed(change: Change, needed: Dependencies, moment: Moment) -> Change | None:
     called_off = failed_dependency(change.job, needed)
     if called_off is None:
         return None

@@ -43,7 +43,7 @@ def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     if job.status is PENDING:
         return _pending(job, moment, around)
     if job.status is WAITING and job.waiting_for == DEPENDENCY:
-        return _after_others(job, around.needed)
+        return _waiting_for_jobs(job, around.needed)
     if job.status is WAITING:
         return _waiting(job, moment)
     if job.status is RUNNING:
@@ -52,7 +52,7 @@ def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
 
 
 def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
-    hindrances = _hindrances(job, moment, around)
+    hindrances = _blockers(job, moment, around)
     said = hindrances or [f"It may be claimed now by anyone who picks {job.agent_session!r}."]
     if around.ahead:
         jobs = "job" if around.ahead == 1 else "jobs"
@@ -68,14 +68,14 @@ def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     return said
 
 
-def _hindrances(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
+def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     said = []
     pause = around.pause
     if pause is not None:
         left = pause.left_ms(moment)
-        until = "until somebody resumes" if left is None else f"until {pause.until}, {_in(left)}"
+        until = "until somebody resumes" if left is None else f"until {pause.until}, {_relative_time(left)}"
         why = f" ({pause.reason})" if pause.reason else ""
-        said.append(f"It is paused with {pause.whom}, {until}{why}.")
+        said.append(f"It is paused with {pause.scope}, {until}{why}.")
         if pause.probe is not None:
             said.append(f"It goes on earlier when job {pause.probe}, which is tried first, gets an answer.")
     if around.holder is not None:
@@ -83,7 +83,7 @@ def _hindrances(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     return said
 
 
-def _after_others(job: Job, needed: Dependencies) -> list[str]:
+def _waiting_for_jobs(job: Job, needed: Dependencies) -> list[str]:
     called_off = failed_dependency(job, needed)
     if called_off is not None:
         failed, why = called_off
@@ -91,10 +91,10 @@ def _after_others(job: Job, needed: Dependencies) -> list[str]:
     waits = open_dependencies(job, needed)
     if not waits:
         return ["What it waited for has ended: the next `pick` or `wait` of anyone makes it pending."]
-    return [_one_before(job_id, needed.get(job_id)) for job_id in waits]
+    return [_open_dependency(job_id, needed.get(job_id)) for job_id in waits]
 
 
-def _one_before(job_id: str, found: Job | None) -> str:
+def _open_dependency(job_id: str, found: Job | None) -> str:
     if found is None:
         return f"It waits for job {job_id}, which is gone; `mam cancel` it, or `mam status --set pending` lets it run."
     name = job_id if found.job_id == job_id else f"{found.job_id}, the retry of {job_id}"
@@ -107,7 +107,7 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
     what = _WAITS.get(job.waiting_for or "", job.waiting_for or "something")
     left = left_ms(job, moment)
     was_refused = job.waiting_for in ("place", "session")
-    when = "" if left is None else f"{'; it is tried again' * was_refused} at {job.due_at}, {_in(left)}"
+    when = "" if left is None else f"{'; it is tried again' * was_refused} at {job.due_at}, {_relative_time(left)}"
     said = [f"It waits for {what}{when}."]
     if was_refused and job.reason:
         said.append(job.reason)
@@ -123,12 +123,12 @@ def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
     said.append(_doing(job, moment, last_event))
     left = left_ms(job, moment)
     if left is not None and job.lease is not None:
-        ends = (
-            "The next `pick` or `wait` of anyone takes it back."
+        expiry = f"{job.lease.expires_at}, {_relative_time(left)}"
+        said.append(
+            f"Its lease ran out at {expiry}. The next `pick` or `wait` of anyone takes it back."
             if left <= 0
-            else "Nobody else can claim it until then."
+            else f"Its lease runs out at {expiry}. Nobody else can claim it until then."
         )
-        said.append(f"Its lease {'ran' if left <= 0 else 'runs'} out at {job.lease.expires_at}, {_in(left)}. {ends}")
     if is_quiet(job, moment):
         said.append(f"It is stalled: no sign of life since {job.heard_at or job.updated_at}.")
     return said
@@ -137,7 +137,7 @@ def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
 def _doing(job: Job, moment: Moment, last_event: Json | None) -> str:
     state = job_state(job, last_event, moment)
     why = f": {state.why}" if state.why else ""
-    return f"Its agent: {state.told(moment.wall_ms)}{why}."
+    return f"Its agent: {state.format_at(moment.wall_ms)}{why}."
 
 
 def _ended(job: Job) -> list[str]:
@@ -153,7 +153,7 @@ def _ended(job: Job) -> list[str]:
     ]
 
 
-def _in(left_ms: int) -> str:
+def _relative_time(left_ms: int) -> str:
     """`in 1 h 59 min`, `3 s ago`: the two largest units, rounded to whole seconds."""
     seconds = round(abs(left_ms) / 1000)
     parts = []

@@ -14,7 +14,7 @@ from mam.jobs.status import PENDING, RUNNING
 from mam.util.clock import Moment
 from mam.util.frozen import Frozen
 
-REMEMBERED = 10_000
+MAX_SUPERSEDED = 10_000
 """How many replaced generations of one session are remembered; more lives than any of them has."""
 
 
@@ -33,7 +33,7 @@ def supersede(known: Generations | None, agent_id: str, generation_id: str) -> G
         return known
     if generation_id in known.superseded:
         raise GenerationLost(agent=agent_id, owner=known.current, generation=generation_id)
-    return Generations(current=generation_id, superseded=(*known.superseded, known.current)[-REMEMBERED:])
+    return Generations(current=generation_id, superseded=(*known.superseded, known.current)[-MAX_SUPERSEDED:])
 
 
 def release_displaced(job: Job, agent_id: str, generation_id: str, moment: Moment) -> Change:

@@ -27,12 +27,12 @@ LAST_MS = 253_402_300_799_999
 
 def is_job_id(text: str) -> bool:
     """`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`, without compiling that at every start."""
-    return len(text) <= ID_LIMIT and (text.isascii() if text.isalnum() else _is_of_id_letters(text))
+    return len(text) <= ID_LIMIT and (text.isascii() if text.isalnum() else _has_id_characters(text))
 
 
 def is_session_id(text: object) -> bool:
     """An agent's id, or a generation: the same letters, twice as many of them."""
-    return isinstance(text, str) and _is_of_id_letters(text) and len(text) <= SESSION_ID_LIMIT
+    return isinstance(text, str) and _has_id_characters(text) and len(text) <= SESSION_ID_LIMIT
 
 
 def is_claim_id(text: object) -> bool:
@@ -54,7 +54,7 @@ def check_session_id(what: str, text: str) -> str:
     return text
 
 
-def _is_of_id_letters(text: str) -> bool:
+def _has_id_characters(text: str) -> bool:
     if text.isalnum():
         return text.isascii()
     letters = text.replace("_", "").replace("-", "")

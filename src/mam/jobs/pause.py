@@ -25,19 +25,19 @@ class Pause(Frozen):
     probe: str | None = None
     """Of a usage limit: the one job that it lets through, to see whether the limit is over."""
 
-    def concerns(self, agent: str, label: str) -> bool:
+    def covers(self, agent: str, label: str) -> bool:
         return self.agent in (None, agent) and self.label in (None, label)
 
     def left_ms(self, moment: Moment) -> int | None:
         """How long it still holds; None when only a person ends it."""
         return None if self.until is None else parse_time(self.until) - moment.wall_ms
 
-    def holds(self, moment: Moment) -> bool:
+    def is_active(self, moment: Moment) -> bool:
         left = self.left_ms(moment)
         return left is None or left > 0
 
     @property
-    def whom(self) -> str:
+    def scope(self) -> str:
         """For sentences: `agent codex`, `label tmux:a`, `everything`."""
         named = [f"agent {self.agent}"] if self.agent is not None else []
         named += [f"label {self.label}"] if self.label is not None else []
@@ -68,25 +68,27 @@ def paused_agents(
     job that is `wanted` is not held back by a pause that lets this job through."""
     held = [
         one.agent for one in pauses
-        if one.label in (None, label) and one.holds(moment) and (wanted is None or one.probe != wanted)
+        if one.label in (None, label) and one.is_active(moment) and (wanted is None or one.probe != wanted)
     ]  # fmt: skip
     return None if None in held else frozenset(agent for agent in held if agent is not None)
 
 
 def probe_jobs(pauses: Iterable[Pause], label: str, moment: Moment) -> list[str]:
     """Jobs that a pause lets through, before any other is taken."""
-    return [one.probe for one in pauses if one.probe is not None and one.label in (None, label) and one.holds(moment)]
+    return [
+        one.probe for one in pauses if one.probe is not None and one.label in (None, label) and one.is_active(moment)
+    ]
 
 
 def blocking_pause(pauses: Iterable[Pause], job: Job, moment: Moment) -> Pause | None:
     """The pause that keeps this job from being claimed, if any; one without an end before one that ends."""
     found = [
         one for one in pauses
-        if one.concerns(job.agent, job.agent_session) and one.holds(moment) and one.probe != job.job_id
+        if one.covers(job.agent, job.agent_session) and one.is_active(moment) and one.probe != job.job_id
     ]  # fmt: skip
     return min(found, key=lambda one: (one.until is not None, one.until or ""), default=None)
 
 
 def seconds_until_lifted(pauses: Iterable[Pause], moment: Moment) -> float | None:
-    times = [left for one in pauses if one.holds(moment) and (left := one.left_ms(moment)) is not None]
+    times = [left for one in pauses if one.is_active(moment) and (left := one.left_ms(moment)) is not None]
     return min(times) / 1000 if times else None

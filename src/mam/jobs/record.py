@@ -144,13 +144,13 @@ CHOICES = {
 }
 """Fields that hold one of a few words."""
 _SECONDS = ("timeout_sec", "idle_timeout_sec")
-_CHOSEN_BY = ("agent", "agent_session", "key", "retry_of", "created_at", "exclusive")
+_INDEXED = ("agent", "agent_session", "key", "retry_of", "created_at", "exclusive")
 """What stores choose and order by, so it must be something that every store can hold."""
 
-MOST = 2**53
+MAX_COUNT = 2**53
 """No count comes near it, and every database and every JSON reader can hold it exactly."""
 
-MOST_SECONDS = 2**31 - 1
+MAX_SECONDS = 2**31 - 1
 _TIMES = ("created_at", "updated_at", "claimed_at", "heard_at", "ended_at", "due_at")
 
 
@@ -163,7 +163,7 @@ def parse_job(fields: object, file: str) -> Job:
         raise BadRecord(file=file, problem=f"schema_version {version} is newer than this mam understands")
     fields = _with_defaults(fields, file)
     for name, kinds in _KINDS.items():
-        if name in fields and type(fields[name]) not in kinds and not _is_of(fields[name], kinds):
+        if name in fields and type(fields[name]) not in kinds and not _has_type(fields[name], kinds):
             raise BadRecord(file=file, problem=f"{name} has the wrong type ({type(fields[name]).__name__})")
     _check_values(fields, file)
     known = {name: fields[name] for name in _KINDS if name in fields}
@@ -202,7 +202,7 @@ def _with_defaults(fields: Json, file: str) -> Json:
     return {**fields, **{name: value for name, value in defaults.items() if fields.get(name) is None}}
 
 
-def _is_of(value: object, kinds: tuple[type, ...]) -> bool:
+def _has_type(value: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds)
 
 
@@ -214,11 +214,11 @@ def _check_values(fields: Json, file: str) -> None:
     if fields["status"] not in Status.__members__.values():
         raise BadRecord(file=file, problem=f"status {fields['status'][:40]!r} is not a status")
     for name in _COUNTS:
-        _check_range(name, fields.get(name), 0, MOST, file)
+        _check_range(name, fields.get(name), 0, MAX_COUNT, file)
     for name in _SECONDS:
-        _check_range(name, fields.get(name), 0, MOST_SECONDS, file)
-    _check_range("priority", fields.get("priority"), -MOST, MOST, file)
-    for name in _CHOSEN_BY:
+        _check_range(name, fields.get(name), 0, MAX_SECONDS, file)
+    _check_range("priority", fields.get("priority"), -MAX_COUNT, MAX_COUNT, file)
+    for name in _INDEXED:
         _check_utf8(name, fields.get(name), file)
     for name in _TIMES:
         _check_time(name, fields.get(name), file)
@@ -228,14 +228,14 @@ def _check_values(fields: Json, file: str) -> None:
         raise BadRecord(file=file, problem="after holds something that is not a job id")
     if fields.get("claim_id") is not None and not is_claim_id(fields["claim_id"]):
         raise BadRecord(file=file, problem="claim_id is not a claim id")
-    if not _names_a_session(fields.get("claimant")):
+    if not _is_session(fields.get("claimant")):
         raise BadRecord(file=file, problem="claimant does not name a session")
     for name, choices in CHOICES.items():
         if fields.get(name, choices[0]) not in choices:
             raise BadRecord(file=file, problem=f"{name} must be one of {', '.join(choices)}")
 
 
-def _names_a_session(claimant: Json | None) -> bool:
+def _is_session(claimant: Json | None) -> bool:
     return claimant is None or all(is_session_id(claimant.get(name)) for name in CLAIMANT)
 
 
@@ -266,13 +266,15 @@ def _lease(fields: Json | None, file: str) -> Lease | None:
     try:
         lease = Lease(**{name: fields[name] for name in Lease.field_names if name in fields})
         # A lease that cannot be reckoned with is a bad record now, not a traceback at everybody's next claim.
-        if all(_is_of(getattr(lease, name), kinds) for name, kinds in _LEASE_KINDS.items()) and _is_sane(lease):
+        if all(_has_type(getattr(lease, name), kinds) for name, kinds in _LEASE_KINDS.items()) and _is_valid_lease(
+            lease
+        ):
             return lease
     except (TypeError, ValueError):
         pass
     raise BadRecord(file=file, problem="lease is not a lease")
 
 
-def _is_sane(lease: Lease) -> bool:
+def _is_valid_lease(lease: Lease) -> bool:
     lease.boot_id.encode()
-    return lease.wall_ms > 0 and 0 <= lease.boot_ms <= MOST and 0 <= lease.seconds <= MOST_SECONDS
+    return lease.wall_ms > 0 and 0 <= lease.boot_ms <= MAX_COUNT and 0 <= lease.seconds <= MAX_SECONDS

@@ -40,7 +40,7 @@ WIDTHS: dict[str, Callable[[Any], float]] = {
 }
 """These are at most the parent's. A child that does not choose, or chooses the default, gets the smaller of the two."""
 
-MADE = ("parent_id", "depth", "origin_host")
+SET_BY_WORKER = ("parent_id", "depth", "origin_host")
 """The worker knows these itself; what a request holds there is passed over."""
 
 REJECTED = {
@@ -99,7 +99,7 @@ def child_choices(
     for name, width in WIDTHS.items():
         if not _is_free(parent, agent, name):
             chosen[name] = _at_most(parent, name, chosen.get(name, Job.field_defaults[name]), width)
-    chosen["workdir"] = _inside(place, resolve(chosen.get("workdir", place)), parent)
+    chosen["workdir"] = _check_inside(place, resolve(chosen.get("workdir", place)), parent)
     if "key" in chosen:  # of this parent alone, so that no child takes a key that the user will choose
         chosen["key"] = f"{parent.job_id}/{chosen['key']}"
     return {**chosen, "validation": grants.validation}
@@ -111,7 +111,7 @@ def _well_formed(asked: object) -> Json:
     kinds = {**ALLOWED, **NAMED, **{name: type(Job.field_defaults[name]) for name in WIDTHS}}
     chosen: Json = {}
     for name, value in asked.items():
-        if value is None or name in MADE:
+        if value is None or name in SET_BY_WORKER:
             continue
         if name in REJECTED:
             raise Refused(why=f"A job cannot choose {name} for its child: {REJECTED[name]}.")
@@ -170,7 +170,7 @@ def _at_most(parent: Job, name: str, wanted: Any, width: Callable[[Any], float])
     return has
 
 
-def _inside(place: str, path: str, parent: Job) -> str:
+def _check_inside(place: str, path: str, parent: Job) -> str:
     if path != place and not path.startswith(f"{place.rstrip('/')}/"):
         raise Refused(why=f"Job {parent.job_id} runs in {place}, and the workdir {path} of its child is outside of it.")
     return path

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job, Json
 
-UNKNOWN_SECONDS, MOST_UNKNOWN_SECONDS = 300.0, 4 * 3600.0
+UNKNOWN_SECONDS, MAX_UNKNOWN_SECONDS = 300.0, 4 * 3600.0
 """When nobody said when a limit ends: first that long, then twice as long, and so on."""
 PROBE_SECONDS = 600.0
 """How long after the reset the others wait for the one that is tried."""
@@ -30,14 +30,14 @@ def end_of_limit(resets_at_ms: int | None, hits: int, moment: Moment) -> int:
     """When to try again, after so many limits in a row without an answer in between."""
     if resets_at_ms is not None:
         return max(resets_at_ms, moment.wall_ms) + _MARGIN_MS
-    return moment.wall_ms + round(min(MOST_UNKNOWN_SECONDS, UNKNOWN_SECONDS * 2.0 ** min(hits, 20)) * 1000)
+    return moment.wall_ms + round(min(MAX_UNKNOWN_SECONDS, UNKNOWN_SECONDS * 2.0 ** min(hits, 20)) * 1000)
 
 
 def limit_pause(pauses: Iterable[Pause], job: Job, resets_at_ms: int, reason: str, moment: Moment) -> Pause | None:
     """The pause that a limit makes; None when the agent's pause of another kind, or a longer one, is there already."""
     until = resets_at_ms + round(PROBE_SECONDS * 1000)
     for one in pauses:
-        if (one.agent, one.label) != (job.agent, None) or not one.holds(moment):
+        if (one.agent, one.label) != (job.agent, None) or not one.is_active(moment):
             continue
         if one.until is None or one.probe is None or parse_time(one.until) > until:
             return None

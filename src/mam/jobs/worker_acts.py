@@ -68,14 +68,14 @@ def finish(
     if only_if_unreported and job.said is not None:
         raise OutcomeReported(job.said)
     if began is not None:
-        return _also_began(
+        return _with_start(
             started(job, moment, attempt=attempt, claim_id=claim_id, run=began),
             lambda now: finish(
                 now, moment, attempt=attempt, claim_id=claim_id, ending=ending, delay_seconds=delay_seconds
             ),
         )
     own = job.replace(supervised=False, run=ending.run, checks=ending.checks)
-    told = _told(job)
+    told = _reported_event(job)
     if ending.reason is None:
         change = acts.complete(own, moment, attempt=attempt, result=ending.result, checked=ending.checked, told=told)
     elif not ending.retryable:
@@ -104,7 +104,7 @@ def hand_back(
 ) -> Change:  # fmt: skip
     """The worker has to go before the work is done, or cannot begin it; that costs the job nothing."""
     if began is not None:
-        return _also_began(
+        return _with_start(
             started(job, moment, attempt=attempt, claim_id=claim_id, run=began),
             lambda now: hand_back(now, moment, attempt=attempt, claim_id=claim_id, run=run, reason=reason),
         )
@@ -112,12 +112,12 @@ def hand_back(
     return acts.release(held, moment, attempt=attempt, claim_id=claim_id, reason=reason)
 
 
-def _also_began(began: Change, end: Callable[[Job], Change]) -> Change:
+def _with_start(began: Change, end: Callable[[Job], Change]) -> Change:
     ended = end(began.job)
     return ended.replace(lines=began.lines + ended.lines)
 
 
-def _told(job: Job) -> EventBody | None:
+def _reported_event(job: Job) -> EventBody | None:
     """The agent's own words for the terminal event, if it had any."""
     said = job.said or {}
     if said.get("status") not in (COMPLETED, ERROR) or not ("detail" in said or "data" in said):

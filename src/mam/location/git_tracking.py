@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-SECONDS = 60.0
+GIT_TIMEOUT_SECONDS = 60.0
 _POINTER_LIMIT = 8192
 _SAFE = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "protocol.allow=never")
 
@@ -89,7 +89,7 @@ def tracked_files(repository: Repository, places: Sequence[str]) -> list[tuple[s
         return []
     level = repository.level
     inside = {place: "" if place == level else os.path.relpath(place, level) for place in places}
-    found = _listed(repository, inside.values())
+    found = _ls_files(repository, inside.values())
     return [
         (place, entry[len(name) :].lstrip("/"))
         for place, name in inside.items()
@@ -111,7 +111,7 @@ def _is_below(level: str, inside: str, entry: str) -> bool:
         return False
 
 
-def _listed(repository: Repository, inside: Iterable[str]) -> list[str]:
+def _ls_files(repository: Repository, inside: Iterable[str]) -> list[str]:
     """The one call of git: it reads the index and nothing else, with no setting of the user, system or environment."""
     import subprocess
 
@@ -130,7 +130,7 @@ def _listed(repository: Repository, inside: Iterable[str]) -> list[str]:
     try:
         ran = subprocess.run(
             argv, env=environ, cwd=repository.level, stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            timeout=SECONDS,
+            timeout=GIT_TIMEOUT_SECONDS,
         )  # fmt: skip
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise GitUnavailable(str(error)) from None

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 OWNED = "owned"
 HOMES = (".mam", ".hermes")
 """Directories that hold a store: others must not be able to put one there."""
-_LINKS_MOST = 40
-_OF_DATABASES = ("-wal", "-journal", "-shm", "-secrets")
+_MAX_LINKS = 40
+_DATABASE_SUFFIXES = ("-wal", "-journal", "-shm", "-secrets")
 """Files beside a database: SQLite takes over what its logs hold, and mam the secrets."""
 
 
@@ -54,18 +54,18 @@ def check_path_ownership(path: str, beside: Iterable[str] = ()) -> None:
     further places that mam writes to: no link of a repository may lead to them either."""
     seen = inspect_path(path, beside)
     _check_modes(seen)
-    before = _remembered(path)
+    before = _read_memory(path)
     if before == seen.text or is_approved(seen):
         return
     problem = ownership_problem(seen, known=before.split("\0")[:2] == seen.identity)
     if problem is not None:
         raise StoreUntrusted(store=path, problem=problem)
-    _remember(seen)
+    _write_memory(seen)
 
 
 def remember_created(path: str, beside: Iterable[str] = ()) -> None:
     """mam has made it, right after a check: git need not be asked again."""
-    _remember(inspect_path(path, beside))
+    _write_memory(inspect_path(path, beside))
 
 
 def is_approved_path(path: str) -> bool:
@@ -92,7 +92,7 @@ def inspect_path(path: str, beside: Iterable[str] = ()) -> PathFacts:
         for found in repositories_of(thing):
             repositories.setdefault(found, []).append(thing)
             if thing == real and (about is None or not stat.S_ISDIR(about.st_mode)):
-                repositories[found] += [real + suffix for suffix in _OF_DATABASES]
+                repositories[found] += [real + suffix for suffix in _DATABASE_SUFFIXES]
     return PathFacts(path=path, real=real, links=tuple(links), about=about, repositories=repositories)
 
 
@@ -110,7 +110,7 @@ def _resolve_links(path: str) -> tuple[str, list[str]]:
             real = here
             continue
         links.append(here)
-        if len(links) > _LINKS_MOST:
+        if len(links) > _MAX_LINKS:
             return here, links  # a circle, which opening it reports
         real = "/" if target.startswith("/") else real
         rest += target.split("/")[::-1]
@@ -158,7 +158,7 @@ def ownership_problem(seen: PathFacts, *, known: bool = False) -> str | None:
     try:
         return next(_tracked_problems(seen, known=known), None)
     except GitUnavailable as silent:
-        if not seen.links and not any(os.path.lexists(seen.real + suffix) for suffix in ("", *_OF_DATABASES)):
+        if not seen.links and not any(os.path.lexists(seen.real + suffix) for suffix in ("", *_DATABASE_SUFFIXES)):
             return None  # nothing is there that could have come
         return f"lies in a repository, and git cannot be asked whether it came with it ({silent})"
 
@@ -219,13 +219,13 @@ class TrackedFiles:
             return _Everything()
 
 
-def _file(path: str) -> str:
+def _memory_file(path: str) -> str:
     return os.path.join(state_directory(), OWNED, as_file_name(path))
 
 
-def _remembered(path: str) -> str:
+def _read_memory(path: str) -> str:
     """Empty when there is nothing, or when another user could have written it."""
-    file = _file(path)
+    file = _memory_file(path)
     try:
         for place in (os.path.dirname(file), file):
             about = os.lstat(place)
@@ -237,11 +237,11 @@ def _remembered(path: str) -> str:
         return ""
 
 
-def _remember(seen: PathFacts) -> None:
+def _write_memory(seen: PathFacts) -> None:
     """Where that is impossible, git is asked again the next time."""
     if seen.about is None:
         return
-    file = _file(seen.path)
+    file = _memory_file(seen.path)
     temporary = os.path.join(os.path.dirname(file), f".{os.urandom(8).hex()}")
     try:
         make_private(os.path.dirname(file))

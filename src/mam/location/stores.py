@@ -52,7 +52,7 @@ class StoreLocation(Frozen):
         if logs_dir:
             return os.path.abspath(logs_dir)
         # A server has no beside: its history is kept where jobs of this directory would be.
-        beside = os.path.join(_here(), ".mam") if self.kind == POSTGRES else os.path.dirname(self.path)
+        beside = os.path.join(_working_directory(), ".mam") if self.kind == POSTGRES else os.path.dirname(self.path)
         return os.path.join(beside, LOGS_NAME)
 
     @property
@@ -76,12 +76,12 @@ def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config
     if flag_store is not None:
         return parse_address(flag_store, "--store")
     if flag_registry_dir is not None:
-        return _directory(flag_registry_dir, "--registry-dir")
+        return _files_location(flag_registry_dir, "--registry-dir")
     if os.environ.get("MAM_STORE"):
         return parse_address(os.environ["MAM_STORE"], "MAM_STORE")
     if config.store is not None:
         return parse_address(config.store, "store in the user's config.toml")
-    return _nearest(_here())
+    return _nearest_store(_working_directory())
 
 
 def open_registry(
@@ -236,9 +236,9 @@ def require_packages(located: StoreLocation) -> None:
 def parse_address(text: str, by: str) -> StoreLocation:
     scheme, colon, _ = text.partition("://")
     if not colon:
-        return _directory(text, by)
+        return _files_location(text, by)
     if scheme == SQLITE_KIND:
-        return _sqlite(text, by)
+        return _sqlite_location(text, by)
     if scheme in (POSTGRES, "postgres"):
         return StoreLocation(kind=POSTGRES, address=text, why=f"named by {by}", exists=None)
     # The address may hold a password, so only its scheme is repeated, if it is one.
@@ -246,7 +246,7 @@ def parse_address(text: str, by: str) -> StoreLocation:
     raise BadInput(why=f"{by}: {what} is not a kind of store; name {_KINDS}")
 
 
-def _sqlite(text: str, by: str) -> StoreLocation:
+def _sqlite_location(text: str, by: str) -> StoreLocation:
     path = text.removeprefix(SQLITE)
     if not path.startswith("/") or path.endswith("/") or "\0" in path:
         raise BadInput(why=f"{by}: an SQLite store is named by its whole path, as in sqlite:///home/me/jobs.db")
@@ -254,12 +254,12 @@ def _sqlite(text: str, by: str) -> StoreLocation:
     return StoreLocation(kind=SQLITE_KIND, address=SQLITE + path, why=f"named by {by}", exists=os.path.exists(path))
 
 
-def _directory(text: str, by: str) -> StoreLocation:
+def _files_location(text: str, by: str) -> StoreLocation:
     if not text.strip() or "\0" in text:
         raise BadInput(why=f"{by} names no directory")
     if _is_almost_an_address(text):  # not repeated, since it may hold a password
         raise BadInput(why=f"{by}: that is almost an address; name {_KINDS}; ./ before a directory of such a name")
-    path = os.path.join(_here(), os.path.expanduser(text)) if not text.startswith("/") else text
+    path = os.path.join(_working_directory(), os.path.expanduser(text)) if not text.startswith("/") else text
     path = os.path.normpath(path)
     from mam.stores.files.layout import is_files_store
 
@@ -276,14 +276,14 @@ def _is_almost_an_address(text: str) -> bool:
     return any("=" in setting and setting.partition("=")[0] in _WORDS for setting in settings)
 
 
-def _here() -> str:
+def _working_directory() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
         raise BadInput(why="the working directory no longer exists; cd to one that does") from None
 
 
-def _nearest(here: str) -> StoreLocation:
+def _nearest_store(here: str) -> StoreLocation:
     default = os.path.join(here, STORE_NAMES[0])
     why = f"the default: there is none upward from {here}"
     for level, checkout in levels_from(here):

@@ -20,25 +20,25 @@ JOB, ATTEMPT, CLAIM, SOCKET = "MAM_JOB_ID", "MAM_ATTEMPT", "MAM_CLAIM", "MAM_SOC
 MARK = "MAM_STORE_MARK"
 """Which store the job is of, in a word that says no more. By job, attempt and mark a later attempt finds what an
 earlier one left."""
-_OF_ANOTHER_JOB = (JOB, ATTEMPT, CLAIM, SOCKET, MARK)
+_JOB_VARIABLES = (JOB, ATTEMPT, CLAIM, SOCKET, MARK)
 
 
 def agent_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[str, str]:
     """Without MAM_SOCKET, which is for the worker to add: a worker that runs inside a job must not pass on the door
     of that job."""
     kept = without_secrets(environ)
-    for name in _OF_ANOTHER_JOB:
+    for name in _JOB_VARIABLES:
         kept.pop(name, None)
-    return {**kept, **_of_job(job, mark)}
+    return {**kept, **_job_variables(job, mark)}
 
 
 def script_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[str, str]:
     """For what looks at an agent's work: nothing that the agent or its repository could have had a say in."""
     kept = {name: environ[name] for name in ("HOME", "LANG") if name in environ}
-    return {**kept, "PATH": absolute_path(environ), **_of_job(job, mark)}
+    return {**kept, "PATH": absolute_path(environ), **_job_variables(job, mark)}
 
 
-def _of_job(job: Job, mark: str) -> dict[str, str]:
+def _job_variables(job: Job, mark: str) -> dict[str, str]:
     claim = {} if job.claim_id is None else {CLAIM: job.claim_id}
     return {JOB: job.job_id, ATTEMPT: str(job.attempt), **claim, MARK: mark}
 

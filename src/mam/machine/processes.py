@@ -179,3 +179,8 @@ def pid_namespace() -> int:
         except OSError:
             _namespace = 0
     return _namespace
+
+
+def not_ignored(*numbers: signal.Signals) -> list[signal.Signals]:
+    """The signals that this process was not started to ignore: nohup makes it ignore SIGHUP."""
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]

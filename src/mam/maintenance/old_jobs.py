@@ -1,4 +1,4 @@
-"""Records that other programs have written and mam has not taken over: `.hermes/jobs`, an early `.mam/jobs`."""
+"""RecordFiles that other programs have written and mam has not taken over: `.hermes/jobs`, an early `.mam/jobs`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mam.errors import BadRecord
 from mam.jobs.adopt import adopt_new
 from mam.jobs.input_rules import is_job_id
 from mam.stores.common import new_claim_id
-from mam.stores.files.records import Records, complete_events, record_name
+from mam.stores.files.records import RecordFiles, complete_events, record_name
 from mam.stores.port import JobWithEvents, Problem
 from mam.util.clock import Moment, parse_time
 
@@ -27,7 +27,7 @@ class OldJobs:
     def __init__(self, path: str) -> None:
         self.address = os.path.realpath(path)
         self._descriptor = os.open(self.address, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._records = Records(self.address, self._descriptor)
+        self._records = RecordFiles(self.address, self._descriptor)
         self._problems: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
         self._claims: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What several stores need and none owns."""
+"""Functions that several stores share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from mam.stores.port import QueuedJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
 
     from mam.jobs.change import AuditRecord, Change
     from mam.jobs.dependency import Dependencies
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from mam.stores.port import ClaimRequest, JobWithEvents, Query
     from mam.util.clock import Moment
 
+    T = TypeVar("T")
+
 
 def changed_fields(before: Job | None, change: Change) -> Json:
-    """What an act set, as the journal keeps it: a prompt of a megabyte is logged once, not at every step. An act that
-    does not say what it set is compared with the job before it."""
+    """The fields that an act set, for the journal: a prompt of a megabyte is logged once, not at every step. A change
+    that does not name its fields is compared with the job before it."""
     job = change.job
     if before is None:
         return job.to_json()
@@ -46,7 +49,7 @@ def _has(fields: Json, name: str, value: object) -> bool:
 
 
 def event_in_line(audit_record: AuditRecord) -> AuditRecord | None:
-    """What the event log keeps of a history line: an event's payload, or the marker of numbers without one."""
+    """The event in a journal line, if it has one: a payload, or the marker of sequence numbers without a payload."""
     if audit_record["event"] == "published":
         payload: AuditRecord = audit_record["payload"]
         return payload
@@ -61,16 +64,16 @@ def import_lines(kept: JobWithEvents, moment: Moment) -> tuple[AuditRecord, ...]
 
 
 def event_lines(kept: JobWithEvents) -> tuple[AuditRecord, ...]:
-    """A job's events as the lines that told of them."""
+    """The journal lines that carry these events."""
     return tuple(_line_of(kept.job, event) for event in kept.events)
 
 
 def _line_of(job: Job, event: AuditRecord) -> AuditRecord:
     if "marker" in event:
-        said = {"timestamp": job.updated_at, "event": event["marker"], "job_id": job.job_id}
-        return {**said, "seq": event["seq"], "upto": event["upto"]}
-    said = {"timestamp": event.get("timestamp", job.updated_at), "event": "published", "job_id": job.job_id}
-    return {**said, "payload": event}
+        line = {"timestamp": job.updated_at, "event": event["marker"], "job_id": job.job_id}
+        return {**line, "seq": event["seq"], "upto": event["upto"]}
+    line = {"timestamp": event.get("timestamp", job.updated_at), "event": "published", "job_id": job.job_id}
+    return {**line, "payload": event}
 
 
 def archived_line(job_id: str, moment: Moment) -> AuditRecord:
@@ -78,7 +81,7 @@ def archived_line(job_id: str, moment: Moment) -> AuditRecord:
 
 
 def due_ms(job: Job) -> int:
-    """When the job's lease or wait ends, on the wall clock; only for sorting what is due already."""
+    """When the job's lease or wait ends, on the wall clock; only for sorting jobs that are due."""
     end = next_deadline(job)
     return 0 if end is None else end.wall_ms
 
@@ -97,8 +100,8 @@ def queued_job(job: Job) -> QueuedJob:
     )  # fmt: skip
 
 
-def claimed(job: Job, request: ClaimRequest, moment: Moment) -> Change:
-    """What a request does to the job that it gets."""
+def apply_claim(job: Job, request: ClaimRequest, moment: Moment) -> Change:
+    """The claim that a request makes on a job."""
     claimant = None
     if request.agent_id is not None:
         claimant = {"agent_id": request.agent_id, "generation_id": request.generation_id}
@@ -115,7 +118,7 @@ def new_claim_id() -> str:
 def check_dependencies(
     draft: Job, needed: Dependencies, store: str, newest: Callable[[str], Job | None]
 ) -> Dependencies:
-    """Those that a new job comes after, if all of them are there and none waits for it."""
+    """Checks that every job that a new one depends on exists, and that there is no cycle."""
     from mam.jobs.dependency import check_no_cycle
 
     for job_id, found in needed.items():
@@ -126,12 +129,17 @@ def check_dependencies(
 
 
 def check_exclusive(before: Job | None, job: Job, holder: Callable[[str], str | None]) -> None:
-    """Whoever begins to run under a key must be the only one; a claim never comes here with a key in use."""
+    """Refuses a second running job of an exclusive key. Claims have skipped keys in use before."""
     if job.exclusive is None or job.status is not RUNNING or (before is not None and before.status is RUNNING):
         return
     other = holder(job.exclusive)
     if other is not None and other != job.job_id:
         raise Refused(why=f"Job {job.job_id} cannot run now: job {other} runs under the key {job.exclusive!r}.")
+
+
+def chunks(items: Sequence[T], size: int = 256) -> Iterator[Sequence[T]]:
+    """The items in parts, one for each transaction: other processes get the lock in between."""
+    return (items[begin : begin + size] for begin in range(0, len(items), size))
 
 
 def soonest(*seconds: float | None) -> float | None:

@@ -1,9 +1,9 @@
-"""A named follower of the journal: it handles each entry at least once, in order, and the store keeps how far it is.
+"""A named follower of the journal: it handles each entry at least once, in order, and the store saves its position.
 
-    read an entry -> handle it -> `done` moves the position behind it -> now and then the position is saved
+    read an entry -> handle it -> `done` moves the position after it -> the position is saved now and then
 
-A consumer that was killed handles again what it handled since its position was last saved. The position names the
-journal and the last entry in it: in a journal that was made anew or restored from a backup the consumer starts over.
+After a kill, a consumer handles the entries again that came after its last saved position. The position names the
+journal and the last entry: in a rebuilt journal, or one restored from a backup, the consumer starts over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mam.stores.port import Entry, Store
 
     class PositionStore(Protocol):
-        """Where positions are kept: the store itself, or what changes together with the position."""
+        """Where positions are saved: in the store, or in a database that changes together with the position."""
 
         def position(self, consumer: str) -> str | None: ...
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 SAVE_SECONDS, SAVE_ENTRIES = 1.0, 1000
-"""A position is saved when it is so old, or so far behind."""
+"""A position is saved after this time, or after this many entries."""
 
 
 class Position(Frozen):
-    """Behind one entry of one journal."""
+    """The position after one entry of one journal."""
 
     epoch: str
     """The journal's id."""
@@ -61,7 +61,7 @@ def entry_checksum(entry: Entry) -> int:
 
 
 def entries_after(store: Store, at: Position) -> Iterator[Entry] | None:
-    """What follows in the journal; None when the journal does not have the entry that the position is behind."""
+    """The entries after a position; None when the journal does not have the entry before it."""
     if not at.number:
         return iter(store.entries(None))
     entries = iter(store.entries(str(at.number - 1)))
@@ -72,24 +72,24 @@ def entries_after(store: Store, at: Position) -> Iterator[Entry] | None:
 class Consumer:
     """`load` it, handle each of `entries` and call `done`, `save` at the end. Not for two threads at once."""
 
-    def __init__(self, store: Store, name: str, keeper: PositionStore | None = None) -> None:
+    def __init__(self, store: Store, name: str, positions: PositionStore | None = None) -> None:
         self._store = store
         self._name = name
-        self._keeper: PositionStore = keeper if keeper is not None else store
+        self._positions: PositionStore = positions if positions is not None else store
         self._saved = ""
         self._unsaved = 0
         self._saved_at = 0.0
         self._last: Entry | None = None
         self.at = Position(epoch="")
         self.count = 0
-        """What the consumer counts for itself; saved with the position."""
+        """A counter of the consumer's own, saved with the position."""
         self.is_new = self.starts_over = False
-        """Whether `load` found a position in another journal, or behind an entry that this journal does not have."""
+        """Whether `load` found no position, or one that this journal does not have."""
 
     def load(self) -> None:
-        """Where the last one got to."""
+        """Reads the saved position."""
         epoch = self._store.journal_id
-        saved = self._keeper.position(self._name)
+        saved = self._positions.position(self._name)
         found = parse_position(saved)
         self.at, self.count = found if found is not None else (Position(epoch=epoch), 0)
         holds = self.at.epoch == epoch and entries_after(self._store, self.at) is not None
@@ -101,22 +101,22 @@ class Consumer:
 
     @property
     def offset(self) -> str | None:
-        """Where the journal goes on; None at its beginning."""
+        """The offset to read on from; None at the beginning."""
         return self._last.offset if self._last is not None else self.at.offset
 
     def entries(self) -> Iterator[Entry]:
-        """Behind the position, to where the journal ends now."""
+        """The entries after the position, to the current end of the journal."""
         return self._store.entries(self.offset)
 
     def done(self, entry: Entry, count: int = 0) -> None:
         """This entry and all before it are handled."""
-        self._last = entry  # its checksum is reckoned when it is saved
+        self._last = entry  # its checksum is computed when it is saved
         self._unsaved += 1
         self.count += count
 
     @property
     def due_in(self) -> float | None:
-        """Seconds until the position has to be saved; None when it is."""
+        """Seconds until the position has to be saved; None when it is saved."""
         if not self._unsaved:
             return None
         left = self._saved_at + SAVE_SECONDS - time.monotonic()
@@ -127,18 +127,18 @@ class Consumer:
             self.save()
 
     def save(self) -> None:
-        """Raises what its keeper raises; the next consumer then handles some entries again."""
+        """If this raises, the next consumer handles some entries again."""
         self._saved_at = time.monotonic()
         if self._last is not None:
             self.at = position_after(self._last, self.at.epoch)
         self._last, self._unsaved = None, 0
         text = to_json_text({**self.at.as_dict(), "count": self.count})
         if text != self._saved and self.at.epoch:
-            self._keeper.save_position(self._name, text)
+            self._positions.save_position(self._name, text)
             self._saved = text
 
     def skip_to_end(self) -> None:
-        """As if everything that is in the journal now had been handled."""
+        """Marks everything that is in the journal now as handled."""
         self.load()
         last = int(self._store.end_offset())
         for entry in self._store.entries(str(last - 1) if last else None):
@@ -147,7 +147,7 @@ class Consumer:
 
 
 def parse_position(text: str | None) -> tuple[Position, int] | None:
-    """The position and the consumer's count; None for what mam would not have written."""
+    """The position and the consumer's count; None for text that mam did not write."""
     try:
         found = safe_json(text or "")
         count = found.pop("count")

@@ -1,4 +1,4 @@
-"""The reference: the whole port in one dictionary. A double for tests, and the model that other stores are held to."""
+"""The reference implementation: the whole port in dictionaries. A fake for tests, and the model for other stores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from threading import Condition
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import Change
-from mam.jobs.claiming import claim_order, is_claimable
 from mam.jobs.dependency import settle_dependency
 from mam.jobs.ending import end
 from mam.jobs.generation import Generations, release_displaced, supersede
@@ -17,11 +16,11 @@ from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, RUNNING
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
 from mam.stores.common import (
+    apply_claim,
     archived_line,
     changed_fields,
     check_dependencies,
     check_exclusive,
-    claimed,
     due_ms,
     event_in_line,
     import_lines,
@@ -69,7 +68,7 @@ class MemoryStore:
                 return Registration(job=known, created=False)
             self._check_free(draft.job_id)
             number = max((job.number for job in self._jobs.values()), default=0) + 1
-            needed = check_dependencies(draft, self._needed(draft), self.address, self.newest)
+            needed = check_dependencies(draft, self._dependencies(draft), self.address, self.newest)
             change = acts.register(draft, number, self.clock.now(), needed)
             return Registration(job=self._commit(change), created=True)
 
@@ -105,7 +104,7 @@ class MemoryStore:
                 return None
             tried = probe_jobs(self.pauses(), request.label, moment)
             first = min(pending, key=lambda job: (job.job_id not in tried, claim_order(job)))
-            return self._commit(claimed(first, request, moment))
+            return self._commit(apply_claim(first, request, moment))
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
         with self._changed:
@@ -123,7 +122,7 @@ class MemoryStore:
 
     def get(self, job_id: str) -> Job:
         try:
-            with self._changed:  # or a reader would see a job whose last event is not told yet
+            with self._changed:  # otherwise a reader could see a job before its last entry
                 return self._jobs[job_id]
         except KeyError:
             raise UnknownJob(job=job_id, store=self.address) from None
@@ -204,7 +203,7 @@ class MemoryStore:
         for entry in self._entries:
             if entry.job_id == job_id:
                 lines = [*entry.lines] if entry.lines[0]["event"] == "migrated" else [*lines, *entry.lines]
-        return [told for told in map(event_in_line, lines) if told is not None]
+        return [event for event in map(event_in_line, lines) if event is not None]
 
     def archive(self, job_ids: Sequence[str]) -> list[str]:
         with self._changed:
@@ -263,7 +262,7 @@ class MemoryStore:
             return soonest(seconds_until_due(self._jobs.values(), moment), seconds_until_lifted(self.pauses(), moment))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to close."""
 
     def _registered_before(self, draft: Job) -> Job | None:
         for job in self._all().values():
@@ -273,7 +272,7 @@ class MemoryStore:
                 return job
         return None
 
-    def _needed(self, job: Job) -> dict[str, Job | None]:
+    def _dependencies(self, job: Job) -> dict[str, Job | None]:
         return {job_id: self.newest(job_id) for job_id in job.after}
 
     def _may_take(self, request: ClaimRequest, job: Job, moment: Moment) -> bool:
@@ -291,7 +290,7 @@ class MemoryStore:
 
     def _settled_dependents(self, moment: Moment) -> list[Change]:
         waiting = [job for job in self._jobs.values() if job.waiting_for == DEPENDENCY]
-        changes = [settle_dependency(job, self._needed(job), moment) for job in waiting]
+        changes = [settle_dependency(job, self._dependencies(job), moment) for job in waiting]
         return [change for change in changes if change.lines][:SWEEP_LIMIT]
 
     def _commit(self, change: Change) -> Job:
@@ -305,3 +304,13 @@ class MemoryStore:
         number = len(self._entries) + 1
         self._entries.append(Entry(offset=str(number), number=number, job_id=job_id, fields=fields, lines=lines))
         self._changed.notify_all()
+
+
+def is_claimable(job: Job, label: str) -> bool:
+    """Whether a claim for this label can take this job now."""
+    return job.status is PENDING and job.agent_session == label
+
+
+def claim_order(job: Job) -> tuple[int, int]:
+    """Highest priority first, then the oldest by the store's own number."""
+    return (-job.priority, job.number)

@@ -1,4 +1,4 @@
-"""Directories of the stores, and small files in them that are read and replaced as a whole: secrets, pauses."""
+"""Private directories of stores, and small files in them that are read and replaced as a whole."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_json_file(path: str) -> Any:
-    """What the file holds, None when there is none. One that nobody can read is put aside, so that what comes now is
-    not lost with it."""
+    """The content of a JSON file, None when there is none. A damaged file is moved aside."""
     try:
         with open(path, "rb") as file:
             return safe_json(file.read())
@@ -31,7 +30,7 @@ def replace_json_file(path: str, value: object) -> None:
 
 
 def replace_bytes(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Durable when it returns; a reader sees the old one or the new one."""
+    """Durable when it returns; a reader sees the old content or the new."""
     temporary = f"{path}.{os.urandom(6).hex()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -56,7 +55,7 @@ def sync_directory(path: str) -> None:
 
 
 def make_directories(path: str) -> bool:
-    """The directory and what is missing above it, private to the user. Whether anything was made."""
+    """Creates the directory and its missing parents, private to the user. Returns whether it created any."""
     if os.path.isdir(path):
         return False
     parent = os.path.dirname(os.path.abspath(path))
@@ -69,5 +68,5 @@ def make_directories(path: str) -> bool:
         raise StoreUnavailable(store=path, problem="something that is not a directory is in its place") from None
     except OSError as error:
         raise StoreUnavailable(store=path, problem=f"cannot be made: {error.strerror}") from None
-    sync_directory(parent)  # else a power cut takes the directory, and all that was durable in it
+    sync_directory(parent)  # otherwise a power cut could remove the directory with everything in it
     return True

@@ -1,7 +1,7 @@
-"""What may not stand in a record: tokens and passwords, in a file of their own (0600).
+"""Tokens and passwords of jobs, in a file of their own (0600), since a record must not hold them.
 
-Each line is a JSON object, from jobs to their secrets, and adds to those before it: one more costs one line, however
-many there are. A process reads only what has been added since it last looked.
+Each line is a JSON object from job ids to secrets and adds to the lines before it, so a new secret costs one line. A
+process reads only what was added since it last read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Read:
-    """What is known of one file: its lines up to `offset`, as it was at `modified_ns`."""
+    """What this process has read of one file: its lines up to `offset`, at `modified_ns`."""
 
     def __init__(self, inode: int) -> None:
         self.inode = inode
@@ -32,16 +32,16 @@ _read: dict[str, _Read] = {}
 
 
 class Secrets:
-    """Whoever writes holds the store's lock."""
+    """A writer holds the store's lock."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def keep(self, job_id: str, secrets: dict[str, Any]) -> None:
-        """Durable before the record that carried them is rewritten without."""
+        """Durable before mam rewrites the record without them."""
         known, sound = self._all()
         if not sound:
-            # What nobody can read is put aside, so that what comes now is not lost with it.
+            # Moves the damaged file aside and writes its readable lines to a new one.
             os.replace(self._path, f"{self._path}.damaged")
             replace_bytes(self._path, to_bytes(known) + b"\n")
         new = not os.path.lexists(self._path)
@@ -58,7 +58,7 @@ class Secrets:
         return dict(self._all()[0].get(job_id, {}))
 
     def _all(self) -> tuple[dict[str, dict[str, Any]], bool]:
-        """All that can be read, and whether that is all there is."""
+        """All secrets that can be read, and whether every line could be read."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -76,7 +76,7 @@ def _append(descriptor: int, line: bytes) -> None:
         write_all(descriptor, (b"" if ended else b"\n") + line + b"\n")
         os.fsync(descriptor)
     except BaseException:
-        os.ftruncate(descriptor, size)  # what is not sure to last must not be taken for kept
+        os.ftruncate(descriptor, size)  # a line that may not be durable must not stay
         raise
 
 
@@ -94,7 +94,7 @@ def _up_to_date(path: str, descriptor: int) -> tuple[dict[str, dict[str, Any]], 
     found.modified_ns = about.st_mtime_ns
     if not rest:
         return found.known, found.sound
-    known = dict(found.known)  # the end of an older file, or of a writer that is not done: read again next time
+    known = dict(found.known)  # a last line without newline: an older format, or a writer at work; read again next time
     return known, _add(known, rest) and found.sound
 
 

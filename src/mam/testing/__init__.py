@@ -1,1 +1,1 @@
-"""For authors of stores: a clock that obeys, a crew that races, and the suite that judges a store."""
+"""For authors of stores: a clock that obeys, a pool that races, and the suite that judges a store."""

@@ -1,7 +1,7 @@
-"""A crew of processes, or of threads, that work on one store at the same moment.
+"""A pool of processes, or of threads, that work on one store at the same moment.
 
 Members wait at a gate until the last one has opened its store; closing the gate's only writing end lets all of them
-go at once. What they find out comes back over pipes. Nothing here sleeps; a member that stays silent is an error.
+go at once. What they find out comes back over pipes. Nothing here sleeps; a racer that stays silent is an error.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 
     Report = Callable[[Any], None]
     Task = Callable[[Store, Report], Any]
-    """What a member does with its store. Module-level functions and partials of them: they travel to processes."""
+    """What a racer does with its store. Module-level functions and partials of them: they travel to processes."""
 
     Message = tuple[Literal["ready", "report", "done", "failed"], Any]
 
 SILENCE_SECONDS = 60.0
-"""How long a member may say nothing before the test gives up. No result depends on it."""
+"""How long a racer may say nothing before the test gives up. No result depends on it."""
 
 
-class MemberFailed(AssertionError):
-    """A member of the crew raised; the text is its traceback."""
+class RacerFailed(AssertionError):
+    """A racer of the pool raised; the text is its traceback."""
 
 
-class MemberDied(AssertionError):
-    """A member of the crew was gone before it had finished."""
+class RacerDied(AssertionError):
+    """A racer of the pool was gone before it had finished."""
 
 
-class Crew:
+class RacePool:
     """Members that share one store. `processes` says whether each is a process of its own, else it is a thread."""
 
     def __init__(self, open_store: Callable[[], Store], *, processes: bool) -> None:
         self._open_store = open_store
         self._processes = processes
-        self._members: list[Member] = []
+        self._racers: list[Racer] = []
         self._gates: list[Connection[Any, Any]] = []
 
     def __enter__(self) -> Self:
@@ -56,37 +56,37 @@ class Crew:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        for member in self._members:
-            member.dismiss()
+        for racer in self._racers:
+            racer.stop()
         for gate in self._gates:
             gate.close()
         sys.setswitchinterval(self._switch_interval)
 
-    def start(self, task: Task) -> Member:
-        """One member that begins at once; what it reports can be read while it works."""
-        return self._hire(task, None)
+    def start(self, task: Task) -> Racer:
+        """One racer that begins at once; what it reports can be read while it works."""
+        return self._start_racer(task, None)
 
     def race(self, tasks: Sequence[Task]) -> list[Any]:
         """All tasks at the same moment; their results in the order of the tasks."""
-        return [member.result() for member in self.race_on(tasks)]
+        return [racer.result() for racer in self.race_on(tasks)]
 
-    def race_on(self, tasks: Sequence[Task]) -> list[Member]:
-        """As `race`, but gives the members back while they run."""
+    def race_on(self, tasks: Sequence[Task]) -> list[Racer]:
+        """As `race`, but gives the racers back while they run."""
         gate, opener = _context().Pipe(duplex=False)
         self._gates.append(gate)
-        members = [self._hire(task, gate) for task in tasks]
-        for member in members:
-            member.ready()
+        racers = [self._start_racer(task, gate) for task in tasks]
+        for racer in racers:
+            racer.ready()
         opener.close()
-        return members
+        return racers
 
-    def _hire(self, task: Task, gate: Connection[Any, Any] | None) -> Member:
-        member = Member(self._open_store, task, gate, processes=self._processes)
-        self._members.append(member)
-        return member
+    def _start_racer(self, task: Task, gate: Connection[Any, Any] | None) -> Racer:
+        racer = Racer(self._open_store, task, gate, processes=self._processes)
+        self._racers.append(racer)
+        return racer
 
 
-class Member:
+class Racer:
     """One process or thread at work."""
 
     def __init__(
@@ -105,11 +105,11 @@ class Member:
             self._thread.start()
 
     def ready(self) -> None:
-        """Returns when the member stands at the gate."""
+        """Returns when the racer stands at the gate."""
         self._expect("ready")
 
     def report(self) -> Any:
-        """The next thing the member reports."""
+        """The next thing the racer reports."""
         if self._reports:
             return self._reports.pop(0)
         return self._expect("report")
@@ -129,7 +129,7 @@ class Member:
         self._process.join()
         return list(self._rest())
 
-    def dismiss(self) -> None:
+    def stop(self) -> None:
         """End it if it still runs; a thread is waited for instead."""
         if self._is_process:
             self._process.kill()
@@ -146,7 +146,7 @@ class Member:
             except EOFError:
                 return
             if kind == "failed":
-                raise MemberFailed(value)
+                raise RacerFailed(value)
             if kind == "report":
                 yield value
 
@@ -154,21 +154,21 @@ class Member:
         while True:
             kind, value = self._receive()
             if kind == "failed":
-                raise MemberFailed(value)
+                raise RacerFailed(value)
             if kind == wanted:
                 return value
             if kind == "done":
-                raise MemberDied(f"it had finished when a {wanted} was awaited")
+                raise RacerDied(f"it had finished when a {wanted} was awaited")
             if kind == "report":
                 self._reports.append(value)
 
     def _receive(self) -> Message:
         if not self._inbox.poll(SILENCE_SECONDS):
-            raise MemberDied(f"it said nothing for {SILENCE_SECONDS:g} s")
+            raise RacerDied(f"it said nothing for {SILENCE_SECONDS:g} s")
         try:
             message: Message = self._inbox.recv()
         except EOFError:
-            raise MemberDied("its pipe closed before it had finished") from None
+            raise RacerDied("its pipe closed before it had finished") from None
         return message
 
 
@@ -179,7 +179,7 @@ def _serve(
     gate: Connection[Any, Any] | None,
     own_store: bool,
 ) -> None:
-    """A member's whole life. A thread works on a store that others use too, and leaves it open."""
+    """A racer's whole life. A thread works on a store that others use too, and leaves it open."""
     try:
         store = open_store()
         outbox.send(("ready", None))

@@ -1,4 +1,4 @@
-"""What members of a crew do. Module-level functions, so that they can travel to other processes."""
+"""What racers of a pool do. Module-level functions, so that they can travel to other processes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def sweep_once(store: Store, _report: Report) -> list[str]:
 
 
 def end_as(store: Store, _report: Report, *, job_id: str, verb: str, attempt: int | None) -> bool:
-    """Whether this member was the one that ended the job, or at least was not refused."""
+    """Whether this racer was the one that ended the job, or at least was not refused."""
     registry = Registry(store)
     try:
         if verb == "complete":

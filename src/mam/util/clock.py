@@ -37,7 +37,7 @@ class Moment(Frozen):
     @property
     def second(self) -> str:
         """`YYYY-MM-DDTHH:MM:SSZ`, the form of created_at and updated_at."""
-        return _written_seconds.get(self.wall_ms // 1000) or iso_second(self.wall_ms)
+        return _second_texts.get(self.wall_ms // 1000) or iso_second(self.wall_ms)
 
 
 class SystemClock:
@@ -62,35 +62,35 @@ class SystemClock:
         return int.from_bytes(os.urandom(4), "big") / 2**32
 
 
-_written_seconds: dict[int, str] = {}
-_written_milli = (0, "1970-01-01T00:00:00.000Z")
+_second_texts: dict[int, str] = {}
+_last_milli = (0, "1970-01-01T00:00:00.000Z")
 """What was written last, and is likely to be asked for next: an act writes the same second half a dozen times, and the
 end of its lease."""
 
-_SECONDS_KEPT = 16
+_SECOND_TEXTS_KEPT = 16
 
 
 def iso_second(wall_ms: int) -> str:
     second = wall_ms // 1000
-    text = _written_seconds.get(second)
+    text = _second_texts.get(second)
     if text is None:
-        if len(_written_seconds) >= _SECONDS_KEPT:
-            _written_seconds.clear()
-        text = _written_seconds[second] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+        if len(_second_texts) >= _SECOND_TEXTS_KEPT:
+            _second_texts.clear()
+        text = _second_texts[second] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
     return text
 
 
 def iso_milli(wall_ms: int) -> str:
-    global _written_milli
-    text = f"{(_written_seconds.get(wall_ms // 1000) or iso_second(wall_ms))[:-1]}.{wall_ms % 1000:03d}Z"
+    global _last_milli
+    text = f"{(_second_texts.get(wall_ms // 1000) or iso_second(wall_ms))[:-1]}.{wall_ms % 1000:03d}Z"
     if len(text) == 24:  # else it is a year that mam does not read
-        _written_milli = (wall_ms, text)
+        _last_milli = (wall_ms, text)
     return text
 
 
 def parse_time(text: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time with a zone; ValueError without one."""
-    wall_ms, written = _written_milli
+    wall_ms, written = _last_milli
     if written == text:
         return wall_ms
     if len(text) in (20, 24) and text[10] == "T" and text[-1] == "Z":
@@ -107,14 +107,14 @@ def _parse_own_form(text: str) -> int:
     year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
     hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
     milli = int(text[20:23]) if len(text) == 24 else 0
-    wall_ms = ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli
+    wall_ms = ((_days_since_epoch(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli
     # A day that its month lacks, or a sign that int() lets pass for a digit, does not come back as it was.
     if text != (iso_milli(wall_ms) if len(text) == 24 else iso_second(wall_ms)):
         raise ValueError(f"{text} is not a time")
     return wall_ms
 
 
-def _days(year: int, month: int, day: int) -> int:
+def _days_since_epoch(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01 in the Gregorian calendar, counted from March so that the leap day comes last."""
     if month < 3:
         year, month = year - 1, month + 12

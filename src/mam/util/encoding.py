@@ -9,7 +9,7 @@ from json.encoder import encode_basestring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -66,22 +66,6 @@ def encode_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) ->
     except UnicodeEncodeError:
         each = [b"  %s: %s" % (encode(name), encode(value)) for name, value in fields.items()]
         return b"{\n%s\n}\n" % b",\n".join(each)
-
-
-def fields_replaced(text: bytes, fields: dict[str, Any], changed: Iterable[str]) -> bytes | None:
-    """`encode_by_line` of the fields, made from that of the same fields as they were before some of them changed: most
-    acts change two or three of fifty. None when it is not that simple. No line break stands within a value."""
-    if text.count(b"\n") != len(fields) + 2:
-        return None
-    for name in changed:
-        key = b"\n  %s: " % to_bytes(name)
-        begin = text.find(key)
-        if begin < 0:
-            return None
-        end = text.index(b"\n", begin + 1)
-        comma = b"," if text[end - 1 : end] == b"," else b""
-        text = b"%s%s%s%s%s" % (text[:begin], key, to_bytes(fields[name]), comma, text[end:])
-    return text
 
 
 def write_all(descriptor: int, data: bytes) -> None:

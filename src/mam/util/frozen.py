@@ -23,16 +23,16 @@ class _FrozenType(type):
         cls.field_names = fields
         cls.field_defaults = defaults
         cls.all_fields = {**dict.fromkeys(fields), **defaults}
-        cls.width = len(fields)
-        cls.needed = frozenset(fields) - defaults.keys()
+        cls.field_count = len(fields)
+        cls.required_fields = frozenset(fields) - defaults.keys()
         return cls
 
     field_names: tuple[str, ...]
     field_defaults: dict[str, Any]
     all_fields: dict[str, Any]
     """In the order of the class, each with its default, or None where there is none."""
-    width: int
-    needed: frozenset[str]
+    field_count: int
+    required_fields: frozenset[str]
 
 
 allocate = object.__new__
@@ -47,22 +47,22 @@ class Frozen(metaclass=_FrozenType):
         # One dictionary is copied and not one field after the other: a claim makes a dozen of these.
         kind = type(self)
         fields = {**kind.all_fields, **values}
-        if not kind.needed <= values.keys():
-            raise TypeError(f"{kind.__name__} needs {', '.join(sorted(kind.needed - values.keys()))}")
-        if len(fields) != kind.width:
-            raise _unknown(kind, fields)
+        if not kind.required_fields <= values.keys():
+            raise TypeError(f"{kind.__name__} needs {', '.join(sorted(kind.required_fields - values.keys()))}")
+        if len(fields) != kind.field_count:
+            raise _unknown_fields_error(kind, fields)
         set_fields(self, fields)
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
         kind = type(self)
         fields = {**self.__dict__, **changes}
-        if len(fields) != kind.width:
-            raise _unknown(kind, fields)
-        return kind.of(fields)
+        if len(fields) != kind.field_count:
+            raise _unknown_fields_error(kind, fields)
+        return kind.from_fields(fields)
 
     @classmethod
-    def of(cls, fields: dict[str, Any]) -> Self:
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
         """A record of exactly these fields, all of them, in the order of the class, which is believed. It keeps the
         dictionary."""
         made = allocate(cls)
@@ -96,7 +96,7 @@ set_fields = Frozen.__dict__["__dict__"].__set__
 """Gives a record its fields, past the `__setattr__` that refuses them."""
 
 
-def _unknown(kind: type[Frozen], fields: dict[str, Any]) -> TypeError:
+def _unknown_fields_error(kind: type[Frozen], fields: dict[str, Any]) -> TypeError:
     return TypeError(f"{kind.__name__} has no {', '.join(sorted(fields.keys() - kind.all_fields.keys()))}")
 
 

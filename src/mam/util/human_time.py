@@ -36,7 +36,7 @@ def parse_when(text: str, now_ms: int, option: str = "--at") -> int:
     ahead = _seconds(text.removeprefix("+"))
     if ahead is not None:
         return now_ms + round(parse_duration(text.removeprefix("+")) * 1000)
-    return _moment(option, text, "+2h for in two hours")
+    return _parse_moment(option, text, "+2h for in two hours")
 
 
 def parse_since(text: str, now_ms: int) -> str:
@@ -44,7 +44,7 @@ def parse_since(text: str, now_ms: int) -> str:
     ago = _seconds(text)
     if ago is not None:
         return iso_second(now_ms - round(parse_duration(text) * 1000))
-    return iso_second(_moment("--since", text, "2h for the last two hours"))
+    return iso_second(_parse_moment("--since", text, "2h for the last two hours"))
 
 
 def format_age(milliseconds: int) -> str:
@@ -64,7 +64,7 @@ def _seconds(text: str) -> float | None:
     return float(number) * UNITS[unit]
 
 
-def _moment(option: str, text: str, example: str) -> int:
+def _parse_moment(option: str, text: str, example: str) -> int:
     try:
         moment = parse_time(text)
     except (ValueError, OverflowError):

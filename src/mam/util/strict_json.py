@@ -31,12 +31,12 @@ class DuplicateName(UnsafeJson):
 
 def strict_json(data: bytes, depth: int = DEPTH_LIMIT) -> Any:
     """A ValueError when the bytes are no JSON, UnsafeJson when only some programs would call them that."""
-    return _once(_limited(data.decode(), depth))
+    return _parse_strict(_check_depth(data.decode(), depth))
 
 
 def safe_json(data: bytes | str) -> Any:
     """The same, with the last value of a name that an object has twice."""
-    return _lenient(_limited(data if isinstance(data, str) else data.decode("utf-8-sig"), DEPTH_LIMIT))
+    return _parse_lenient(_check_depth(data if isinstance(data, str) else data.decode("utf-8-sig"), DEPTH_LIMIT))
 
 
 def is_deeper(value: Any, limit: int) -> bool:
@@ -49,7 +49,7 @@ def is_deeper(value: Any, limit: int) -> bool:
     return any(isinstance(item, (dict, list)) for item in level)
 
 
-def _limited(text: str, depth: int) -> str:
+def _check_depth(text: str, depth: int) -> str:
     """The text. A bracket counts outside of strings only; those end at a quote that no backslash precedes."""
     if text.count("[") + text.count("{") > depth:
         outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
@@ -58,14 +58,14 @@ def _limited(text: str, depth: int) -> str:
     return text
 
 
-def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         raise DuplicateName("it has a name twice in one object")
     return made
 
 
-def _no_constant(word: str) -> Any:
+def _reject_constant(word: str) -> Any:
     raise UnsafeJson(f"it holds {word}, which is no JSON")
 
 
@@ -83,7 +83,7 @@ def _whole(word: str) -> int:
     return int(word)
 
 
-_once = json.JSONDecoder(
-    object_pairs_hook=_names_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
+_parse_strict = json.JSONDecoder(
+    object_pairs_hook=_unique_names, parse_constant=_reject_constant, parse_float=_finite, parse_int=_whole
 ).decode
-_lenient = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, parse_int=_whole).decode
+_parse_lenient = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_finite, parse_int=_whole).decode

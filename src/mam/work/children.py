@@ -12,7 +12,7 @@ _CLIMB_LIMIT = 1000
 """Steps upward. `parent_id` can be edited by hand, and a circle must end too."""
 
 
-def is_below(registry: Registry, job_id: str, ancestor: str) -> bool:
+def is_descendant(registry: Registry, job_id: str, ancestor: str) -> bool:
     """Whether the job was registered by `ancestor`, or by a job of which that is true."""
     for _ in range(_CLIMB_LIMIT):
         try:
@@ -25,7 +25,7 @@ def is_below(registry: Registry, job_id: str, ancestor: str) -> bool:
     return False
 
 
-def open_below(registry: Registry, ancestor: str) -> list[str]:
+def open_descendants(registry: Registry, ancestor: str) -> list[str]:
     """Every descendant that has not ended, parents before their children.
 
     Ended ones are looked through: a job may be done while what it handed out goes on.

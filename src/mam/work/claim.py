@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from mam.registry import Registry
     from mam.util.clock import Moment
 
-    class Held(TypedDict):
+    class FenceFields(TypedDict):
         """What names the claim in every write."""
 
         attempt: int
         claim_id: str | None
 
 
-AWAY = (StoreUnavailable, StoreMissing)
+STORE_UNREACHABLE = (StoreUnavailable, StoreMissing)
 """What a store that does not answer raises. To a holder it is away: a directory that was moved may come back."""
 
 
-class Holding:
+class Claim:
     def __init__(self, registry: Registry, job: Job) -> None:
         self._registry = registry
         self._job_id = job.job_id
-        self._fence: Held = {"attempt": job.attempt, "claim_id": job.claim_id}
+        self._fence: FenceFields = {"attempt": job.attempt, "claim_id": job.claim_id}
 
-    def look(self) -> Job:
+    def read(self) -> Job:
         return self._registry.store.get(self._job_id)
 
     def renew(self, lease_seconds: float, *, heard: bool) -> Job:
@@ -96,7 +96,7 @@ class Holding:
             ),
         )  # fmt: skip
 
-    def tell(self, event: str, detail: str, data: Json) -> Job:
+    def publish(self, event: str, detail: str, data: Json) -> Job:
         """What was seen of the agent, as an event of the job."""
         return self._registry.publish(self._job_id, event=event, detail=detail, data=data, **self._fence)
 

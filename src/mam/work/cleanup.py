@@ -9,8 +9,8 @@ from mam.jobs.input_rules import is_job_id
 from mam.util.frozen import Frozen
 from mam.work.git.command import Git, GitFailed, at
 from mam.work.git.staging import INDEX_LIMIT, gitlinks
-from mam.work.git.worktrees import MADE, REMOVING, commit_of, forget_worktree, read_page, repository_alone
-from mam.work.job_dir import Home, remove_tree
+from mam.work.git.worktrees import MADE, REMOVING, branch_commit, forget_worktree, read_plan, repository_lock
+from mam.work.job_dir import JobDirectory, remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_COMMITS = 1000
 
 
-class Held(Frozen):
+class Workspace(Frozen):
     """One workspace on this host. `dirty` and `unpushed` are True and 1 at least when nobody can tell."""
 
     job_id: str
@@ -44,67 +44,76 @@ class Held(Frozen):
         return reasons
 
 
-def places(work_directory: str) -> list[Held]:
+def list_workspaces(work_directory: str) -> list[Workspace]:
     """Everything that `prepare` has made on this host, except for what is the user's own anyway."""
-    return [held for name in _names(work_directory) for held in [look(Home(work_directory, name))] if held is not None]
+    return [
+        held
+        for name in _names(work_directory)
+        for held in [inspect_workspace(JobDirectory(work_directory, name))]
+        if held is not None
+    ]
 
 
-def look(home: Home) -> Held | None:
-    page = read_page(home) if os.path.isdir(home.path) else None
-    if page is not None:
-        return _look_at_worktree(home, page)
-    if os.path.lexists(home.worktree):
-        return Held(
-            job_id=home.job_id, kind="worktree", path=home.worktree, dirty=True, problem="nothing says what is in it"
+def inspect_workspace(job_dir: JobDirectory) -> Workspace | None:
+    plan = read_plan(job_dir) if os.path.isdir(job_dir.path) else None
+    if plan is not None:
+        return _look_at_worktree(job_dir, plan)
+    if os.path.lexists(job_dir.worktree):
+        return Workspace(
+            job_id=job_dir.job_id,
+            kind="worktree",
+            path=job_dir.worktree,
+            dirty=True,
+            problem="nothing says what is in it",
         )
-    if not os.path.lexists(home.fresh):
+    if not os.path.lexists(job_dir.fresh):
         return None
-    return Held(job_id=home.job_id, kind="fresh", path=home.fresh, dirty=not _is_empty(home.fresh))
+    return Workspace(job_id=job_dir.job_id, kind="fresh", path=job_dir.fresh, dirty=not _is_empty(job_dir.fresh))
 
 
-def remove(work_directory: str, job_id: str, *, force: bool) -> str | None:
+def remove_workspace(work_directory: str, job_id: str, *, force: bool) -> str | None:
     """WorkspaceKept when something would be lost. With force files are lost, and commits still are not: then the branch
     stays, and the sentence that comes back says so."""
-    home = Home(work_directory, job_id)
-    if not os.path.isdir(home.path):
+    job_dir = JobDirectory(work_directory, job_id)
+    if not os.path.isdir(job_dir.path):
         raise WorkspaceKept(job=job_id, why="there is none on this host")
-    with home.locked() as lock:
-        held = look(home)
+    with job_dir.locked() as lock:
+        held = inspect_workspace(job_dir)
         if held is None:
             raise WorkspaceKept(job=job_id, why="there is none on this host")
-        page = read_page(home)
-        started = page is not None and page["state"] == REMOVING
+        plan = read_plan(job_dir)
+        started = plan is not None and plan["state"] == REMOVING
         if held.why_kept and not force and not started:
             raise WorkspaceKept(job=job_id, why="; ".join([*held.why_kept, "--force removes it all the same"]))
-        if page is not None:
-            page = {**page, "state": REMOVING}
-            home.write(page)
-            return finish_removing(home, page, lock)
-        remove_tree(home.worktree)
-        remove_tree(home.fresh)
-        home.forget()
+        if plan is not None:
+            plan = {**plan, "state": REMOVING}
+            job_dir.write(plan)
+            return finish_removing(job_dir, plan, lock)
+        remove_tree(job_dir.worktree)
+        remove_tree(job_dir.fresh)
+        job_dir.forget()
         return None
 
 
-def finish_removing(home: Home, page: Json, lock: int) -> str | None:
+def finish_removing(job_dir: JobDirectory, plan: Json, lock: int) -> str | None:
     """From wherever an earlier try was cut off."""
     note = None
-    remove_tree(home.worktree)
-    remove_tree(home.fresh)
-    if os.path.isdir(page["repository"]):
-        with repository_alone(home, page) as alone:
-            git = at(page["repository"], keep_open=(lock, alone))
-            forget_worktree(git, home)
-            note = _delete_branch(git, page)
-    home.forget()
+    remove_tree(job_dir.worktree)
+    remove_tree(job_dir.fresh)
+    if os.path.isdir(plan["repository"]):
+        with repository_lock(job_dir, plan) as alone:
+            git = at(plan["repository"], keep_open=(lock, alone))
+            forget_worktree(git, job_dir)
+            note = _delete_branch(git, plan)
+    job_dir.forget()
     return note
 
 
-def _delete_branch(git: Git, page: Json) -> str | None:
-    branch, held = page["branch"], commit_of(git, page["branch"])
+def _delete_branch(git: Git, plan: Json) -> str | None:
+    branch, held = plan["branch"], branch_commit(git, plan["branch"])
     if held is None:
         return None
-    if count := _count_own(git, page, held):
+    if count := _count_own(git, plan, held):
         return f"the branch {branch} was kept: {count} of its commits are nowhere else"
     # Only if it is still what was looked at.
     git.succeeds("update-ref", "-d", f"refs/heads/{branch}", held)
@@ -112,56 +121,56 @@ def _delete_branch(git: Git, page: Json) -> str | None:
     return None
 
 
-def _look_at_worktree(home: Home, page: Json) -> Held:
-    held = Held(job_id=home.job_id, kind="worktree", path=home.worktree, branch=page["branch"])
-    if page["state"] != MADE:
+def _look_at_worktree(job_dir: JobDirectory, plan: Json) -> Workspace:
+    held = Workspace(job_id=job_dir.job_id, kind="worktree", path=job_dir.worktree, branch=plan["branch"])
+    if plan["state"] != MADE:
         return held  # no agent has been in it, or it is on its way out
     try:
-        return held.replace(dirty=_is_dirty(home, page), unpushed=_count_unpushed(page))
+        return held.replace(dirty=_is_dirty(job_dir, plan), unpushed=_count_unpushed(plan))
     except (GitFailed, OSError) as error:
         return held.replace(dirty=True, unpushed=1, problem=f"git cannot say what is in it: {error}")
 
 
-def _is_dirty(home: Home, page: Json) -> bool:
-    if not os.path.lexists(home.worktree):
+def _is_dirty(job_dir: JobDirectory, plan: Json) -> bool:
+    if not os.path.lexists(job_dir.worktree):
         return False
-    git = at(page["git_directory"], home.worktree)
+    git = at(plan["git_directory"], job_dir.worktree)
     # Not into submodules: git would obey their configuration, which the agent may have written.
     words = ("--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
     if git.text("status", *words, limit=INDEX_LIMIT):
         return True
-    return _has_loose_artifact(git, home, page) or _has_nested(git, home)
+    return _has_loose_artifact(git, job_dir, plan) or _has_nested(git, job_dir)
 
 
-def _has_loose_artifact(git: Git, home: Home, page: Json) -> bool:
+def _has_loose_artifact(git: Git, job_dir: JobDirectory, plan: Json) -> bool:
     """What git ignores is not shown as a change, and may still be what the job was for."""
-    artifacts = [os.path.join(page["prefix"], name) for name in page["artifacts"] if not os.path.isabs(name)]
-    there = [name for name in artifacts if os.path.lexists(os.path.join(home.worktree, name))]
+    artifacts = [os.path.join(plan["prefix"], name) for name in plan["artifacts"] if not os.path.isabs(name)]
+    there = [name for name in artifacts if os.path.lexists(os.path.join(job_dir.worktree, name))]
     return any(not git.text("ls-files", "-z", "--", name) for name in there)
 
 
-def _has_nested(git: Git, home: Home) -> bool:
+def _has_nested(git: Git, job_dir: JobDirectory) -> bool:
     """A repository that is tracked as a link to one of its commits: nothing else of it is in any commit."""
-    return any(os.path.lexists(os.path.join(home.worktree, name, ".git")) for name in gitlinks(git))
+    return any(os.path.lexists(os.path.join(job_dir.worktree, name, ".git")) for name in gitlinks(git))
 
 
-def _count_unpushed(page: Json) -> int:
+def _count_unpushed(plan: Json) -> int:
     """Of the branch, and of where the worktree stands, which may be on no branch at all."""
-    git = at(page["repository"])
-    starts = [start for start in (commit_of(git, page["branch"]), _standing(page)) if start is not None]
-    return _count_own(git, page, *starts) if starts else 0
+    git = at(plan["repository"])
+    starts = [start for start in (branch_commit(git, plan["branch"]), _standing(plan)) if start is not None]
+    return _count_own(git, plan, *starts) if starts else 0
 
 
-def _standing(page: Json) -> str | None:
-    git = at(page["git_directory"])
+def _standing(plan: Json) -> str | None:
+    git = at(plan["git_directory"])
     try:
         return git.path("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     except GitFailed:
         return None
 
 
-def _count_own(git: Git, page: Json, *starts: str) -> int:
-    others = ("--not", page["base"], "--remotes", f"--exclude={page['branch']}", "--branches")
+def _count_own(git: Git, plan: Json, *starts: str) -> int:
+    others = ("--not", plan["base"], "--remotes", f"--exclude={plan['branch']}", "--branches")
     return int(git.path("rev-list", "--count", f"--max-count={_MOST_COMMITS}", *starts, *others))
 
 

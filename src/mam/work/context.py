@@ -7,12 +7,12 @@ import os
 from mam.jobs.rights import Grants
 from mam.machine.environment import agent_environment
 from mam.util.state_dir import make_private
-from mam.work.adapters import adapter_of
-from mam.work.door.server import Door, Doors
-from mam.work.host_checks import Rest
-from mam.work.process.pidfiles import Traces
-from mam.work.process.runner import Guardian
-from mam.work.state_dirs import mark_of
+from mam.work.adapters import load_adapter
+from mam.work.door.server import Door, DoorServer
+from mam.work.host_checks import Backoff
+from mam.work.process.pidfiles import PidFile
+from mam.work.process.runner import GuardianClient
+from mam.work.state_dirs import store_mark
 from mam.work.supervision import GRACE_SECONDS, LEASE_SECONDS
 from mam.work.validator import trusted_validation
 
@@ -32,7 +32,7 @@ UNNAMED_AGENT = "unknown"
 """What an old record that names no agent is read as."""
 
 
-class Crew:
+class WorkerContext:
     def __init__(
         self,
         registry: Registry,
@@ -50,7 +50,7 @@ class Crew:
         grants = _grants(config)
         self.registry = registry
         self.work_directory = make_private(work_directory)
-        self.mark = mark_of(self.work_directory)
+        self.mark = store_mark(self.work_directory)
         self.workdirs = config.workdirs
         self.waits_for_limits = config.on_limit == "wait"
         self.repos = config.repos
@@ -59,10 +59,10 @@ class Crew:
         self.grace_seconds = grace_seconds
         self.is_leaving = False
         """Whether the worker has to go, so that what runs is handed back."""
-        self.rest = Rest()
-        self.guardian = Guardian()
-        self.traces = Traces(self.work_directory)
-        self.doors = Doors(registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants)
+        self.backoff = Backoff()
+        self.guardian = GuardianClient()
+        self.pid_file = PidFile(self.work_directory)
+        self.door_server = DoorServer(registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants)
         self.session = session
         """The live session that all jobs are handed to, one at a time; None for agents that are started."""
         self._config = config
@@ -83,7 +83,7 @@ class Crew:
         return LiveAttempt(self, job, self.session)
 
     def adapter(self, job: Job) -> Adapter:
-        return adapter_of(self._agent_of(job), self._config)
+        return load_adapter(self._agent_of(job), self._config)
 
     def prices(self, job: Job) -> Json | None:
         """What the tokens of its agent cost, if the user has said so."""
@@ -95,18 +95,18 @@ class Crew:
     def environment(self, job: Job) -> dict[str, str]:
         return agent_environment(self._environ, job, self.mark)
 
-    def door(self, job: Job, place: str, on_sign: Callable[[], None], announce: Callable[[], None]) -> Door:
-        return self.doors.open(job.job_id, job.attempt, place, on_sign, announce, job.claim_id)
+    def door(self, job: Job, workdir: str, on_activity: Callable[[], None], announce: Callable[[], None]) -> Door:
+        return self.door_server.open(job.job_id, job.attempt, workdir, on_activity, announce, job.claim_id)
 
     def say(self, job: Job, words: str) -> None:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
-    def say_away(self, away: MamError) -> None:
+    def say_unreachable(self, away: MamError) -> None:
         """Whoever looks shall know that nothing has to be started again."""
         words = str(away).removesuffix(".").removesuffix("; try again later")  # which is what the worker does itself
-        self.complain(f"{words}; trying until it works")
+        self.say_once(f"{words}; trying until it works")
 
-    def complain(self, words: str) -> None:
+    def say_once(self, words: str) -> None:
         """Once for each trouble: a store that is away for an hour is not worth a thousand lines."""
         if words != self._complained:
             self._complained = words
@@ -124,9 +124,9 @@ class Crew:
             return
 
     def close(self) -> None:
-        self.doors.close()
+        self.door_server.close()
         self.guardian.close()
-        self.traces.close()
+        self.pid_file.close()
         if self.session is not None:
             self.session.close()
 

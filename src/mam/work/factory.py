@@ -6,7 +6,7 @@ from mam.audit.sync import AuditLog
 from mam.bus.background_relay import start_background_relay
 from mam.location.stores import open_store
 from mam.registry import Registry
-from mam.work.context import Crew
+from mam.work.context import WorkerContext
 from mam.work.state_dirs import work_directory
 from mam.work.worker import Worker
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from mam.location.stores import StoreLocation
     from mam.registry import AuditSink
     from mam.stores.port import Store
-    from mam.work.worker import Orders
+    from mam.work.worker import WorkerOptions
 
 
-class LaterShadow:
+class DeferredAuditSink:
     """The audit log of a worker: refusals are told at once, everything else is copied by the thread that follows."""
 
     def __init__(self, shadow: AuditSink) -> None:
@@ -34,10 +34,12 @@ class LaterShadow:
         self._shadow.refused(store, job_id, verb, why)
 
 
-def open_worker(located: StoreLocation, config: Config, orders: Orders, **settings: Any) -> tuple[Worker, Crew]:
-    """`settings` are those of Crew."""
+def open_worker(
+    located: StoreLocation, config: Config, options: WorkerOptions, **settings: Any
+) -> tuple[Worker, WorkerContext]:
+    """`settings` are those of WorkerContext."""
     shadow = AuditLog(located.logs_dir)
     store = open_store(located, config)
-    registry = Registry(store, LaterShadow(shadow), require_attempt=config.require_attempt)
-    crew = Crew(registry, config, work_directory(store.address), logs_dir=located.logs_dir, **settings)
-    return Worker(crew, orders, shadow, start_background_relay(store, config, crew.complain)), crew
+    registry = Registry(store, DeferredAuditSink(shadow), require_attempt=config.require_attempt)
+    context = WorkerContext(registry, config, work_directory(store.address), logs_dir=located.logs_dir, **settings)
+    return Worker(context, options, shadow, start_background_relay(store, config, context.say_once)), context

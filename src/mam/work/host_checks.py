@@ -22,35 +22,37 @@ _ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _DISK = _ROOM | {errno.EROFS, errno.EIO}
 
 
-def is_the_machines(error: OSError | MemoryError, home: str | None = None) -> bool:
+def is_machine_error(error: OSError | MemoryError, work_directory: str | None = None) -> bool:
     """Whether the error says that the machine lacks something. With `home`, what is wrong with a disk counts only when
     it was met in there: elsewhere it is wrong for one job, and other jobs need not wait for that."""
     if isinstance(error, MemoryError) or error.errno in _RESOURCES:
         return True
-    return error.errno in _DISK and (home is None or not _is_outside(error.filename, home))
+    return error.errno in _DISK and (work_directory is None or not _is_outside(error.filename, work_directory))
 
 
-def is_resource(number: int | None) -> bool:
+def is_resource_errno(number: int | None) -> bool:
     return number in _RESOURCES
 
 
-def tells_of_lack(words: str) -> bool:
+def reports_shortage(words: str) -> bool:
     """The same of a program that can only say it. A disk that cannot be written is left out: it will not get better."""
     return any(os.strerror(number) in words for number in _RESOURCES | _ROOM)
 
 
-def in_words(error: OSError | MemoryError) -> str:
+def describe_error(error: OSError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return os.strerror(errno.ENOMEM)
     where = f" ({error.filename})" if error.filename else ""
     return f"{error.strerror or error}{where}"
 
 
-def _is_outside(path: object, home: str) -> bool:
-    return isinstance(path, str) and os.path.isabs(path) and os.path.commonpath((path, home)) != home
+def _is_outside(path: object, work_directory: str) -> bool:
+    return (
+        isinstance(path, str) and os.path.isabs(path) and os.path.commonpath((path, work_directory)) != work_directory
+    )
 
 
-class Rest:
+class Backoff:
     """Of one worker, longer each time, until one of its jobs begins. Any thread may call."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -59,17 +61,17 @@ class Rest:
         self._seconds = 0.0
         self._ends = 0.0
 
-    def begin(self) -> float:
+    def start(self) -> float:
         """How long it is from now. Jobs that go back together are one reason for it, and not several."""
         with self._lock:
-            if not self.left():
+            if not self.remaining():
                 self._seconds = min(max(self._seconds * 2, FIRST_SECONDS), LONGEST_SECONDS)
                 self._ends = self._clock() + self._seconds
-            return self.left()
+            return self.remaining()
 
-    def end(self) -> None:
+    def reset(self) -> None:
         with self._lock:
             self._seconds = self._ends = 0.0
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         return max(0.0, self._ends - self._clock())

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Json
 
-PAGE, LOCK = "place.json", "place.lock"
+PLAN_FILE, LOCK = "place.json", "place.lock"
 _LOCK_SECONDS, _LOOK_SECONDS = 600.0, 0.05
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Home:
+class JobDirectory:
     def __init__(self, work_directory: str, job_id: str) -> None:
         self.job_id = job_id
         self.path = os.path.join(os.path.realpath(work_directory), job_id)
@@ -50,11 +50,11 @@ class Home:
 
     def read(self) -> Json | None:
         """None when nothing was made here. A page that somebody spoiled is as good as none, and is put aside."""
-        page = read_json_file(os.path.join(self.path, PAGE))
-        return page if isinstance(page, dict) else None
+        plan = read_json_file(os.path.join(self.path, PLAN_FILE))
+        return plan if isinstance(plan, dict) else None
 
-    def write(self, page: Json) -> None:
-        replace_json_file(os.path.join(self.path, PAGE), page)
+    def write(self, plan: Json) -> None:
+        replace_json_file(os.path.join(self.path, PLAN_FILE), plan)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[int]:
@@ -95,7 +95,7 @@ class Home:
 
     def forget(self) -> None:
         """The page, and the directory too if nothing else is in it. Called with the lock held."""
-        _unlink(os.path.join(self.path, PAGE))
+        _unlink(os.path.join(self.path, PLAN_FILE))
         if os.listdir(self.path) == [LOCK]:
             _unlink(os.path.join(self.path, LOCK))
             os.rmdir(self.path)

@@ -23,7 +23,7 @@ _COPY_SECONDS = 0.5
 """How far the audit log of a busy worker may be behind; many jobs are copied at once for little more than one."""
 
 
-class News:
+class JournalFollower:
     """`changed` is told which jobs changed, and what of them, None for one that is gone; if there is none, there may be
     something to claim."""
 
@@ -31,13 +31,13 @@ class News:
         self,
         store: Store,
         shadow: AuditSink | None,
-        changed: Callable[[dict[str, Json | None]], None],
-        hungry: Callable[[], bool],
+        on_change: Callable[[dict[str, Json | None]], None],
+        can_claim: Callable[[], bool],
     ) -> None:
         self._store = store
         self._shadow = shadow
-        self._changed = changed
-        self._hungry = hungry
+        self._on_change = on_change
+        self._can_claim = can_claim
         """Whether what time decides matters to anybody here; a worker with its hands full leaves it to others."""
         self._stopped = Event()
         self._copying = Lock()
@@ -64,42 +64,44 @@ class News:
             try:
                 if is_away:
                     self._store.end_offset()  # which sees what has become of the store
-                    self._look_whose_it_is()
+                    self._check_journal_id()
                 self._turn()
                 is_away = False
             except Exception:  # the store is away; those who write will say so
                 is_away = True
                 self._stopped.wait(1.0)
 
-    def _look_whose_it_is(self) -> None:
+    def _check_journal_id(self) -> None:
         """Somebody may have removed the store and made another, in whose journal the offset is no place at all: nothing
         would ever be behind it, and it would never be the end that one can wait at."""
         if self._store.journal_id != self._journal_id:
             self._begin()
-            self._changed({})
+            self._on_change({})
 
     def _turn(self) -> None:
-        self._store.wait(self._offset, self._patience())
-        if not self._hungry():
+        self._store.wait(self._offset, self._poll_timeout())
+        if not self._can_claim():
             # A job tells of itself three times within moments, and each look takes time from whoever runs it.
             self._stopped.wait(_BUSY_SECONDS)
         if self._stopped.is_set():
             return
-        told: dict[str, Json | None] = {}
+        changes: dict[str, Json | None] = {}
         offset = self._offset
         for entry in self._store.entries(offset):
             offset = entry.offset
-            told[entry.job_id] = None if entry.fields is None else {**(told.get(entry.job_id) or {}), **entry.fields}
-        self._changed(told)
+            changes[entry.job_id] = (
+                None if entry.fields is None else {**(changes.get(entry.job_id) or {}), **entry.fields}
+            )
+        self._on_change(changes)
         self._offset = offset  # only now: what could not be looked at is news again
-        self._lags = self._lags or bool(told)
+        self._lags = self._lags or bool(changes)
         if self._lags and time.monotonic() >= self._copied + _COPY_SECONDS:
             self._copy()
-        if not told:
-            self._look_whose_it_is()
+        if not changes:
+            self._check_journal_id()
 
-    def _patience(self) -> float:
-        due = self._store.due_in() if self._hungry() else None
+    def _poll_timeout(self) -> float:
+        due = self._store.due_in() if self._can_claim() else None
         longest = _COPY_SECONDS if self._lags else LONGEST_SLEEP_SECONDS
         return longest if due is None else min(longest, due + 0.001)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RESULT_LIMIT = 64 * 1024
 REASON_LIMIT = 500
-SHELLS_SAY = {126: " (a program could not be run)", 127: " (a program was not found)"}
+SHELL_EXIT_CODES = {126: " (a program could not be run)", 127: " (a program was not found)"}
 """What every shell means by these."""
 
 
@@ -48,7 +48,7 @@ def run_facts(begun: Json, last: LastMessage | None) -> Json:
             return begun
 
 
-def was_cut(last: LastMessage | None, because: str | None) -> bool:
+def was_interrupted(last: LastMessage | None, because: str | None) -> bool:
     """Whether the agent was ended before it was done for what is no fault of its own: the worker has to go, could not
     renew, or was itself stopped for so long that the keeper did what it is there for. Such a job goes back."""
     if isinstance(last, Ended):
@@ -73,14 +73,14 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
         case Ended() if last.exit_code and success in (EXIT, REPORT):
             code = last.exit_code
             return _failed(
-                f"exit code {code}{SHELLS_SAY.get(code, '')}{_although(said)}", retryable=code in retry_codes
+                f"exit code {code}{SHELL_EXIT_CODES.get(code, '')}{_although(said)}", retryable=code in retry_codes
             )
     if success == SAID and not said:
         return _failed("it ended without saying that it was done")
     return None
 
 
-def heard_failure(
+def turn_failure(
     report: Report,
     last: LastMessage | None,
     said: Json | None,
@@ -100,14 +100,14 @@ def heard_failure(
         return _failed(
             f"permission_denied: {what} was refused; allow it in the agent's settings, or --permissions full"
         )
-    if report.trouble is not None:
-        return _troubled(report, login, is_resumed=is_resumed)
-    if report.last_words is not None and report.last_words.startswith(CANNOT):
-        return _failed(report.last_words.removeprefix(CANNOT).strip()[:REASON_LIMIT] or "it cannot be done")
-    if last.signal is None and last.exit_code and report.complaint is not None:
+    if report.problem is not None:
+        return _problem_ending(report, login, is_resumed=is_resumed)
+    if report.last_message is not None and report.last_message.startswith(CANNOT):
+        return _failed(report.last_message.removeprefix(CANNOT).strip()[:REASON_LIMIT] or "it cannot be done")
+    if last.signal is None and last.exit_code and report.last_stderr_line is not None:
         # A conversation that is gone cannot be resumed; the next attempt begins a new one.
         gone = is_resumed and not report.has_answered
-        return _failed(f"exit code {last.exit_code}: {report.complaint}", retryable=gone)
+        return _failed(f"exit code {last.exit_code}: {report.last_stderr_line}", retryable=gone)
     if last.signal is None and not last.exit_code and not report.is_over and not said:
         return _failed("no_final_line: its output ended before its turn did, so nobody knows what was done")
     if report.asked is not None and not said and not is_checked:
@@ -115,25 +115,25 @@ def heard_failure(
     return None
 
 
-def _troubled(report: Report, login: str, *, is_resumed: bool) -> Ending:
-    trouble = report.trouble
-    assert trouble is not None
-    match trouble.kind:
+def _problem_ending(report: Report, login: str, *, is_resumed: bool) -> Ending:
+    problem = report.problem
+    assert problem is not None
+    match problem.kind:
         case "limit":
-            return _failed(f"usage_limit: {trouble.words}")
+            return _failed(f"usage_limit: {problem.text}")
         case "overload":
-            return _failed(f"overloaded: {trouble.words}", retryable=True)
+            return _failed(f"overloaded: {problem.text}", retryable=True)
         case "login":
-            return _failed(f"not_logged_in: {trouble.words}; {login}")
+            return _failed(f"not_logged_in: {problem.text}; {login}")
         case "billing":
-            return _failed(f"billing: {trouble.words}")
+            return _failed(f"billing: {problem.text}")
         case "declined":
-            return _failed(f"declined: {trouble.words}")
-    said = trouble.words if " " in trouble.words else report.complaint or trouble.words
+            return _failed(f"declined: {problem.text}")
+    said = problem.text if " " in problem.text else report.last_stderr_line or problem.text
     return _failed(f"agent_error: {said}", retryable=is_resumed and not report.has_answered)
 
 
-def result_of(last: LastMessage | None, said: Json | None) -> str | None:
+def result_text(last: LastMessage | None, said: Json | None) -> str | None:
     """The agent's own answer, else the end of what it printed."""
     if said and isinstance(said.get("result"), str):
         return str(said["result"])

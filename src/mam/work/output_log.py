@@ -62,14 +62,14 @@ class OutputLog:
         try:
             self._open()
         except OSError as error:
-            self._give_up(error)
+            self._note_failure(error)
 
     def _open(self) -> None:
         """Who finds a log goes on behind it, in a segment of its own."""
         try:
             self._current = os.open(self._path, _CREATE, 0o600)
         except FileExistsError:
-            there = _look(self._path)
+            there = _list_segments(self._path)
             self._ring = [segment.start for segment in there if segment.path != self._path]
             self.position = max((segment.end for segment in there), default=0)
 
@@ -88,14 +88,14 @@ class OutputLog:
                 self._begin_segment()
             return os.write(self._current, view[: self._segment_limit - (self.position - self._start)])
         except OSError as error:
-            self._give_up(error)
+            self._note_failure(error)
             self.lost += len(view)
             return len(view)
 
     def _begin_segment(self) -> None:
         self._end_segment()
         if self._directory < 0:
-            self._directory = _made(self._path + MORE)
+            self._directory = _open_directory(self._path + MORE)
             _touch(self._path)
         while len(self._ring) >= _SEGMENTS - 1:
             oldest = self._ring.pop(0)
@@ -112,7 +112,7 @@ class OutputLog:
             os.close(self._current)
             self._current = -1
 
-    def _give_up(self, error: OSError) -> None:
+    def _note_failure(self, error: OSError) -> None:
         """An empty segment goes again: on a full disk one for each write would push the full ones out of the ring."""
         self.problem = self.problem or os.strerror(error.errno or 0)
         if self._current >= 0 and self._ring and self.position == self._start:
@@ -129,7 +129,7 @@ class OutputLog:
             self._directory = -1
 
 
-def _made(directory: str) -> int:
+def _open_directory(directory: str) -> int:
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:
@@ -177,7 +177,7 @@ def follow(path: str, ended: Callable[[], bool], since: int = 0, *, look_seconds
                 return
             if time.monotonic() >= ask_at:
                 over, ask_at = ended(), time.monotonic() + look_seconds
-            if not over and not _rest(watch, look_seconds):
+            if not over and not _wait_for_change(watch, look_seconds):
                 ask_at = 0.0
     finally:
         _close(watch)
@@ -194,7 +194,7 @@ def _watch(place: str) -> DirectoryWatch | None:
     from mam.stores.file_watch import DirectoryWatch, WatchFilter
 
     try:
-        return DirectoryWatch(place, WatchFilter(events=_MODIFY | _TOUCHED | _CREATE_IN, concerns=lambda _name: True))
+        return DirectoryWatch(place, WatchFilter(events=_MODIFY | _TOUCHED | _CREATE_IN, matches=lambda _name: True))
     except OSError:
         return None  # not there yet
 
@@ -204,7 +204,7 @@ def _close(watch: DirectoryWatch | None) -> None:
         watch.close()
 
 
-def _rest(watch: DirectoryWatch | None, seconds: float) -> bool:
+def _wait_for_change(watch: DirectoryWatch | None, seconds: float) -> bool:
     """Until something was written, which it says, or the time is up."""
     if watch is not None:
         return watch.wait(seconds)
@@ -214,7 +214,7 @@ def _rest(watch: DirectoryWatch | None, seconds: float) -> bool:
 
 def length(path: str) -> int:
     """How many bytes of output there have been so far, as far as the disk knows."""
-    return max((segment.end for segment in _look(path)), default=0)
+    return max((segment.end for segment in _list_segments(path)), default=0)
 
 
 def _next(path: str, position: int) -> tuple[int, bytes] | None:
@@ -223,19 +223,19 @@ def _next(path: str, position: int) -> tuple[int, bytes] | None:
     The list of segments is taken before the read: a segment that has a successor in it has all its bytes.
     """
     for _ in range(100):  # a segment may be rotated away between the list and the read; then the list is taken again
-        segments = _look(path)
-        holding = next((segment for segment in reversed(segments) if segment.start <= position), None)
+        segments = _list_segments(path)
+        claim = next((segment for segment in reversed(segments) if segment.start <= position), None)
         after = next((segment for segment in segments if segment.start > position), None)
         try:
-            if holding is not None and (part := _read_part(holding, position)):
+            if claim is not None and (part := _read_part(claim, position)):
                 return position + len(part), part
         except OSError:
             if after is None:
                 return None
         if after is None:
             return None
-        if any(segment.start == after.start for segment in _look(path)):
-            return after.start, _left_out(after.start - position)
+        if any(segment.start == after.start for segment in _list_segments(path)):
+            return after.start, _gap_notice(after.start - position)
     return None
 
 
@@ -247,11 +247,11 @@ def _read_part(segment: Segment, position: int) -> bytes:
         os.close(descriptor)
 
 
-def _left_out(count: int) -> bytes:
+def _gap_notice(count: int) -> bytes:
     return f"\n[mam: {count} bytes of output were left out here]\n".encode()
 
 
-def _look(path: str) -> list[Segment]:
+def _list_segments(path: str) -> list[Segment]:
     """In order. Nothing where there is no log yet, or none that can be read. Older versions had all segments in a
     directory of the log's own name."""
     found = [*_segment(path, 0), *_segments(path + MORE), *_segments(path)]

@@ -28,7 +28,7 @@ _LOOK_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
 
 
-class Hearing:
+class OutputReader:
     """`tell` gets a few words and the report so far; `give_up` ends the run. Neither may raise."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Hearing:
             self._named, self._answered, self._told_at = self._report.session, self._report.has_answered, now
             words, self._untold = self._untold or "", None
             self._tell(words, self._report)
-        in_vain = self._report.trouble is not None and now >= self._heard_at + PATIENCE_SECONDS
-        if (self._report.is_hopeless or in_vain) and not self._report.is_over and self._give_up is not None:
+        in_vain = self._report.problem is not None and now >= self._heard_at + PATIENCE_SECONDS
+        if (self._report.is_stuck or in_vain) and not self._report.is_over and self._give_up is not None:
             give_up, self._give_up = self._give_up, None
             give_up()

@@ -11,34 +11,34 @@ from threading import Lock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Json
-    from mam.work.claim import Holding
+    from mam.work.claim import Claim
 
 MOMENT_SECONDS = 0.1
 
 
-class Beginning:
+class StartReporter:
     """Of one attempt. The attempt's thread and the door's may both want it told; one of them does it."""
 
-    def __init__(self, holding: Holding) -> None:
-        self._holding = holding
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
         self._lock = Lock()
         self._run: Json | None = None
-        self.has_happened = False
+        self.has_started = False
 
-    def happened(self, run: Json) -> None:
+    def agent_started(self, run: Json) -> None:
         """The agent runs, and nobody knows yet."""
         with self._lock:
             self._run = run
-            self.has_happened = True
+            self.has_started = True
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Does nothing before it has happened, and after it has been told."""
         with self._lock:
             if self._run is not None:
-                self._holding.started(self._run)
+                self._claim.started(self._run)
                 self._run = None
 
-    def untold(self) -> Json | None:
+    def unreported(self) -> Json | None:
         """What whoever writes the end has to tell along with it."""
         with self._lock:
             return self._run

@@ -20,23 +20,23 @@ def work_directory(store_address: str) -> str:
     return os.path.join(state_directory(), "work", name)
 
 
-def mark_of(work_directory: str) -> str:
+def store_mark(work_directory: str) -> str:
     """A word by which the processes of this store's jobs on this host are told from those of others."""
     return hashlib.sha256(os.fsencode(work_directory)).hexdigest()[:16]
 
 
-def private_names(work_directory: str, job_id: str, attempt: int) -> str:
+def private_prefix(work_directory: str, job_id: str, attempt: int) -> str:
     """How the names of an attempt's own files begin: `….script`, `….brief.md`. A directory for each attempt would cost
     as much as what is in it. Theirs holds nothing else, since a script may take the place where it lies for its own."""
     return os.path.join(work_directory, PRIVATE, f"{job_id}.{attempt}")
 
 
-def output_of(work_directory: str, job_id: str, attempt: int) -> str:
+def output_path(work_directory: str, job_id: str, attempt: int) -> str:
     """The name of an attempt's log. No job has an id with a dot."""
     return os.path.join(work_directory, f"{job_id}.{attempt}.output")
 
 
-def output_to_read(work_directory: str, job_id: str, attempt: int) -> str:
+def existing_output_path(work_directory: str, job_id: str, attempt: int) -> str:
     """The same, or where older versions have put it."""
     older = os.path.join(work_directory, job_id, str(attempt), "output")
-    return older if os.path.isdir(older) else output_of(work_directory, job_id, attempt)
+    return older if os.path.isdir(older) else output_path(work_directory, job_id, attempt)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from mam.jobs.record import Job
-    from mam.work.claim import Holding
+    from mam.work.claim import Claim
     from mam.work.process.messages import LastMessage
     from mam.work.process.runner import Run
 
@@ -40,33 +40,33 @@ _LOOK_SECONDS = 5.0
 """How often a run is looked at that was told to end by another thread, since its keeper may not obey."""
 
 
-class Watching:
+class Supervision:
     """One attempt's clock, which goes while the `with` lasts. Any thread may call `news`, `sign` and `stop`."""
 
-    def __init__(self, holding: Holding, job: Job, lease_seconds: float, grace_seconds: float) -> None:
-        self._holding = holding
+    def __init__(self, claim: Claim, job: Job, lease_seconds: float, grace_seconds: float) -> None:
+        self._claim = claim
         self._job = job
         self._lease = lease_seconds
         self._grace = grace_seconds
         now = time.monotonic()
         self._begun = self._heard = self._renewed = now
         self._next_renewal = now + lease_seconds / 3
-        self._quiet_told = False
-        self._said_at: float | None = None
+        self._quiet_reported = False
+        self._reported_at: float | None = None
         self._run: Run | None = None
         self._agent_over = self._over = False
         self._wake = Event()
-        self._said = Event()
+        self._reported = Event()
         self._thread = Thread(target=self._watch, name=f"mam-watch-{job.job_id[:8]}", daemon=True)
         self.ended_because: str | None = None
         """Why the attempt was ended from outside; None when it ended by itself."""
         self.lingered = False
         """Whether the agent had to be ended after it had said that it was done, which is no failure of its own."""
-        self.is_waiting: Callable[[], bool] = lambda: False
+        self.waits_for_children: Callable[[], bool] = lambda: False
         """Whether the agent waits at its door for jobs that it handed out, which is no silence of its own."""
-        self.asks = False
+        self.waits_for_person = False
         """Whether it waits for a person, who may take as long as they like: its silence is not its own."""
-        self.heard_words = False
+        self.may_have_reported = False
         """Whether the agent may have said how it ended; it may have done so unheard, past its door."""
 
     def __enter__(self) -> Self:
@@ -81,27 +81,27 @@ class Watching:
 
     # -- from other threads ----------------------------------------------------------------------------------------
 
-    def spoke(self) -> None:
+    def note_report(self) -> None:
         """The agent spoke through its door."""
-        self.heard_words = True
-        self.sign()
+        self.may_have_reported = True
+        self.note_activity()
 
-    def sign(self) -> None:
+    def note_activity(self) -> None:
         """The agent spoke through its door, or printed something."""
         self._heard = time.monotonic()
-        if self._quiet_told:
-            self._quiet_told = False
+        if self._quiet_reported:
+            self._quiet_reported = False
             self._wake.set()
 
-    def news(self, job: Job | None) -> None:
+    def record_changed(self, job: Job | None) -> None:
         """The record changed; None when it is gone."""
         held = self._job
         if job is None or job.status != "running" or (job.attempt, job.claim_id) != (held.attempt, held.claim_id):
             self.stop(REVOKED)
-        elif job.said is not None and self._said_at is None:
-            self._said_at = time.monotonic()
-            self.heard_words = True
-            self._said.set()
+        elif job.said is not None and self._reported_at is None:
+            self._reported_at = time.monotonic()
+            self.may_have_reported = True
+            self._reported.set()
             self._wake.set()
 
     def stop(self, why: str) -> None:
@@ -110,7 +110,7 @@ class Watching:
             self.ended_because = why
             if self._run is not None:
                 self._run.stop(self._grace, why)
-        self._said.set()
+        self._reported.set()
         self._wake.set()
 
     # -- the attempt's own thread ----------------------------------------------------------------------------------
@@ -118,34 +118,34 @@ class Watching:
     def ends_within(self, run: Run, seconds: float) -> bool:
         ends = time.monotonic() + seconds
         while run.ended is None and (left := ends - time.monotonic()) > 0:
-            self._hear(run, left)
+            self._wait_message(run, left)
         return run.ended is not None
 
-    def until_ended(self, run: Run) -> LastMessage:
+    def wait_until_ended(self, run: Run) -> LastMessage:
         """Until the last process of the tree is gone; the run has been attached."""
         while run.ended is None:
-            self._hear(run, _LOOK_SECONDS)
+            self._wait_message(run, _LOOK_SECONDS)
         self._agent_over = True
         return run.ended
 
-    def _hear(self, run: Run, seconds: float) -> None:
+    def _wait_message(self, run: Run, seconds: float) -> None:
         if isinstance(run.wait(seconds), Output | Started):
-            self.sign()
+            self.note_activity()
 
     def attach(self, run: Run) -> None:
         """Also for the validation script, which is held and stopped like the agent."""
         self._run = run
-        run.hold(self._hold_seconds())
+        run.keep_alive(self._keep_alive_seconds())
         if self.ended_because is not None:
             run.stop(self._grace, self.ended_because)
 
-    def said_within(self, seconds: float) -> bool:
+    def reported_within(self, seconds: float) -> bool:
         """Whether, in that time, it said something, or the attempt is over."""
-        return self._said.wait(seconds)
+        return self._reported.wait(seconds)
 
-    def until_said(self) -> None:
+    def wait_until_reported(self) -> None:
         """For an agent that is no process of ours: until it says something, or the attempt is over."""
-        self._said.wait()
+        self._reported.wait()
         self._agent_over = True
 
     # -- time ------------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Watching:
         if time.monotonic() >= self._next_renewal:
             self._renew()
         if self.ended_because is None:
-            self._keep_time(time.monotonic())
+            self._check_deadlines(time.monotonic())
         return min(self._next_renewal, *self._deadlines())
 
     def _deadlines(self) -> tuple[float, float, float]:
@@ -171,50 +171,50 @@ class Watching:
         if self.ended_because is not None:
             return inf, inf, inf
         late = self._begun + job.timeout_sec if job.timeout_sec else inf
-        silent = not (over or self._quiet_told or self.asks)
+        silent = not (over or self._quiet_reported or self.waits_for_person)
         quiet = self._heard + job.idle_timeout_sec if job.idle_timeout_sec and silent else inf
-        lingers = self._said_at is not None and self._run is not None and not (over or self.lingered)
-        return late, quiet, (self._said_at or 0.0) + LINGER_SECONDS if lingers else inf
+        lingers = self._reported_at is not None and self._run is not None and not (over or self.lingered)
+        return late, quiet, (self._reported_at or 0.0) + LINGER_SECONDS if lingers else inf
 
-    def _keep_time(self, now: float) -> None:
+    def _check_deadlines(self, now: float) -> None:
         late, quiet, lingers = self._deadlines()
         if now >= late:
             self.stop(TIMED_OUT)
         elif now >= lingers and self._run is not None:
             self.lingered = True
             self._run.stop(self._grace, LINGERED)
-        elif now >= quiet and self.is_waiting():
-            self.sign()
+        elif now >= quiet and self.waits_for_children():
+            self.note_activity()
         elif now >= quiet:
             self._gone_quiet()
 
     def _gone_quiet(self) -> None:
-        self._quiet_told = True
+        self._quiet_reported = True
         if self._job.on_idle == "stop":
             self.stop(SILENT)
             return
         try:
-            self._holding.quiet(self._job.idle_timeout_sec)
+            self._claim.quiet(self._job.idle_timeout_sec)
         except MamError:
             return  # whatever it is, the next renewal will meet it too
 
     def _renew(self) -> None:
         try:
-            job = self._holding.renew(self._lease, heard=self._heard > self._renewed)
+            job = self._claim.renew(self._lease, heard=self._heard > self._renewed)
         except (ClaimLost, UnknownJob):
             self._next_renewal = inf
             self.stop(REVOKED)
             return
         except (MamError, OSError):  # the store is away, or somebody has spoilt the record: it may come back
             self._next_renewal = time.monotonic() + min(2.0, self._lease / 30)
-            if self._hold_seconds() == 0:
+            if self._keep_alive_seconds() == 0:
                 self.stop(CUT_OFF)
             return
         self._renewed = time.monotonic()
         self._next_renewal = self._renewed + self._lease / 3
         if self._run is not None:
-            self._run.hold(self._hold_seconds())
-        self.news(job)
+            self._run.keep_alive(self._keep_alive_seconds())
+        self.record_changed(job)
 
-    def _hold_seconds(self) -> float:
+    def _keep_alive_seconds(self) -> float:
         return max(0.0, self._renewed + self._lease * 2 / 3 - time.monotonic())

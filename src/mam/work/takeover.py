@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Strays = Callable[[], list[ProcessId]]
+    OrphanFinder = Callable[[], list[ProcessId]]
     """Finds those that are there now."""
 
 KEEPER_SECONDS = 5.0
@@ -41,7 +41,7 @@ _GUARDIAN_SECONDS = 4.0
 _INSIDE = "this worker runs inside the earlier attempt, which was therefore not ended"
 
 
-def end_earlier(process: dict[str, Any], strays: Strays = list, *, host: str | None = None) -> str | None:
+def end_earlier(process: dict[str, Any], find_orphans: OrphanFinder = list, *, host: str | None = None) -> str | None:
     """Ends the run that a record describes (`Started.to_json()`, and the `host` it was on if known), and the strays.
 
     None when all of it is gone; else what could not be done. Takes at most about sixteen seconds, and a moment when
@@ -52,17 +52,19 @@ def end_earlier(process: dict[str, Any], strays: Strays = list, *, host: str | N
         return "the processes of the earlier attempt are not known, so they could not be ended"
     if (elsewhere := _elsewhere(known[0], process.get("host"), host or os.uname().nodename)) is not None:
         return elsewhere or None
-    if any(_is_above_me(one) for one in [*known, *strays()]):
+    if any(_is_above_me(one) for one in [*known, *find_orphans()]):
         return _INSIDE
-    return _end_here(ProcessId.from_json(process.get("keeper")), ProcessId.from_json(process.get("agent")), strays)
+    return _end_here(
+        ProcessId.from_json(process.get("keeper")), ProcessId.from_json(process.get("agent")), find_orphans
+    )
 
 
-def end_strays(strays: Strays) -> str | None:
+def end_orphans(find_orphans: OrphanFinder) -> str | None:
     """The same, where nothing else is known of the earlier attempt."""
-    found = strays()
+    found = find_orphans()
     if any(map(_is_above_me, found)):
         return _INSIDE
-    return _end_here(None, None, strays) if found else None
+    return _end_here(None, None, find_orphans) if found else None
 
 
 def _elsewhere(process: ProcessId, its_host: object, this_host: str) -> str | None:
@@ -86,18 +88,18 @@ def _is_above_me(process: ProcessId) -> bool:
     return False
 
 
-def _end_here(keeper: ProcessId | None, agent: ProcessId | None, strays: Strays) -> str | None:
+def _end_here(keeper: ProcessId | None, agent: ProcessId | None, find_orphans: OrphanFinder) -> str | None:
     if keeper is not None and send_signal(keeper, signal.SIGTERM):
         # The keeper knows its tree better than anybody who looks at it from outside.
         _await([keeper], KEEPER_SECONDS)
     roots = [one for one in (keeper, agent) if one is not None and is_alive(one)]
-    if roots := [*roots, *strays()]:
+    if roots := [*roots, *find_orphans()]:
         # All are found before the first is told, and remembered: nothing leads to the children of who has ended.
         tree = _members(roots, agent, lambda _one: None)
         _tell(tree, signal.SIGTERM)
         _tell(tree, signal.SIGCONT)
         _await(tree, _GRACE_SECONDS)
-        if left := _force(tree, agent, strays):
+        if left := _force(tree, agent, find_orphans):
             return f"of the earlier attempt {_pids(left)} could not be ended"
     strangers = [] if agent is None else _session_of_the_dead(agent)
     _await(strangers, _GUARDIAN_SECONDS)
@@ -106,11 +108,11 @@ def _end_here(keeper: ProcessId | None, agent: ProcessId | None, strays: Strays)
     return None
 
 
-def _force(roots: list[ProcessId], agent: ProcessId | None, strays: Strays) -> list[ProcessId]:
+def _force(roots: list[ProcessId], agent: ProcessId | None, find_orphans: OrphanFinder) -> list[ProcessId]:
     """Stopped first, so that nobody forks away, then killed; again until a look finds nobody. Those who remain."""
 
     def stop_all() -> list[ProcessId]:
-        return _members([*roots, *strays()], agent, lambda one: send_signal(one, signal.SIGSTOP))
+        return _members([*roots, *find_orphans()], agent, lambda one: send_signal(one, signal.SIGSTOP))
 
     found: list[ProcessId] = []
     ends = time.monotonic() + _FORCE_SECONDS

@@ -10,17 +10,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
     from mam.registry import Registry
-    from mam.work.claim import Holding
+    from mam.work.claim import Claim
 
 
-class Limits:
-    def __init__(self, registry: Registry, holding: Holding, job: Job) -> None:
+class UsageLimits:
+    def __init__(self, registry: Registry, claim: Claim, job: Job) -> None:
         self._registry = registry
-        self._holding = holding
+        self._claim = claim
         self._job = job
         self._hits = _hits_of(job)
 
-    def wait_out(self, words: str, resets_at_ms: int | None, facts: Json, *, answered: bool) -> Job:
+    def wait_for_reset(self, words: str, resets_at_ms: int | None, facts: Json, *, answered: bool) -> Job:
         """First the pause: whoever dies in between leaves a pause that ends by itself, and a job that its lease brings
         back."""
         hits = 0 if answered else self._hits
@@ -31,9 +31,9 @@ class Limits:
         if pause is not None:
             self._registry.pause(pause)
         facts = {**facts, "agent": {**facts.get("agent", {}), "limits": hits + 1}}
-        return self._holding.limited(until_ms, reason, facts)
+        return self._claim.limited(until_ms, reason, facts)
 
-    def let_others_go(self) -> None:
+    def resume_others(self) -> None:
         """They waited for what becomes of this one. If that cannot be told now, their pause ends by itself."""
         hits, self._hits = self._hits, 0
         try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job, Json
     from mam.work.process.messages import LastMessage
-    from mam.work.process.runner import Guardian, Run
+    from mam.work.process.runner import GuardianClient, Run
 
 DEFAULT_SECONDS = 300
 SCRIPT_LIMIT = 8 << 20
@@ -50,8 +50,8 @@ def trusted_validation(path: str, timeout_sec: int | None = None) -> Json:
 
 def check(
     job: Job,
-    place_path: str,
-    guardian: Guardian,
+    workdir: str,
+    guardian: GuardianClient,
     private: str,
     mark: str,
     *,
@@ -63,11 +63,11 @@ def check(
     `private` is how the names of the attempt's own files begin, outside of the agent's workspace, and `mark` is the
     store's. `on_run` is told of the script's run, so that the worker can hold or stop it.
     """
-    checks: Json = {"artifacts": [], "script": None, "problem": _moved(place_path)}
+    checks: Json = {"artifacts": [], "script": None, "problem": _moved(workdir)}
     if checks["problem"] is None:
-        checks["artifacts"], checks["problem"] = _look_at_artifacts(job, place_path)
+        checks["artifacts"], checks["problem"] = _look_at_artifacts(job, workdir)
     if checks["problem"] is None and job.validation is not None:
-        script = _Script(job, place_path, guardian, private, mark)
+        script = _Script(job, workdir, guardian, private, mark)
         try:
             content = _trusted_content(job.validation)
             checks["script"], checks["problem"] = script.run(content, environ or os.environ, on_run)
@@ -78,18 +78,18 @@ def check(
     return checks
 
 
-def _moved(place_path: str) -> str | None:
+def _moved(workdir: str) -> str | None:
     """An agent can put a link in the place of its own directory, and everything behind it would pass for its work."""
-    return None if os.path.realpath(place_path) == place_path else f"the workspace {place_path} has become a link"
+    return None if os.path.realpath(workdir) == workdir else f"the workspace {workdir} has become a link"
 
 
-def _look_at_artifacts(job: Job, place_path: str) -> tuple[list[Json], str | None]:
+def _look_at_artifacts(job: Job, workdir: str) -> tuple[list[Json], str | None]:
     found: list[Json] = []
     for artifact in job.expected_artifacts:
         # An absolute path, which only an old record can hold, must lie in the workspace too.
-        relative = artifact.removeprefix(f"{place_path}/")
+        relative = artifact.removeprefix(f"{workdir}/")
         try:
-            size, digest = artifact_digest(place_path, relative)
+            size, digest = artifact_digest(workdir, relative)
         except BadArtifact as unfit:
             return found, f"{artifact} {unfit}"
         found.append({"path": artifact, "size": size, "sha256": digest})
@@ -123,9 +123,9 @@ def _content(path: str, named: str = "") -> bytes:
 class _Script:
     """One run of a script's private copy."""
 
-    def __init__(self, job: Job, place_path: str, guardian: Guardian, private: str, mark: str) -> None:
+    def __init__(self, job: Job, workdir: str, guardian: GuardianClient, private: str, mark: str) -> None:
         self._job = job
-        self._place_path = place_path
+        self._workdir = workdir
         self._guardian = guardian
         self._copy = f"{private}.validation"
         self._log = f"{private}.validation-output"
@@ -138,7 +138,7 @@ class _Script:
         plan = Plan(
             argv=(self._copy,) if _is_program(content) else ("/bin/sh", self._copy),
             env=script_environment(environ, self._job, self._mark),
-            cwd=self._place_path,
+            cwd=self._workdir,
             log_limit=_LOG_LIMIT,
         )
         self._clear()
@@ -162,7 +162,7 @@ class _Script:
                 if on_run is not None:
                     on_run(run)
                 late = self._follow(run)
-                self._guardian.take_back(run.idle_keeper())  # no record names it
+                self._guardian.return_keeper(run.take_idle_keeper())  # no record names it
             # Somebody in this worker was forking just while the copy was written, and still has it open for a moment.
             if not (isinstance(run.ended, Failed) and os.strerror(errno.ETXTBSY) in run.ended.reason):
                 break

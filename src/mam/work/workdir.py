@@ -7,8 +7,8 @@ import stat
 
 from mam.errors import MachineUnfit, StoreUnavailable, WorkDirMissing, WorkDirUnusable
 from mam.util.frozen import Frozen
-from mam.work.host_checks import is_the_machines, tells_of_lack
-from mam.work.job_dir import Home
+from mam.work.host_checks import is_machine_error, reports_shortage
+from mam.work.job_dir import JobDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
 
 
-class Place(Frozen):
+class WorkDir(Frozen):
     path: str
     """The agent's working directory, without a link in it."""
     kind: str
@@ -26,7 +26,9 @@ class Place(Frozen):
     """Something that the person who reads the record would want to know."""
 
 
-def prepare(job: Job, work_directory: str, mapping: Mapping[str, str], repos: Mapping[str, str] | None = None) -> Place:
+def prepare_workdir(
+    job: Job, work_directory: str, mapping: Mapping[str, str], repos: Mapping[str, str] | None = None
+) -> WorkDir:
     """The place of a job's next attempt, which is the place of its earlier ones.
 
     WorkDirMissing: the path or the disk space is missing on this host; the job waits for it. WorkDirUnusable: waiting
@@ -36,27 +38,27 @@ def prepare(job: Job, work_directory: str, mapping: Mapping[str, str], repos: Ma
 
     try:
         if job.workspace == "workdir":
-            return Place(path=source_of(job, mapping), kind="workdir", note=_note(job))
-        home = Home(work_directory, job.job_id)
-        home.make()
+            return WorkDir(path=source_directory(job, mapping), kind="workdir", note=_note(job))
+        job_dir = JobDirectory(work_directory, job.job_id)
+        job_dir.make()
         if job.workspace == "fresh":
-            return _fresh(home)
+            return _fresh(job_dir)
         from mam.work.git.worktrees import prepare_worktree
 
-        return prepare_worktree(job, home, mapping, repos or {})
+        return prepare_worktree(job, job_dir, mapping, repos or {})
     except OSError as error:
-        unfit = is_the_machines(error, os.path.realpath(work_directory))
+        unfit = is_machine_error(error, os.path.realpath(work_directory))
         raise (MachineUnfit if unfit else WorkDirUnusable)(job=job.job_id, why=_system_words(error)) from None
     except StoreUnavailable as error:
         why = str(error).rstrip(".")
-        raise (MachineUnfit if tells_of_lack(why) else WorkDirUnusable)(job=job.job_id, why=why) from None
+        raise (MachineUnfit if reports_shortage(why) else WorkDirUnusable)(job=job.job_id, why=why) from None
     except GitFailed as error:
         # A small checkout may have the room that a large one has not, so that it is this job alone that waits.
-        kind = WorkDirMissing if error.tells_of_lack() else WorkDirUnusable
+        kind = WorkDirMissing if error.reports_shortage() else WorkDirUnusable
         raise kind(job=job.job_id, why=str(error).rstrip(".")) from None
 
 
-def source_of(job: Job, mapping: Mapping[str, str]) -> str:
+def source_directory(job: Job, mapping: Mapping[str, str]) -> str:
     """The job's `workdir` as this host knows it."""
     if job.workdir is None:
         return os.getcwd()  # only an old record names none; it means wherever its agent happens to be
@@ -110,14 +112,14 @@ def _note(job: Job) -> str | None:
     return "the record names no directory; it ran in the worker's own" if job.workdir is None else None
 
 
-def _fresh(home: Home) -> Place:
+def _fresh(job_dir: JobDirectory) -> WorkDir:
     """Made once: a new attempt goes on with what is there."""
     try:
-        os.mkdir(home.fresh, 0o700)
+        os.mkdir(job_dir.fresh, 0o700)
     except FileExistsError:
-        if not stat.S_ISDIR(os.lstat(home.fresh).st_mode):
-            raise WorkDirUnusable(job=home.job_id, why=f"{home.fresh} is not a directory any more") from None
-    return Place(path=home.fresh, kind="fresh")
+        if not stat.S_ISDIR(os.lstat(job_dir.fresh).st_mode):
+            raise WorkDirUnusable(job=job_dir.job_id, why=f"{job_dir.fresh} is not a directory any more") from None
+    return WorkDir(path=job_dir.fresh, kind="fresh")
 
 
 def _system_words(error: OSError) -> str:

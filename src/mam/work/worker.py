@@ -14,8 +14,8 @@ from mam.errors import MamError, UnknownJob
 from mam.jobs.status import Status
 from mam.stores.port import ClaimRequest
 from mam.util.frozen import Frozen
-from mam.work.claim import AWAY
-from mam.work.journal_follower import News
+from mam.work.claim import STORE_UNREACHABLE
+from mam.work.journal_follower import JournalFollower
 from mam.work.supervision import REVOKED, STOPPING
 
 TYPE_CHECKING = False
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
     from mam.registry import AuditSink
     from mam.work.attempt import Attempt
-    from mam.work.context import Crew
+    from mam.work.context import WorkerContext
 
 _AWAY_SECONDS = 1.0
 SHUT_SECONDS = 1.0
 """How often a live session that cannot take a job is looked at again."""
 
 
-class Orders(Frozen):
+class WorkerOptions(Frozen):
     """What a worker is to do."""
 
     labels: tuple[str, ...]
@@ -47,20 +47,24 @@ class Orders(Frozen):
 
 class Worker:
     def __init__(
-        self, crew: Crew, orders: Orders, shadow: AuditSink | None = None, relay: BackgroundRelay | None = None
+        self,
+        context: WorkerContext,
+        options: WorkerOptions,
+        shadow: AuditSink | None = None,
+        relay: BackgroundRelay | None = None,
     ) -> None:
-        self._crew = crew
+        self._context = context
         self._relay = relay
-        self._orders = orders
+        self._options = options
         self._wakes: SimpleQueue[None] = SimpleQueue()
         """A wake-up may come from a signal handler, in the middle of anything; of all that wakes only this bears it."""
-        self._look = True
+        self._may_claim = True
         """Whether something may be claimable that was not when it last looked."""
         self._attempts: set[Attempt] = set()
         self._taken = 0
         self._stopping = False
-        self._turn = 0
-        self._news = News(crew.registry.store, shadow, self._on_news, lambda: bool(self._free()))
+        self._next_label = 0
+        self._follower = JournalFollower(context.registry.store, shadow, self._on_change, lambda: bool(self._free()))
 
     @property
     def taken(self) -> int:
@@ -68,14 +72,14 @@ class Worker:
 
     def run(self) -> None:
         """Until it is done, or told to stop; then until the last attempt has ended."""
-        self._news.start()
+        self._follower.start()
         try:
             while not self._is_done():
                 self._fill()
                 self._rest()
         finally:
             self._wait_for_all()
-            self._news.stop()
+            self._follower.stop()
             if self._relay is not None:
                 self._relay.stop()
 
@@ -86,7 +90,7 @@ class Worker:
 
     def hand_back(self) -> None:
         """What runs is ended and goes back to the registry. Safe in a signal handler."""
-        self._stopping = self._crew.is_leaving = True
+        self._stopping = self._context.is_leaving = True
         self._wakes.put(None)
 
     # -- claiming --------------------------------------------------------------------------------------------------
@@ -94,74 +98,74 @@ class Worker:
     def _free(self) -> int:
         if self._stopping:
             return 0
-        left = self._orders.concurrency - len(self._attempts)
-        return left if self._orders.most is None else min(left, self._orders.most - self._taken)
+        left = self._options.concurrency - len(self._attempts)
+        return left if self._options.most is None else min(left, self._options.most - self._taken)
 
     def _is_done(self) -> bool:
-        if self._stopping or (self._orders.most is not None and self._taken >= self._orders.most):
+        if self._stopping or (self._options.most is not None and self._taken >= self._options.most):
             return True
-        if self._orders.job_id is not None and not self._attempts:
-            return self._has_ended(self._orders.job_id)
-        if not self._orders.drain or self._attempts:
+        if self._options.job_id is not None and not self._attempts:
+            return self._has_ended(self._options.job_id)
+        if not self._options.drain or self._attempts:
             return False
-        session = self._crew.session
+        session = self._context.session
         if session is not None and session.lost is not None:
             return True
-        return not self._look and (session is None or session.shut is None)
+        return not self._may_claim and (session is None or session.unready_reason is None)
 
     def _fill(self) -> None:
-        while self._look and self._free() > 0 and not self._crew.rest.left():
-            self._look = False
+        while self._may_claim and self._free() > 0 and not self._context.backoff.remaining():
+            self._may_claim = False
             try:
                 job = self._claim()
-            except AWAY as away:
-                self._say_away(away)
+            except STORE_UNREACHABLE as error:
+                self._say_unreachable(error)
                 continue
             if job is not None:
-                self._look = True
+                self._may_claim = True
                 self._begin(job)
 
     def _claim(self) -> Job | None:
         """Labels take turns, so that a long queue of one does not starve the others."""
-        labels = self._orders.labels
+        labels = self._options.labels
         for step in range(len(labels)):
-            label = labels[(self._turn + step) % len(labels)]
+            label = labels[(self._next_label + step) % len(labels)]
             job = self._claimed(
                 ClaimRequest(
                     label=label,
-                    owner=self._orders.owner,
-                    lease_seconds=self._crew.lease_seconds,
+                    owner=self._options.owner,
+                    lease_seconds=self._context.lease_seconds,
                     supervised=True,
-                    job_id=self._orders.job_id,
+                    job_id=self._options.job_id,
                 )
             )
             if job is not None:
-                self._turn += step + 1
+                self._next_label += step + 1
                 return job
         return None
 
     def _claimed(self, request: ClaimRequest) -> Job | None:
-        session, registry = self._crew.session, self._crew.registry
+        session, registry = self._context.session, self._context.registry
         if session is None:
             return registry.claim(request)
         job = session.claim(registry, request)
-        if session.shut is not None:
+        if session.unready_reason is not None:
             # No news tells when a person has answered, or stopped typing.
-            self._crew.complain(f"waiting: {session.shut}")
-            timer = Timer(SHUT_SECONDS, self._look_again)
+            self._context.say_once(f"waiting: {session.unready_reason}")
+            timer = Timer(SHUT_SECONDS, self._try_again)
             timer.daemon = True
             timer.start()
         return job
 
-    def _look_again(self) -> None:
-        self._look = True
+    def _try_again(self) -> None:
+        self._may_claim = True
         self._wakes.put(None)
 
     def _begin(self, job: Job) -> None:
-        attempt = self._crew.attempt(job)
+        attempt = self._context.attempt(job)
         self._taken += 1
         self._attempts.add(attempt)
-        self._crew.say(job, f"claimed ({job.agent})")
+        self._context.say(job, f"claimed ({job.agent})")
         Thread(target=self._serve, args=(attempt,), name=f"mam-{job.job_id[:8]}", daemon=True).start()
 
     def _serve(self, attempt: Attempt) -> None:
@@ -169,14 +173,14 @@ class Worker:
             attempt.run()
         finally:
             self._attempts.discard(attempt)
-            self._look_again()
+            self._try_again()
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     def _rest(self) -> None:
         """Whatever happens after the question puts a wake-up into the queue, so none is missed."""
-        if self._look and self._free() > 0:
-            if left := self._crew.rest.left():
+        if self._may_claim and self._free() > 0:
+            if left := self._context.backoff.remaining():
                 self._sleep(left)
         elif not self._is_done():
             self._wakes.get()
@@ -189,47 +193,47 @@ class Worker:
 
     def _wait_for_all(self) -> None:
         while self._attempts:
-            if self._crew.is_leaving:
+            if self._context.is_leaving:
                 for attempt in list(self._attempts):
-                    attempt.watching.stop(STOPPING)
+                    attempt.supervision.stop(STOPPING)
             self._wakes.get()
 
-    def _on_news(self, told: dict[str, Json | None]) -> None:
+    def _on_change(self, changes: dict[str, Json | None]) -> None:
         for attempt in list(self._attempts):
             job_id = attempt.job.job_id
-            if job_id not in told:
+            if job_id not in changes:
                 continue
-            if _has_ended(told[job_id]):
-                attempt.watching.stop(REVOKED)
+            if _has_ended(changes[job_id]):
+                attempt.supervision.stop(REVOKED)
             else:
-                attempt.watching.news(self._looked_at(job_id))
-        self._look = True
+                attempt.supervision.record_changed(self._read_job(job_id))
+        self._may_claim = True
         self._wakes.put(None)
         if self._relay is not None:
             self._relay.wake()
 
-    def _looked_at(self, job_id: str) -> Job | None:
+    def _read_job(self, job_id: str) -> Job | None:
         try:
-            return self._crew.registry.store.get(job_id)
+            return self._context.registry.store.get(job_id)
         except UnknownJob:
             return None
 
     def _has_ended(self, job_id: str) -> bool:
         try:
-            job = self._looked_at(job_id)
-        except AWAY as away:
-            self._say_away(away)
+            job = self._read_job(job_id)
+        except STORE_UNREACHABLE as error:
+            self._say_unreachable(error)
             return False
         return job is None or job.status.ended
 
-    def _say_away(self, away: MamError) -> None:
+    def _say_unreachable(self, error: MamError) -> None:
         """The store is away: it is asked again and again, and what runs goes on."""
-        self._crew.say_away(away)
+        self._context.say_unreachable(error)
         time.sleep(_AWAY_SECONDS)
-        self._look = True
+        self._may_claim = True
 
 
-def _has_ended(told: Json | None) -> bool:
+def _has_ended(changes: Json | None) -> bool:
     """Nothing can undo that, so there is no need to look at the job, for which whoever has ended it would have to let
     go of the store first."""
-    return told is not None and "status" in told and Status(told["status"]).ended
+    return changes is not None and "status" in changes and Status(changes["status"]).ended

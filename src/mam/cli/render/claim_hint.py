@@ -18,9 +18,9 @@ def claim_hint(registry: Registry, *labels: str) -> str:
 
 def _of_label(registry: Registry, label: str) -> str:
     now = registry.store.clock.now()
-    held = [pause for pause in registry.store.pauses() if pause.label in (None, label) and pause.holds(now)]
+    held = [pause for pause in registry.store.pauses() if pause.label in (None, label) and pause.is_active(now)]
     if held:
-        return f" ({held[0].whom} is paused; `mam pause --list` shows it)"
+        return f" ({held[0].scope} is paused; `mam pause --list` shows it)"
     count = _pending(registry, label)
     if not count:
         return ""

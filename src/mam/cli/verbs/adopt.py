@@ -57,7 +57,7 @@ def _named(store: FilesStore, text: str) -> str:
     from mam.jobs import input_rules
     from mam.registry import CANDIDATES_SHOWN, only_match
 
-    there = [job_id for job_id in store._files().records.ids() if job_id.startswith(text)] if text else []
+    there = [job_id for job_id in store._open_mirror().records.ids() if job_id.startswith(text)] if text else []
     known = store.ids_with_prefix(text, CANDIDATES_SHOWN + 1) if input_rules.is_job_id(text) else []
     return only_match(text, sorted({*there, *known}), store.address)
 

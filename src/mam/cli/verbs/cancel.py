@@ -52,7 +52,7 @@ def _trees(registry: Registry, jobs: list[str]) -> Iterator[str]:
 
     The search repeats until it finds nothing, because a child may register another job before it is cancelled.
     """
-    from mam.work.children import open_below
+    from mam.work.children import open_descendants
 
     done: set[str] = set()
     for job in jobs:
@@ -63,6 +63,6 @@ def _trees(registry: Registry, jobs: list[str]) -> Iterator[str]:
             continue
         if not root.status.ended:
             yield job
-        while found := [job_id for job_id in open_below(registry, root.job_id) if job_id not in done]:
+        while found := [job_id for job_id in open_descendants(registry, root.job_id) if job_id not in done]:
             done.update(found)
             yield from (job_id for job_id in found if not registry.get(job_id).status.ended)

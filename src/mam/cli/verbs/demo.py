@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 
 from mam.cli.render.streams import print_json, say, stdout_is_terminal
-from mam.machine.signals import not_ignored
+from mam.machine.processes import not_ignored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

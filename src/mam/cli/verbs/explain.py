@@ -58,9 +58,10 @@ def _session(options: Options, job: Job) -> list[str]:
     except MamError as error:
         return [f"It is for the live session {name}. {error}"]
     now_ms = directory.clock.now().wall_ms
-    state = session_state(record, now_ms, lookup=True)
+    state = session_state(record, now_ms, check_screen=True)
     rest = "" if state.state in ("done", "unknown") else " mam types nothing into it meanwhile."
-    return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {_is(state.told(now_ms))}.{rest}"]
+    doing = _is(state.format_at(now_ms))
+    return [f"It is for the live session {name} (`mam worker --in {name}`): {name} {doing}.{rest}"]
 
 
 def _is(activity: str) -> str:

@@ -68,7 +68,7 @@ def _say_pauses(registry: Registry, label: str | None) -> None:
 
         now = registry.store.clock.now()
         for pause in pauses:
-            if pause.holds(now) and (label is None or pause.label in (None, label)):
+            if pause.is_active(now) and (label is None or pause.label in (None, label)):
                 say(f"{describe_pause(pause)}; `{resume_command(pause)}` ends the pause")
 
 

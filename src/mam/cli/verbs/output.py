@@ -43,9 +43,9 @@ def run(options: Options) -> int:
 
 
 def output_log(registry: Registry, job: Job, attempt: int) -> str:
-    from mam.work.state_dirs import output_to_read, work_directory
+    from mam.work.state_dirs import existing_output_path, work_directory
 
-    return output_to_read(work_directory(registry.store.address), job.job_id, attempt)
+    return existing_output_path(work_directory(registry.store.address), job.job_id, attempt)
 
 
 def print_output(chunks: Iterator[bytes]) -> None:

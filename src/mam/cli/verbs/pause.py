@@ -62,7 +62,7 @@ def _list(registry: Registry, options: Options) -> int:
     if any(given is not None for given in (options.agent, options.agent_session, options.until, options.reason)):
         raise BadInput(why="--list prints every pause and takes no other option")
     now = registry.store.clock.now()
-    held = [pause for pause in registry.store.pauses() if pause.holds(now)]
+    held = [pause for pause in registry.store.pauses() if pause.is_active(now)]
     if options.json:
         print_json_array(pause.as_dict() for pause in held)
         return 0
@@ -77,7 +77,7 @@ def describe_pause(pause: Pause) -> str:
     until = "" if pause.until is None else f" until {pause.until}"
     why = "" if pause.reason is None else f" ({one_line(pause.reason)})"
     first = "" if pause.probe is None else f" at the latest, job {pause.probe[:ID_PREFIX_SHOWN]} is tried first"
-    return f"paused: {one_line(pause.whom)}{until}{first}{why}"
+    return f"paused: {one_line(pause.scope)}{until}{first}{why}"
 
 
 def resume_command(pause: Pause) -> str:

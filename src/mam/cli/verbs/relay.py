@@ -17,7 +17,7 @@ from mam.cli.args.options import registry_of
 from mam.cli.render.streams import print_json, print_row, say
 from mam.cli.send_event import add_broker
 from mam.errors import BadInput
-from mam.machine.signals import not_ignored
+from mam.machine.processes import not_ignored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

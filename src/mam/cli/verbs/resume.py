@@ -30,11 +30,11 @@ def run(options: Options) -> int:
     wanted = registry.store.pauses() if options.all else [Pause(agent=agent, label=label)]
     ended = [one for one in wanted if registry.resume(one.agent, one.label)]
     if not ended and not options.all:
-        others = "; ".join(one_line(one.whom) for one in registry.store.pauses())
-        raise Refused(why=f"{wanted[0].whom} is not paused; {f'paused: {others}' if others else 'nothing is paused'}.")
+        others = "; ".join(one_line(one.scope) for one in registry.store.pauses())
+        raise Refused(why=f"{wanted[0].scope} is not paused; {f'paused: {others}' if others else 'nothing is paused'}.")
     if options.json:
         print_json({"resumed": [{"agent": one.agent, "label": one.label} for one in ended]})
     else:
         for one in ended:
-            say(f"resumed: {one_line(one.whom)}")
+            say(f"resumed: {one_line(one.scope)}")
     return 0

@@ -22,7 +22,7 @@ from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import say
 from mam.errors import BadInput, NothingToPick
 from mam.jobs.input_rules import check_name
-from mam.machine.signals import not_ignored
+from mam.machine.processes import not_ignored
 from mam.util.human_time import parse_duration, parse_lease_seconds
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ def run(options: Options) -> int:
     from mam.config.settings import load_config
     from mam.location.stores import locate
     from mam.work.factory import open_worker
-    from mam.work.worker import Orders
+    from mam.work.worker import WorkerOptions
 
     config = load_config()
     located = locate(options.store, options.registry_dir, config)
@@ -76,7 +76,7 @@ def run(options: Options) -> int:
     session = _session(options)
     job_id, labels = (None, (session.label,)) if session is not None else _job_and_labels(options, config)
     alone = options.once or job_id is not None
-    orders = Orders(
+    worker_options = WorkerOptions(
         labels=labels,
         owner=options.owner if options.owner is not None else process_owner(),
         concurrency=options.concurrency,
@@ -86,15 +86,15 @@ def run(options: Options) -> int:
     )
     settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent,
                 "session": session}  # fmt: skip
-    worker, crew = open_worker(located, config, orders, say=say, show=print_brief, **settings)
+    worker, context = open_worker(located, config, worker_options, say=say, show=print_brief, **settings)
     handle_signals(worker)
     if not alone:
         say(f"working for {', '.join(labels)} in {located.shown}, {options.concurrency} at a time")
     try:
         worker.run()
     finally:
-        crew.close()
-    if session is not None and session.lost is not None and orders.drain:
+        context.close()
+    if session is not None and session.lost is not None and worker_options.drain:
         raise session.lost
     if options.once and not worker.taken:
         from mam.cli.render.claim_hint import claim_hint

@@ -12,14 +12,14 @@ from mam.cli.render.streams import print_json, print_json_array, print_row, say
 from mam.errors import BadInput, UnknownJob, WorkspaceKept
 from mam.jobs.input_rules import is_job_id
 from mam.jobs.status import RUNNING
-from mam.work.cleanup import places, remove
+from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.state_dirs import work_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
     from mam.registry import Registry
-    from mam.work.cleanup import Held
+    from mam.work.cleanup import Workspace
 
 
 def add_arguments(parser: Parser) -> None:
@@ -34,7 +34,7 @@ def run(options: Options) -> int:
     directory = work_directory(registry.store.address)
     if options.remove is not None:
         return _remove(registry, directory, options)
-    held = places(directory)
+    held = list_workspaces(directory)
     if options.json:
         print_json_array(place.as_dict() for place in held)
         return 0
@@ -43,7 +43,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _state(place: Held) -> str:
+def _state(place: Workspace) -> str:
     if place.problem:
         return "unknown"
     words = [*(["dirty"] if place.dirty else []), *([f"unpushed:{place.unpushed}"] if place.unpushed else [])]
@@ -52,7 +52,7 @@ def _state(place: Held) -> str:
 
 def _remove(registry: Registry, directory: str, options: Options) -> int:
     job_id = _resolved(registry, directory, options.remove)
-    note = remove(directory, job_id, force=options.force)
+    note = remove_workspace(directory, job_id, force=options.force)
     if note is not None:
         say(note)
     if options.json:
@@ -67,7 +67,7 @@ def _resolved(registry: Registry, directory: str, name: str) -> str:
     try:
         job = registry.get(name)
     except UnknownJob:
-        if is_job_id(name) and any(place.job_id == name for place in places(directory)):
+        if is_job_id(name) and any(place.job_id == name for place in list_workspaces(directory)):
             return name
         raise
     if job.status is RUNNING:

@@ -91,7 +91,7 @@ def _label(item: Item, context: DrawContext) -> Text:
 
 
 def _pause(context: DrawContext, agent: str, label: str) -> Pause | None:
-    return next((one for one in context.pauses if one.concerns(agent, label) and one.holds(context.now)), None)
+    return next((one for one in context.pauses if one.covers(agent, label) and one.is_active(context.now)), None)
 
 
 def _cells(item: Item, context: DrawContext) -> dict[str, Text]:

@@ -251,7 +251,7 @@ class Screen:
             (f"{len(model.queued):,} pending", ""),
         ]
         right = Text(" · ").join(Text(words, style=style) for words, style in counts)
-        if any(pause.agent is None and pause.label is None and pause.holds(now) for pause in self._pauses):
+        if any(pause.agent is None and pause.label is None and pause.is_active(now) for pause in self._pauses):
             right = Text.assemble(("everything is paused", "bold yellow"), " · ", right)
         left = Text.assemble(("mam ", "bold"), one_line(self._title))
         if not self._loaded:

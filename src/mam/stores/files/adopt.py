@@ -6,9 +6,9 @@ from __future__ import annotations
 from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.adopt import adopt_known, adopt_new
 from mam.jobs.status import PENDING, RUNNING
-from mam.stores.common import new_claim_id
+from mam.stores.common import chunks, new_claim_id
 from mam.stores.files.lock import registry_lock
-from mam.stores.files.mirror import older
+from mam.stores.files.mirror import older_text
 from mam.stores.files.records import read_stamp, record_name
 from mam.stores.port import Problem
 from mam.stores.sql.rows import parse_row
@@ -32,9 +32,6 @@ LOOKED_AT = 1000
 PATIENCE_SECONDS = 0.5
 """How long a list waits for writers before it calls a file odd."""
 
-STEP = 256
-"""Records adopted under one hold of the lock."""
-
 
 class Adopted(Frozen):
     """What became of one record file."""
@@ -50,7 +47,7 @@ class Adopted(Frozen):
 
 def differences(store: FilesStore) -> list[Problem]:
     """Record files that are new, changed, gone or unreadable; a bounded look."""
-    there = set(store._files().records.ids(LOOKED_AT))
+    there = set(store._open_mirror().records.ids(LOOKED_AT))
     newest = {row[0] for row in store._rows("newest ids", limit=LOOKED_AT)}
     return _certain(store, sorted(there | newest))
 
@@ -68,7 +65,7 @@ def _certain(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
         return []
     try:
         with registry_lock(store.address, PATIENCE_SECONDS):
-            store._act(lambda: None)
+            store._in_transaction(lambda: None)
     except StoreUnavailable:
         pass  # the store is read-only, or a writer takes long: as it looks
     return _differences(store, suspects)
@@ -83,7 +80,7 @@ def _differences(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
 def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str | None:
     """In words, what is odd about a record file; `known` is the version of the job in the registry."""
     try:
-        text = store._files().records.text(job_id)
+        text = store._open_mirror().records.read_bytes(job_id)
     except BadRecord as bad:
         return str(bad.facts["problem"])
     stamp = None if text is None else read_stamp(text)
@@ -93,11 +90,11 @@ def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str |
     if known is None and store.archived(job_id) is not None:
         return "is of a job that is in the archive; move the file away"
     if stamp is not None and stamp.epoch == epoch and stamp.version > (known or 0):
-        return f"is newer than the registry, which {older(job_id)}; `mam rebuild` makes it anew from them"
+        return f"is newer than the registry, which {older_text(job_id)}; `mam rebuild` makes it anew from them"
     if known is not None and stamp is not None and stamp.epoch == epoch:
         return None
     try:
-        store._files().records.read(job_id)
+        store._open_mirror().records.read(job_id)
     except (BadRecord, FileNotFoundError) as bad:
         why = str(bad.facts["problem"]) if isinstance(bad, BadRecord) else "is gone"
         return f"{why}; mam left it alone"
@@ -111,11 +108,13 @@ def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str |
 
 def foreign_ids(store: FilesStore) -> list[str]:
     """Of all record files that `mam adopt --all` would take over."""
-    there = store._files().records.ids()
+    there = store._open_mirror().records.ids()
     gone = {row[0] for row in store._rows("newest ids", limit=-1)} - set(there)
     odd = {problem.file.removesuffix(".json") for problem in _differences(store, there)}
     versions, epoch = store.versions(there), store.journal_id
-    odd |= {job_id for job_id in there if 0 < store._files().version_shown(job_id, epoch) < versions.get(job_id, 0)}
+    odd |= {
+        job_id for job_id in there if 0 < store._open_mirror().mirrored_version(job_id, epoch) < versions.get(job_id, 0)
+    }
     return sorted(odd) + sorted(gone)
 
 
@@ -124,13 +123,12 @@ def adopt(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool = False) -
     found, others = _read(store, job_ids, dry_run=dry_run)
     yield from others
     found.sort(key=lambda one: (parse_time(one.job.created_at), one.job.job_id))
-    for begin in range(0, len(found), STEP):
-        chunk = found[begin : begin + STEP]
+    for chunk in chunks(found):
         if dry_run:
             known = store.versions([one.job.job_id for one in chunk])
             yield from (_foreseen(store, one, known) for one in chunk)
         else:
-            yield from store._act(_adopt_all, store, [one.job.job_id for one in chunk])
+            yield from store._in_transaction(_adopt_all, store, [one.job.job_id for one in chunk])
 
 
 def _foreseen(store: FilesStore, found: ParsedRecord, known: dict[str, int]) -> Adopted:
@@ -148,13 +146,13 @@ def _read(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool) -> tuple[
     found, others = [], []
     for job_id in job_ids:
         try:
-            found.append(store._files().records.read(job_id))
+            found.append(store._open_mirror().records.read(job_id))
         except BadRecord as problem:
             others.append(_unreadable(job_id, problem))
         except FileNotFoundError:
             store.get(job_id)  # UnknownJob, unless only its file is gone
             if not dry_run:
-                store._act(store._repair, job_id)
+                store._in_transaction(store._repair_files, job_id)
             others.append(Adopted(job_id=job_id, outcome="written again"))
     return found, others
 
@@ -170,7 +168,7 @@ def _adopt_all(store: FilesStore, job_ids: Sequence[str]) -> list[Adopted]:
 def _adopt(store: FilesStore, job_id: str) -> Adopted | None:
     """Reads the file again, under the lock. None when it has gone meanwhile."""
     try:
-        found = store._files().records.read(job_id)
+        found = store._open_mirror().records.read(job_id)
     except BadRecord as problem:
         return _unreadable(job_id, problem)
     except FileNotFoundError:
@@ -179,22 +177,22 @@ def _adopt(store: FilesStore, job_id: str) -> Adopted | None:
     if store._rows("archived", job_id=job_id):
         return Adopted(job_id=job_id, outcome="refused", why="the job is in the archive")
     if not rows and _is_own(store, found):
-        raise store._files().is_ahead(job_id)
+        raise store._open_mirror().older_database(job_id)
     if rows and _is_own(store, found):
-        store._repair(job_id)  # it may be old
+        store._repair_files(job_id)  # it may be old
         return Adopted(job_id=job_id, outcome="unchanged")
     if found.secrets:
         store._secrets.keep(job_id, found.secrets)
-    store._taken.add(job_id)
+    store._adopting.add(job_id)
     if not rows:
-        insert_new(store, found.job, store._moment())
+        insert_new(store, found.job, store._now())
         return Adopted(job_id=job_id, outcome="new")
     row = parse_row(rows[0], store.address)
     adoption = _adoption(store, row, found)
     if adoption.change.lines:
-        store._write(row, adoption.change, store._moment())
+        store._write(row, adoption.change, store._now())
     else:
-        store._shown_again(row)
+        store._rewrite_record(row)
     return Adopted(job_id=job_id, outcome="refused" if adoption.complaint else "changed", why=adoption.complaint)
 
 
@@ -203,14 +201,14 @@ def _is_own(store: FilesStore, found: ParsedRecord) -> bool:
 
 
 def _adoption(store: FilesStore, row: Row, found: ParsedRecord) -> Adoption:
-    return adopt_known(row.job, found.job, found.given, store._moment(), _rival(store, row.job), new_claim_id())
+    return adopt_known(row.job, found.job, found.field_names, store._now(), _rival(store, row.job), new_claim_id())
 
 
 def insert_new(store: FilesStore, job: Job, moment: Moment) -> None:
     """A record that mam has not seen: numbered behind the others."""
     number = int(store._rows("next number")[0][0])
     change = adopt_new(without_duplicates(store, job), number, moment, new_claim_id())
-    store._insert(change, store._root_of(change.job), moment)
+    store._insert(change, moment)
 
 
 def without_duplicates(store: FilesStore, job: Job) -> Job:

@@ -34,23 +34,23 @@ def check_directory(path: str) -> None:
         raise StoreUnavailable(store=path, problem="can be written by everybody; `chmod 700` it first")
 
 
-def opened(
+def open_connection(
     directory: str, path: str, wait_seconds: float, *, shared: bool = True, read_only: bool = False
 ) -> apsw.Connection:
     """The database. On a disk that is full it can still be read, as in a directory that cannot be written."""
     try:
         if read_only:
-            return _opened_to_read(directory, path, wait_seconds)
+            return _open_read_only(directory, path, wait_seconds)
         return open_database(path, wait_seconds, shared=shared, under_lock=True)
     except StoreMissing:  # the file is there and holds nothing
         raise StoreUnavailable(store=directory, problem=f"its database is empty; {_REBUILD}") from None
     except StoreUnavailable as problem:
         if not read_only and "the disk is full" in str(problem):
-            return _opened_to_read(directory, path, wait_seconds)
+            return _open_read_only(directory, path, wait_seconds)
         raise with_advice(directory, problem) from None
 
 
-def _opened_to_read(directory: str, path: str, wait_seconds: float) -> apsw.Connection:
+def _open_read_only(directory: str, path: str, wait_seconds: float) -> apsw.Connection:
     if not os.path.exists(path):
         raise StoreReadOnly(
             store=directory, problem="the directory cannot be written, so mam cannot make its database in it"
@@ -66,7 +66,7 @@ def with_advice(directory: str, problem: StoreUnavailable) -> StoreUnavailable:
     return type(problem)(store=directory, problem=why)
 
 
-def damaged(directory: str) -> StoreUnavailable:
+def damaged_database(directory: str) -> StoreUnavailable:
     return StoreUnavailable(store=directory, problem=f"its database is damaged; {_REBUILD}")
 
 

@@ -1,33 +1,33 @@
-"""Making the database of a files store: a new one, one from the records of the old scripts or of mam 0.1.0, or one anew
-from the record files when it was lost.
+"""Builds the database of a files store: a new one, or one from the record files of the old scripts, of mam 0.1.0, or of
+a registry whose database was lost.
 
-It is built under another name (`.new`), renamed when it is whole (`.whole`), and gets its own name last. Until then no
-record file changes: the next process after a killed one begins again, or goes on with what is whole. Afterwards the
-first act writes the record files.
+The database is built under another name (`.new`), renamed when it is complete (`.whole`), and gets its own name last.
+Until then no record file changes: after a kill, the next process builds it again, or continues with the complete one.
+The first act afterwards writes the record files.
 """
 
 from __future__ import annotations
 
 import os
-from zlib import crc32
 
 from mam.errors import BadRecord, StoreUnavailable
 from mam.jobs.sweep import with_lease
+from mam.stores.common import chunks
+from mam.stores.files import upgrade
 from mam.stores.files.adopt import insert_new, without_duplicates
 from mam.stores.files.mirror import ASIDE
 from mam.stores.files.records import complete_events
 from mam.stores.files.store import DATABASE, NEVER_MIRRORED, FilesStore
 from mam.stores.port import JobWithEvents
-from mam.stores.private_files import make_directories, replace_bytes, sync_directory
+from mam.stores.private_files import make_directories, sync_directory
 from mam.stores.sqlite.database import create_database, open_database
+from mam.stores.sqlite.file_system import network_file_system
 from mam.util.clock import parse_time
-from mam.util.encoding import to_bytes
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import TypeVar
+    from collections.abc import Callable, Sequence
 
     import apsw
 
@@ -35,115 +35,97 @@ if TYPE_CHECKING:
     from mam.stores.files.records import ParsedRecord
     from mam.util.clock import Clock
 
-    T = TypeVar("T")
-    Rest = Callable[[FilesStore], None]
+    AddRest = Callable[[FilesStore], None]
 
-STEP, NAMED = 256, 5
-OLD_JOURNAL = "journal.log"
-_OLD_FORMAT = 2
-"""Mam 0.1.0 writes 1, and refuses a journal of a higher one."""
-
-_OF_0_1_0 = (
-    "index.sqlite",
-    "index.sqlite-wal",
-    "index.sqlite-shm",
-    "archive.sqlite",
-    "pauses",
-    "generations",
-    "journal.end",
-)
-_BESIDE = ("", "-wal", "-shm")
-_WHOLE = ".whole"
+NAMED = 5
+_SUFFIXES = ("", "-wal", "-shm")
+_NEW, _WHOLE = ".new", ".whole"
 _LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it anew from them"
 
 
 class BuiltDatabase(Frozen):
-    """What was taken over."""
-
     jobs: int
     unreadable: list[str]
-    """Names of record files that mam left alone, each with what is wrong with it."""
+    """Names of record files that mam left alone, each with its problem."""
     kept: str | None
     """Where the database that it replaces is now."""
 
     @property
     def left_alone(self) -> str:
-        """The first of them, in a line."""
+        """The first unreadable files, in a line."""
         more = len(self.unreadable) - NAMED
         return "; ".join(self.unreadable[:NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
-class _Building(FilesStore):
-    """The store while its database has another name, and its record files stay as they are."""
-
-    SUFFIX = ".new"
+class _BuildingStore(FilesStore):
+    """The store while its database has another name; it writes no record files."""
 
     def _open(self) -> apsw.Connection:
-        self._path = os.path.join(self.home, f"{DATABASE}{self.SUFFIX}")
+        self._path = os.path.join(self.home, f"{DATABASE}{_NEW}")
         make_directories(self.home)
         return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
 
-    def _finish_mirror(self) -> None:
-        """Not now."""
+    def _finish_earlier_acts(self) -> None:
+        """Record files stay as they are."""
 
     def _commit(self) -> None:
         self._run("COMMIT")
 
-    def _check_not_older(self, job_id: str) -> None:
-        """No file is of this registry yet."""
+    def _check_not_restored(self, job_id: str) -> None:
+        """No file is of this database yet."""
 
 
 def build_missing_database(directory: str, path: str, clock: Clock, wait_seconds: float) -> BuiltDatabase:
-    """For the holder of the lock, when there is none: a new one, or the one that a killed process had finished."""
-    home = os.path.dirname(path)
-    is_kept_out = _is_kept_out(home)
-    if is_kept_out and os.path.exists(f"{path}{_WHOLE}"):  # else an older mam may have written since it was made
+    """Under the lock, when there is no database: builds one, or puts the one in place that a killed process had
+    completed."""
+    is_locked_out = upgrade.is_old_mam_locked_out(os.path.dirname(path))
+    if is_locked_out and os.path.exists(f"{path}{_WHOLE}"):  # otherwise mam 0.1.0 may have written since
         return BuiltDatabase(jobs=0, unreadable=[], kept=_put_in_place(path))
-    if is_kept_out:
+    if is_locked_out:
         raise StoreUnavailable(store=directory, problem=_LOST)
     return build_database(directory, path, clock, wait_seconds)
 
 
 def build_database(
-    directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, rest: Rest | None = None
+    directory: str, path: str, clock: Clock, wait_seconds: float, *, own: bool = False, add_rest: AddRest | None = None
 ) -> BuiltDatabase:
-    """For the holder of the lock. Records that mam wrote itself (`own`) are taken over as they are, with their numbers,
-    and `rest` adds what record files do not hold."""
+    """Under the lock. Records that mam wrote (`own`) keep their numbers; `add_rest` adds what record files do not
+    hold."""
     home = os.path.dirname(path)
-    shared = not _is_on_network(directory)
-    new = f"{path}{_Building.SUFFIX}"
-    for suffix in _BESIDE:
+    shared = network_file_system(directory) is None
+    new = f"{path}{_NEW}"
+    for suffix in _SUFFIXES:
         _remove(new + suffix)
     _remove(f"{path}{_WHOLE}")
     create_database(new, clock.new_id(), wait_seconds, shared=shared)
-    store = _Building(directory, clock, wait_seconds)
-    is_of_0_1_0 = not own and os.path.exists(os.path.join(home, OLD_JOURNAL))
+    store = _BuildingStore(directory, clock, wait_seconds)
+    is_of_0_1_0 = not own and upgrade.is_of_0_1_0(home)
     try:
-        found, unreadable = _records(store)
+        found, unreadable = _read_records(store)
         if not own and any(one.stamp is not None for one in found):
             raise StoreUnavailable(store=directory, problem=_LOST)
         if is_of_0_1_0:
-            _take_over_the_rest(store)
-        if rest is not None:
-            rest(store)
+            upgrade.import_rest(store)
+        if add_rest is not None:
+            add_rest(store)
         if own or is_of_0_1_0:
-            take_over(store, found)
+            _import_records(store, found)
         else:
-            _adopt(store, found)
-        store._act(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
+            _adopt_records(store, found)
+        store._in_transaction(lambda: store._rows("save mirrored", number=NEVER_MIRRORED))
     finally:
         store.close()
-    _in_one_file(new, wait_seconds, shared=shared)
+    _merge_log(new, wait_seconds, shared=shared)
     os.rename(new, f"{path}{_WHOLE}")
     sync_directory(home)
     return BuiltDatabase(jobs=len(found), unreadable=unreadable, kept=_put_in_place(path))
 
 
 def _put_in_place(path: str) -> str | None:
-    """The finished database gets its name. Another one that has it is kept aside; its name there."""
+    """Gives the complete database its name. Moves another database with that name aside, and returns where it is."""
     home, kept = os.path.dirname(path), None
-    _keep_older_mam_out(home)
-    for suffix in _BESIDE:  # SQLite would take a log that stays for a part of the new one
+    upgrade.lock_out_old_mam(home)
+    for suffix in _SUFFIXES:  # SQLite would read a log that stays as a part of the new database
         if os.path.exists(path + suffix):
             make_directories(os.path.join(home, ASIDE))
             kept = kept or os.path.join(home, ASIDE, f"{DATABASE}.{os.urandom(4).hex()}")
@@ -151,19 +133,13 @@ def _put_in_place(path: str) -> str | None:
     sync_directory(home)
     os.rename(f"{path}{_WHOLE}", path)
     sync_directory(home)
-    _put_away(home)
+    upgrade.move_old_files(home)
     return kept
 
 
-def _is_on_network(directory: str) -> bool:
-    from mam.stores.sqlite.file_system import network_file_system
-
-    return network_file_system(directory) is not None
-
-
-def _records(store: FilesStore) -> tuple[list[ParsedRecord], list[str]]:
+def _read_records(store: FilesStore) -> tuple[list[ParsedRecord], list[str]]:
     found, unreadable = [], []
-    records = store._files().records
+    records = store._open_mirror().records
     for job_id in records.ids():
         try:
             found.append(records.read(job_id))
@@ -177,84 +153,65 @@ def _records(store: FilesStore) -> tuple[list[ParsedRecord], list[str]]:
 # -- records of the old scripts ----------------------------------------------------------------------------------------
 
 
-def _adopt(store: FilesStore, found: list[ParsedRecord]) -> None:
-    """Numbered by the time that they give for their making, then by id."""
+def _adopt_records(store: FilesStore, found: list[ParsedRecord]) -> None:
+    """Numbers the jobs by `created_at`, then by id."""
     found.sort(key=lambda one: (parse_time(one.job.created_at), one.job.job_id))
-    for chunk in _steps(found):
-        store._act(_adopt_some, store, chunk)
+    for chunk in chunks(found):
+        store._in_transaction(_adopt_some, store, chunk)
 
 
-def _adopt_some(store: FilesStore, chunk: list[ParsedRecord]) -> None:
-    moment = store._moment()
+def _adopt_some(store: FilesStore, chunk: Sequence[ParsedRecord]) -> None:
+    moment = store._now()
     for one in chunk:
         if one.secrets:
             store._secrets.keep(one.job.job_id, one.secrets)
         insert_new(store, one.job, moment)
 
 
-# -- records that mam wrote itself -------------------------------------------------------------------------------------
+# -- records that mam itself wrote -------------------------------------------------------------------------------------
 
 
-def take_over(store: FilesStore, found: list[ParsedRecord]) -> None:
-    """As they are, with their numbers and events, but for jobs of the archive. Records that another program wrote come
-    behind mam's own."""
+def _import_records(store: FilesStore, found: list[ParsedRecord]) -> None:
+    """Imports the records with their numbers and events, except those of archived jobs. Records that another program
+    wrote come after mam's own."""
     found = [one for one in found if not store._rows("archived", job_id=one.job.job_id)]
-    jobs = _numbered([one.job for one in found], {one.job.job_id for one in found if one.stamp is not None})
+    jobs = _number_jobs([one.job for one in found], {one.job.job_id for one in found if one.stamp is not None})
     for one in found:
         if one.secrets:
-            store._act(store._secrets.keep, one.job.job_id, one.secrets)
-    for chunk in _steps(jobs):
-        store._act(_take_over_some, store, chunk)
+            store._in_transaction(store._secrets.keep, one.job.job_id, one.secrets)
+    for chunk in chunks(jobs):
+        store._in_transaction(_import_some, store, chunk)
 
 
-def _take_over_some(store: FilesStore, chunk: list[Job]) -> None:
-    records, moment = store._files().records, store._moment()
+def _import_some(store: FilesStore, chunk: Sequence[Job]) -> None:
+    records, moment = store._open_mirror().records, store._now()
     for job in chunk:
         events = complete_events(records.events(job.job_id), job.last_seq)
         sound = with_lease(without_duplicates(store, job), moment)
         store.import_jobs([JobWithEvents(job=sound, events=events)])
 
 
-def _numbered(jobs: list[Job], own: set[str]) -> list[Job]:
-    """Each with a number of its own; records that have none, or that of another, come behind the others."""
+def _number_jobs(jobs: list[Job], own: set[str]) -> list[Job]:
+    """Gives each job its own number; a job without one, or with that of another, gets one after the others."""
     jobs.sort(
         key=lambda job: (job.job_id not in own, job.number == 0, job.number, parse_time(job.created_at), job.job_id)
     )
     highest = max((job.number for job in jobs), default=0)
     taken: set[int] = {0}
-    made = []
+    numbered = []
     for job in jobs:
         if job.number in taken:
             highest += 1
             job = job.replace(number=highest)
         taken.add(job.number)
-        made.append(job)
-    return made
+        numbered.append(job)
+    return numbered
 
 
-def _take_over_the_rest(store: FilesStore) -> None:
-    """Of mam 0.1.0: archived jobs, pauses, generations of sessions. Secrets stay where they are."""
-    from mam.stores.files.old_archive import read_archive
-    from mam.stores.private_files import read_json_file
-
-    for chunk in _steps(list(read_archive(os.path.join(store.home, "archive.sqlite")))):
-        store.import_jobs(chunk, archived=True)
-    from mam.jobs.pause import parse_pause
-
-    for fields in read_json_file(os.path.join(store.home, "pauses")) or []:
-        store.pause(parse_pause(fields))
-    generations = read_json_file(os.path.join(store.home, "generations")) or {}
-    for agent_id, known in generations.items():
-        store._act(lambda: store._rows(
-            "announce", agent_id=agent_id, generation_id=known["current"],  # noqa: B023
-            superseded=to_bytes(known["superseded"]).decode(),  # noqa: B023
-        ))  # fmt: skip
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
-# -- names -------------------------------------------------------------------------------------------------------------
-
-
-def _in_one_file(path: str, wait_seconds: float, *, shared: bool) -> None:
+def _merge_log(path: str, wait_seconds: float, *, shared: bool) -> None:
     """Moves the rest of the log into the database, so that one rename moves everything. The database is then marked for
     a log again, so that the processes that open it first need not change that together."""
     if not shared:
@@ -267,55 +224,8 @@ def _in_one_file(path: str, wait_seconds: float, *, shared: bool) -> None:
         database.close()
 
 
-def _newer_line() -> bytes:
-    body = to_bytes({"journal": "newer", "first": 1, "format": _OLD_FORMAT})
-    return b"%08x %s\n" % (crc32(body), body)
-
-
-def _is_kept_out(home: str) -> bool:
-    try:
-        with open(os.path.join(home, OLD_JOURNAL), "rb") as file:
-            return file.read(len(_newer_line())) == _newer_line()
-    except FileNotFoundError:
-        return False
-
-
-def _keep_older_mam_out(home: str) -> None:
-    """Mam 0.1.0, running or started later, finds a journal that only a newer mam can read, and refuses the store."""
-    old = os.path.join(home, OLD_JOURNAL)
-    if _is_kept_out(home):
-        return
-    if os.path.exists(old):
-        aside = _aside(home)
-        os.link(old, os.path.join(aside, f"{OLD_JOURNAL}.{os.urandom(4).hex()}"))
-        sync_directory(aside)
-    replace_bytes(old, _newer_line())
-
-
-def _put_away(home: str) -> None:
-    """The other files of mam 0.1.0, unread."""
-    names = [name for name in os.listdir(home) if name in _OF_0_1_0 or _is_segment(name)]
-    aside = _aside(home) if names else home
-    for name in names:
-        os.rename(os.path.join(home, name), os.path.join(aside, name))
-
-
-def _is_segment(name: str) -> bool:
-    return name.startswith("journal-") and name.endswith(".log")
-
-
-def _aside(home: str) -> str:
-    aside = os.path.join(home, ASIDE, "0.1.0")
-    make_directories(aside)
-    return aside
-
-
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except FileNotFoundError:
         pass
-
-
-def _steps(things: Sequence[T]) -> Iterable[Sequence[T]]:
-    return (things[begin : begin + STEP] for begin in range(0, len(things), STEP))

@@ -1,4 +1,4 @@
-"""A files store that is being filled has another name until it is whole: half a registry is never taken for one."""
+"""Imports into a new files store. The directory has another name until the store is complete."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ SUFFIX = ".filling"
 
 
 def begin_import(path: str) -> FilesStore:
-    """The store to fill: a new one, or the one that somebody was filling when they were cut off."""
+    """Creates the store, or opens the one of an interrupted import."""
     _check_empty(path)
     create_files_store(path + SUFFIX)
     return FilesStore(path + SUFFIX)
 
 
 def finish_import(store: FilesStore) -> None:
-    """From now on it is the registry of that name."""
+    """Gives the complete store its name."""
     filled = store.address
     path = filled.removesuffix(SUFFIX)
     store.close()
     _check_empty(path)
     if os.path.isdir(path):
-        os.rename(path, f"{path}.empty-{os.urandom(4).hex()}")  # mam deletes nobody's directory, not even an empty one
+        os.rename(path, f"{path}.empty-{os.urandom(4).hex()}")  # mam deletes no directory of a user
     os.rename(filled, path)
     sync_directory(os.path.dirname(path))
 

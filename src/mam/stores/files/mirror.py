@@ -1,12 +1,14 @@
-"""Keeps the record files in step with the database, under the store's lock.
+"""Writes the record files of a files store: `<job_id>.json` and `<job_id>.events.log`, under the store's lock.
 
-| step | killed before the next one, there is |
-|---|---|
-| 1. the next act finishes what an earlier one left undone | the same |
-| 2. record under a temporary name | a leftover, which the next act on that job replaces |
-| 3. the database commits | an act that has happened; the next act by anyone writes its files |
-| 4. events appended, then the record renamed | the same |
-| 5. `mirrored_upto` advances, in the transaction of the next act of another process | the same |
+`FilesStore` calls this module in every transaction. The database decides; the files follow it:
+
+| step | function | a process killed after it leaves |
+|---|---|---|
+| 1. finish the files of acts whose writer was killed | `Mirror.repair` | nothing to do |
+| 2. write each changed record under a temporary name | `Mirror.prepare` | a temporary file, later replaced |
+| 3. commit the database | `SqliteStore._commit` | an act whose files the next act writes (step 1) |
+| 4. append the events, then rename the record | `Mirror.publish` | the same |
+| 5. save `mirrored_upto`, in a later transaction | `FilesStore._finish_earlier_acts` | the same |
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import os
 
 from mam.errors import AlreadyRegistered, BadRecord, StoreUnavailable
 from mam.stores.common import event_in_line
-from mam.stores.files.records import Records, RecordStamp, events_name, read_stamp, record_name, record_text
+from mam.stores.files.records import RecordFiles, RecordStamp, events_name, read_stamp, record_name, record_text
 from mam.util.frozen import Frozen
 from mam.util.strict_json import strict_json
 
@@ -30,26 +32,26 @@ ASIDE = "aside"
 
 
 class RecordUpdate(Frozen):
-    """One job as its files are to show it."""
+    """One job whose files a transaction has to write."""
 
     job: Job
     version: int
-    """0: the job is gone from the registry."""
+    """0: the job left the registry."""
     events: list[AuditRecord]
-    """Those to append; all of them for a new job."""
+    """The events to append; all of them for a new job."""
     is_new: bool
-    is_taken: bool = False
-    """Whether the file in its place was just taken over, and need not be kept."""
+    is_adopted: bool = False
+    """Whether this transaction adopts the file that is there, so that no copy of it has to be kept."""
 
 
 class Mirror:
-    """The files of one registry; `home` is its directory of mam's own."""
+    """The record files of one registry; `home` is its `.store` directory."""
 
     def __init__(self, path: str, home: str) -> None:
         self._path = path
         self._aside = os.path.join(home, ASIDE)
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.records = Records(path, self._descriptor)
+        self.records = RecordFiles(path, self._descriptor)
         self._prepared: list[tuple[str | None, RecordUpdate]] = []
 
     def close(self) -> None:
@@ -61,22 +63,23 @@ class Mirror:
         if hasattr(self, "_descriptor"):
             self.close()
 
-    # -- one act -------------------------------------------------------------------------------------------------------
+    # -- one transaction: prepare, commit, publish ---------------------------------------------------------------------
 
-    def prepare(self, shown: list[RecordUpdate], epoch: str) -> None:
-        """Before the commit. A file that another program changed is kept aside."""
+    def prepare(self, updates: list[RecordUpdate], epoch: str) -> None:
+        """Before the commit: writes the records under temporary names, and keeps a copy of each file that another
+        program changed."""
         self._prepared = []
-        for one in shown:
+        for one in updates:
             if one.version == 0:
                 self._prepared.append((None, one))
                 continue
             stamp = RecordStamp(epoch=epoch, version=one.version)
-            self._make_way(one, stamp)
+            self._check_replaceable(one, stamp)
             text = record_text(one.job, stamp)
             self._prepared.append((self.records.prepare(one.job.job_id, text, durable=one.is_new), one))
 
-    def put(self) -> None:
-        """After the commit. Events come first: a record of the current version tells that they are there."""
+    def publish(self) -> None:
+        """After the commit. Events come first: a record with the current version means that the log has its events."""
         prepared, self._prepared = self._prepared, []
         for temporary, one in prepared:
             if temporary is None:
@@ -86,95 +89,103 @@ class Mirror:
                 self.records.replace_events(one.job.job_id, one.events, self._aside)
             elif one.events:
                 self.records.append_events(one.job.job_id, one.events)
-            self.records.put(temporary, one.job.job_id)
+            self.records.publish(temporary, one.job.job_id)
         if any(one.is_new for _, one in prepared):
             self.records.sync()
 
     def discard(self) -> None:
-        """The act did not happen."""
+        """After a rollback: removes the temporary files."""
         prepared, self._prepared = self._prepared, []
         for temporary, _one in prepared:
             if temporary is not None:
                 self.records.remove(temporary)
 
-    def _make_way(self, one: RecordUpdate, stamp: RecordStamp) -> None:
+    def _check_replaceable(self, one: RecordUpdate, stamp: RecordStamp) -> None:
         job_id = one.job.job_id
         text = self._text(job_id)
         if text is None:
             return
-        if one.is_new and not one.is_taken:
+        if one.is_new and not one.is_adopted:
             raise AlreadyRegistered(job=job_id)  # by another program, or before a backup was restored
         found = read_stamp(text)
         if found is None or found.epoch != stamp.epoch:
-            if text and not one.is_taken:
-                self.records.keep_aside(job_id, self._aside)
+            if text and not one.is_adopted:
+                self.records.save_aside(job_id, self._aside)
         elif not one.is_new and found.version >= stamp.version:
-            raise self.is_ahead(job_id)
+            raise self.older_database(job_id)
 
     def _text(self, job_id: str) -> bytes | None:
         try:
-            return self.records.text(job_id)
+            return self.records.read_bytes(job_id)
         except BadRecord:  # a link, a directory, a file of another user
             return b"?"
 
-    def is_ahead(self, job_id: str) -> StoreUnavailable:
-        return StoreUnavailable(store=self._path, problem=f"{older(job_id)}; `mam rebuild` makes it anew from them")
+    def older_database(self, job_id: str) -> StoreUnavailable:
+        return StoreUnavailable(
+            store=self._path, problem=f"{older_text(job_id)}; `mam rebuild` makes it anew from them"
+        )
 
-    # -- what an earlier act left undone -------------------------------------------------------------------------------
+    # -- files that a killed writer or a power cut left behind ---------------------------------------------------------
 
     def repair(
-        self, job: Job, stamp: RecordStamp, events: Callable[[], list[AuditRecord]], *, is_taken: bool, is_sure: bool
+        self,
+        job: Job,
+        stamp: RecordStamp,
+        events: Callable[[], list[AuditRecord]],
+        *,
+        is_adopted: bool,
+        trust_stamp: bool,
     ) -> None:
-        """Writes the files of a job if they do not show this version, or if that alone is not `is_sure` to mean that
-        they are whole. `is_taken`: the file in its place was just taken over, and need not be kept."""
+        """Writes the files of a job unless the record has this version already. After a power cut that is not enough
+        (`trust_stamp` is false): the event log may still lack lines."""
         job_id = job.job_id
         text = self._text(job_id)
         found = read_stamp(text or b"")
         if found is not None and found.epoch == stamp.epoch:
             if found.version > stamp.version:
-                raise self.is_ahead(job_id)
-            if found.version == stamp.version and is_sure:
+                raise self.older_database(job_id)
+            if found.version == stamp.version and trust_stamp:
                 return
         if job.last_seq:
             self.records.replace_events(job_id, events(), self._aside)
-        if text and (found is None or found.epoch != stamp.epoch) and not is_taken:
-            if _is_whole(text):
-                return  # another program changed it; it is kept when mam next writes the job
-            self.records.keep_aside(job_id, self._aside)
-        self.records.put(self.records.prepare(job_id, record_text(job, stamp), durable=True), job_id)
+        if text and (found is None or found.epoch != stamp.epoch) and not is_adopted:
+            if _is_json_object(text):
+                return  # another program changed it: `prepare` keeps a copy when mam next writes the job
+            self.records.save_aside(job_id, self._aside)
+        self.records.publish(self.records.prepare(job_id, record_text(job, stamp), durable=True), job_id)
 
-    def version_shown(self, job_id: str, epoch: str) -> int:
-        """That of a file which mam wrote from this database; 0 for any other."""
+    def mirrored_version(self, job_id: str, epoch: str) -> int:
+        """The version in a record file that mam wrote from this database; 0 for any other file."""
         stamp = read_stamp(self._text(job_id) or b"")
         return stamp.version if stamp is not None and stamp.epoch == epoch else 0
 
-    def remove_own(self, job_id: str) -> None:
-        """The files of a job that is gone, unless another program wrote the record."""
+    def remove_job(self, job_id: str) -> None:
+        """Removes the files of a job that left the registry, unless another program wrote the record."""
         text = self._text(job_id)
-        if text is None or read_stamp(text) is not None or not _is_whole(text):
+        if text is None or read_stamp(text) is not None or not _is_json_object(text):
             self._remove(job_id)
 
     def _remove(self, job_id: str) -> None:
         text = self._text(job_id)
         if text and read_stamp(text) is None:
-            self.records.keep_aside(job_id, self._aside)
+            self.records.save_aside(job_id, self._aside)
         self.records.remove(record_name(job_id))
         try:
             self.records.remove(events_name(job_id))
         except OSError:
-            pass  # a directory, which is not mam's
+            pass  # a directory, which mam did not make
 
 
-def _is_whole(text: bytes) -> bool:
+def _is_json_object(text: bytes) -> bool:
     try:
         return isinstance(strict_json(text), dict)
     except ValueError:
         return False
 
 
-def older(job_id: str) -> str:
+def older_text(job_id: str) -> str:
     return f"is older than its record files (job {job_id}): a backup was restored"
 
 
-def events_in(lines: tuple[AuditRecord, ...]) -> list[AuditRecord]:
+def events_in_lines(lines: tuple[AuditRecord, ...]) -> list[AuditRecord]:
     return [event for event in map(event_in_line, lines) if event is not None]

@@ -7,7 +7,8 @@ import os
 import apsw
 
 from mam.errors import MamError
-from mam.stores.files.create import STEP, BuiltDatabase, build_database
+from mam.stores.common import chunks
+from mam.stores.files.create import BuiltDatabase, build_database
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.store import DATABASE, STORE, FilesStore
 from mam.util.frozen import Frozen
@@ -35,8 +36,8 @@ def rebuild(directory: str, clock: Clock, wait_seconds: float) -> Rebuilt:
     path = os.path.join(directory, STORE, DATABASE)
     with registry_lock(directory, wait_seconds):
         old = _read_old(directory, clock, wait_seconds) if os.path.exists(path) else None
-        rest = None if old is None else old.give_to
-        made = build_database(directory, path, clock, wait_seconds, own=True, rest=rest)
+        add_rest = None if old is None else old.give_to
+        made = build_database(directory, path, clock, wait_seconds, own=True, add_rest=add_rest)
         store = FilesStore(directory, clock, wait_seconds)  # writes the record files
         without_file = [] if old is None else sorted(old.ids - set(store.versions(list(old.ids))))
         store.close()
@@ -55,15 +56,15 @@ class _Old:
         store._run("PRAGMA wal_checkpoint(TRUNCATE)")  # so that the old database is whole without its log
 
     def give_to(self, store: FilesStore) -> None:
-        for begin in range(0, len(self._archive), STEP):
-            store.import_jobs(self._archive[begin : begin + STEP], archived=True)
+        for chunk in chunks(self._archive):
+            store.import_jobs(chunk, archived=True)
         for pause in self._pauses:
             store.pause(pause)
-        store._act(self._announce_all, store)
+        store._in_transaction(self._announce_all, store)
 
     def _announce_all(self, store: FilesStore) -> None:
         for agent_id, generation_id, superseded in self._generations:
-            store._rows("announce", agent_id=agent_id, generation_id=generation_id, superseded=superseded)
+            store._rows("save generation", agent_id=agent_id, generation_id=generation_id, superseded=superseded)
 
 
 def _read_old(directory: str, clock: Clock, wait_seconds: float) -> _Old | None:

@@ -40,9 +40,9 @@ _PROBLEMS = {
     errno.ENXIO: "is not a regular file",
     errno.EISDIR: "is a directory",
 }
-_SEAL = b',\n  "registry": {"epoch": "%s", "version": %d, "digest": "%s"}\n}\n'
-_SEAL_MARK = b',\n  "registry": {"epoch": "'
-_SEAL_LIMIT = 256
+_TRAILER = b',\n  "registry": {"epoch": "%s", "version": %d, "digest": "%s"}\n}\n'
+_TRAILER_START = b',\n  "registry": {"epoch": "'
+_TRAILER_LIMIT = 256
 
 
 class RecordStamp(Frozen):
@@ -56,7 +56,7 @@ class ParsedRecord(Frozen):
     """What a record file holds."""
 
     job: Job
-    given: frozenset[str]
+    field_names: frozenset[str]
     """The names of the fields that the file itself has."""
     secrets: dict[str, Any]
     stamp: RecordStamp | None
@@ -83,18 +83,18 @@ def record_text(job: Job, stamp: RecordStamp) -> bytes:
     if len(text) > SIZE_LIMIT:
         size = f"{len(text):,} bytes; at most {SIZE_LIMIT:,} are kept"
         raise BadInput(why=f"the record of job {job.job_id} would have {size}")
-    return text + _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text, stamp))
+    return text + _TRAILER % (stamp.epoch.encode(), stamp.version, _digest(text, stamp))
 
 
 def read_stamp(text: bytes) -> RecordStamp | None:
     """None when the file is not as mam wrote it."""
-    at = text.rfind(_SEAL_MARK, max(0, len(text) - _SEAL_LIMIT))
+    at = text.rfind(_TRAILER_START, max(0, len(text) - _TRAILER_LIMIT))
     if at < 0:
         return None
     try:
         said = strict_json(b"{" + text[at + 1 :])[REGISTRY]
         stamp = RecordStamp(epoch=said["epoch"], version=said["version"])
-        is_own = text[at:] == _SEAL % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))
+        is_own = text[at:] == _TRAILER % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return stamp if is_own else None
@@ -106,7 +106,7 @@ def _digest(text: bytes, stamp: RecordStamp) -> bytes:
     return bytes(made.hexdigest().encode())
 
 
-class Records:
+class RecordFiles:
     """The directory of a registry."""
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -130,7 +130,7 @@ class Records:
                         break
         return found
 
-    def text(self, job_id: str) -> bytes | None:
+    def read_bytes(self, job_id: str) -> bytes | None:
         """What the record file holds, None when there is none; BadRecord for anything that is not a file of the
         user's."""
         name = record_name(job_id)
@@ -141,7 +141,7 @@ class Records:
         except OSError as error:
             if error.errno not in _PROBLEMS:
                 raise  # the disk or the system is at fault, not this file
-            raise self._bad(name, _PROBLEMS[error.errno]) from None
+            raise self._error(name, _PROBLEMS[error.errno]) from None
         try:
             self._check_kind(name, found := os.fstat(descriptor))
             return _read_all(descriptor, found.st_size)
@@ -150,36 +150,36 @@ class Records:
 
     def read(self, job_id: str) -> ParsedRecord:
         """Raises FileNotFoundError, or BadRecord for anything that is not a sound record of this job."""
-        name, text = record_name(job_id), self.text(job_id)
+        name, text = record_name(job_id), self.read_bytes(job_id)
         if text is None:
             raise FileNotFoundError(name)
         try:
             fields = strict_json(text)
         except ValueError:
             problem = "is not whole, valid JSON" if text.strip() else "is empty"
-            raise self._bad(name, problem) from None
+            raise self._error(name, problem) from None
         try:
             to_json_text(fields).encode()
         except UnicodeEncodeError:
-            raise self._bad(name, "holds half of a surrogate pair, which is no character") from None
+            raise self._error(name, "holds half of a surrogate pair, which is no character") from None
         secrets: Json = {}
         if isinstance(fields, dict):
             fields.pop(REGISTRY, None)
             fields, secrets = split_secrets(fields)
         job = parse_job(fields, self._label(name))
         if job.job_id != job_id:
-            raise self._bad(name, f"it says that it is job {job.job_id}")
-        return ParsedRecord(job=job, given=frozenset(fields), secrets=secrets, stamp=read_stamp(text))
+            raise self._error(name, f"it says that it is job {job.job_id}")
+        return ParsedRecord(job=job, field_names=frozenset(fields), secrets=secrets, stamp=read_stamp(text))
 
     def _check_kind(self, name: str, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
-            raise self._bad(name, "is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file")
+            raise self._error(name, "is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file")
         if found.st_uid not in (os.geteuid(), self._owner):
-            raise self._bad(name, f"belongs to another user (uid {found.st_uid})")
+            raise self._error(name, f"belongs to another user (uid {found.st_uid})")
         if found.st_size > SIZE_LIMIT:
-            raise self._bad(name, f"has {found.st_size:,} bytes, which no record has")
+            raise self._error(name, f"has {found.st_size:,} bytes, which no record has")
 
-    def _bad(self, name: str, problem: str) -> BadRecord:
+    def _error(self, name: str, problem: str) -> BadRecord:
         return BadRecord(file=self._label(name), problem=problem)
 
     def _label(self, name: str) -> str:
@@ -193,7 +193,7 @@ class Records:
         try:
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
         except FileExistsError:
-            temporary = self._freed(temporary)
+            temporary = self._free_name(temporary)
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
         try:
             write_all(descriptor, text)
@@ -206,7 +206,7 @@ class Records:
             os.close(descriptor)
         return temporary
 
-    def _freed(self, temporary: str) -> str:
+    def _free_name(self, temporary: str) -> str:
         """The name after a killed writer's file is gone; another name if something else has it."""
         try:
             self.remove(temporary)
@@ -214,13 +214,13 @@ class Records:
             return f"{temporary[: -len('.tmp')]}.{os.urandom(4).hex()}.tmp"
         return temporary
 
-    def put(self, temporary: str, job_id: str) -> None:
+    def publish(self, temporary: str, job_id: str) -> None:
         self._rename(temporary, record_name(job_id))
 
     def _rename(self, name: str, other: str) -> None:
         os.rename(name, other, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
-    def keep_aside(self, job_id: str, aside: str) -> None:
+    def save_aside(self, job_id: str, aside: str) -> None:
         """Keeps what another program wrote under a name of its own. A file stays in its place too until mam's own
         replaces it: there is no moment without a record."""
         name, target = record_name(job_id), _name_in(aside, job_id, ".json")

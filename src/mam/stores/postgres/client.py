@@ -7,6 +7,7 @@ the caller looks for its own trace (a claim id, an act id in the journal) before
 from __future__ import annotations
 
 import os
+import re
 import time
 from _thread import RLock, get_ident
 
@@ -17,7 +18,7 @@ from psycopg.types.string import TextLoader
 
 from mam.errors import MamError
 from mam.stores.postgres.connection import text
-from mam.stores.sql.queries import load_queries
+from mam.stores.sql.queries import FIXED, SHARED, load_queries
 from mam.stores.sql.rows import COLUMNS
 
 TYPE_CHECKING = False
@@ -34,29 +35,17 @@ PATIENCE_SECONDS = 10.0
 """How long a verb tries to get through to a server that was there before."""
 
 _PAUSE = 0.1
-_FIXED = (
-    "number",
-    "job_id",
-    "version",
-    "root",
-    "awaited",
-    "prompt",
-    "created_at",
-    "key",
-    "retry_of",
-    "parent_id",
-    "exclusive",
-)
-"""Columns that no act on a registered job sets; the prompt has a query of its own."""
-
 _NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "due_ms"]
-QUERIES = load_queries(
-    __file__,
-    columns=", ".join(COLUMNS),
-    names=", ".join(_NAMES),
-    values=", ".join(f"%({name})s" for name in _NAMES),
-    set=", ".join(f"{name} = %({name})s" for name in _NAMES if name not in _FIXED),
-)
+_PARTS = {
+    "schema": "mam",
+    "jobs": "mam.job",
+    "columns": ", ".join(COLUMNS),
+    "names": ", ".join(_NAMES),
+    "values": ", ".join(f"%({name})s" for name in _NAMES),
+    "set": ", ".join(f"{name} = %({name})s" for name in _NAMES if name not in FIXED),
+}
+_SHARED = {name: re.sub(r":(\w+)", r"%(\1)s", query) for name, query in load_queries(SHARED, **_PARTS).items()}
+QUERIES = {**_SHARED, **load_queries(__file__, **_PARTS)}
 _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
 """Another writer was quicker; done again, the act sees what that one did."""
 

@@ -1,4 +1,4 @@
-"""A schema that is being filled says so by its version: half a registry is never taken for one."""
+"""Imports into a new PostgreSQL store. The version of the schema is negative until the store is complete."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from mam.stores.postgres.store import PostgresStore, create_postgres_store
 
 
 class ImportingStore(PostgresStore):
-    """Opens what nobody else opens yet."""
+    """Opens a store while it is being imported."""
 
     check_version = staticmethod(check_version_while_importing)
 
 
 def begin_import(url: str) -> ImportingStore:
-    """The store to fill: a new or empty one, or the one that somebody was filling when they were cut off."""
+    """Creates the store, or opens an empty one or that of an interrupted import."""
     create_postgres_store(url, filling=True)
     store = ImportingStore(url)
-    if not store._rows("begin filling"):
+    if not store._rows("begin import"):
         store.close()
         problem = "is not empty; jobs are moved only into a registry that is"
         raise StoreUnavailable(store=store.address, problem=problem)
@@ -25,6 +25,6 @@ def begin_import(url: str) -> ImportingStore:
 
 
 def finish_import(store: ImportingStore) -> None:
-    """From now on it is a registry like any other."""
-    store._rows("end filling")
+    """Lets other processes open the store."""
+    store._rows("finish import")
     store.close()

@@ -56,7 +56,7 @@ WITH clock AS MATERIALIZED (
 )
 SELECT {columns} FROM taken
 
--- name: claimed as
+-- name: job by claim
 SELECT {columns} FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2 AND status = 'running' AND claim_id = %(claim_id)s
 
 -- name: end
@@ -74,7 +74,7 @@ WITH ended AS (
       AND (%(claim_id)s::text IS NULL OR claim_id IS NULL OR claim_id = %(claim_id)s)
       AND supervised = %(supervised)s AND NOT (%(supervised)s AND said IS NOT NULL)
       AND NOT awaited AND exclusive IS NULL AND blocked < 2
-      AND NOT (%(look_first)s AND expected_artifacts::text <> '[]')
+      AND NOT (%(artifacts_unchecked)s AND expected_artifacts::text <> '[]')
     RETURNING {columns}
 ), noted AS (
     INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
@@ -94,7 +94,7 @@ WITH ended AS (
 )
 SELECT {columns} FROM ended
 
--- name: unclaim
+-- name: revert claim
 -- A claimed row that mam cannot read goes back and is set aside.
 WITH back AS (
     UPDATE mam.job
@@ -113,7 +113,7 @@ FROM back
 -- name: job and time
 SELECT mam.clock(%(now_ms)s), {columns} FROM mam.job WHERE job_id = %(job_id)s
 
--- name: write
+-- name: update job and journal
 -- Row and entry of an act that was decided on this version of the row.
 WITH written AS (
     UPDATE mam.job SET version = version + 1, {set} WHERE number = %(number)s AND version = %(version)s RETURNING number
@@ -121,24 +121,24 @@ WITH written AS (
 INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
 SELECT number, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s FROM written RETURNING number
 
--- name: place
+-- name: next number and time
 SELECT CASE WHEN NOT taken THEN nextval('mam.job_number') END, mam.clock(%(now_ms)s)
 FROM (SELECT EXISTS (SELECT FROM mam.job WHERE job_id = %(job_id)s)
              OR EXISTS (SELECT FROM mam.archive WHERE job_id = %(job_id)s) AS taken) AS found
 
--- name: register
+-- name: insert job and journal
 WITH written AS (INSERT INTO mam.job ({names}) VALUES ({values}) RETURNING number)
 INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
 SELECT number, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s FROM written
 
--- name: numbers
+-- name: reserve numbers
 SELECT nextval('mam.job_number') FROM generate_series(1, %(count)s)
 
--- name: any taken
+-- name: taken ids
 SELECT job_id FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 UNION ALL SELECT job_id FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)) LIMIT 1
 
--- name: is noted
+-- name: entry of act
 SELECT 1 FROM mam.journal WHERE job = %(job)s AND act_id = %(act_id)s
 
 -- name: number
@@ -148,12 +148,12 @@ SELECT number FROM mam.job WHERE job_id = %(job_id)s UNION ALL SELECT number FRO
 -- Until the transaction ends: an exclusive key, or a chain of retries by its root.
 SELECT pg_advisory_xact_lock(hashtextextended(%(name)s::text, 7168365))
 
--- name: lock keys of
+-- name: lock keys of jobs
 SELECT pg_advisory_xact_lock(hashtextextended('key ' || exclusive, 7168365))
 FROM (SELECT DISTINCT exclusive FROM mam.job
       WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)) AND exclusive IS NOT NULL ORDER BY exclusive) AS keys
 
--- name: lock keys
+-- name: lock keys to sweep
 -- The exclusive keys of the jobs that a sweep may move, always in this order and before any row.
 SELECT exclusive, pg_advisory_xact_lock(hashtextextended('key ' || exclusive, 7168365))
 FROM (SELECT DISTINCT exclusive FROM (
@@ -164,9 +164,6 @@ FROM (SELECT DISTINCT exclusive FROM (
            ORDER BY dependency.number LIMIT %(limit)s)
       ) AS moving WHERE exclusive IS NOT NULL ORDER BY exclusive) AS keys
 
--- name: job
-SELECT {columns} FROM mam.job WHERE job_id = %(job_id)s
-
 -- name: job to change
 SELECT {columns} FROM mam.job WHERE job_id = %(job_id)s FOR NO KEY UPDATE
 
@@ -174,19 +171,10 @@ SELECT {columns} FROM mam.job WHERE job_id = %(job_id)s FOR NO KEY UPDATE
 SELECT {columns} FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 ORDER BY number FOR NO KEY UPDATE
 
--- name: job by key
-SELECT {columns} FROM mam.job WHERE key = %(value)s
-
--- name: job by retry_of
-SELECT {columns} FROM mam.job WHERE retry_of = %(value)s
-
--- name: taken
-SELECT 1 FROM mam.job WHERE job_id = %(job_id)s UNION ALL SELECT 1 FROM mam.archive WHERE job_id = %(job_id)s
-
 -- name: next number
 SELECT nextval('mam.job_number')
 
--- name: hindrances
+-- name: claim conditions
 SELECT EXISTS (SELECT FROM mam.job WHERE due_ms <= %(wall_ms)s AND blocked < 2), EXISTS (SELECT FROM mam.unsettled),
        EXISTS (SELECT FROM mam.pause)
 
@@ -216,15 +204,6 @@ ORDER BY due_ms, number LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 SELECT NULL, (SELECT min(due_ms) FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2) - %(wall_ms)s,
        EXISTS (SELECT FROM mam.unsettled)
 
--- name: insert job
-INSERT INTO mam.job ({names}) VALUES ({values})
-
--- name: update job
-UPDATE mam.job SET version = version + 1, {set} WHERE number = %(number)s AND version = %(version)s
-
--- name: update place
-UPDATE mam.job SET label = %(label)s, agent = %(agent)s, priority = %(priority)s WHERE number = %(number)s
-
 -- name: update prompt
 UPDATE mam.job SET prompt = %(prompt)s WHERE number = %(number)s
 
@@ -233,26 +212,6 @@ INSERT INTO mam.journal (job, job_id, act_id, fields, lines) VALUES (%(job)s, %(
 
 -- name: notify
 SELECT pg_notify('mam_news', '')
-
--- name: lines of job
-SELECT lines FROM mam.journal
-WHERE job = (SELECT number FROM mam.job WHERE job_id = %(job_id)s) AND job_id = %(job_id)s ORDER BY number
-
--- name: last entry
-SELECT coalesce(max(number), 0) FROM mam.journal
-
--- name: entries
-SELECT number, job_id, fields, lines FROM mam.journal WHERE number > %(after)s AND number <= %(upto)s ORDER BY number LIMIT %(limit)s
-
--- name: position
-SELECT position FROM mam.consumer WHERE name = %(name)s
-
--- name: save position
-INSERT INTO mam.consumer (name, position) VALUES (%(name)s, %(position)s)
-ON CONFLICT (name) DO UPDATE SET position = excluded.position
-
--- name: ids with prefix
-SELECT job_id FROM mam.job WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
 
 -- name: children
 SELECT job_id FROM mam.job WHERE parent_id = %(parent)s ORDER BY number
@@ -297,33 +256,14 @@ SELECT status, count(*) FROM mam.job WHERE ended_at IS NULL AND status IN ('pend
 SELECT status, count(*) FROM mam.job
 WHERE status IN ('completed', 'error', 'cancelled') AND coalesce(ended_at, updated_at) < %(before)s GROUP BY status
 
--- name: ahead
+-- name: count ahead
 SELECT count(*) FROM (
     SELECT priority, number FROM mam.job WHERE label = %(label)s AND status = 'pending' AND blocked = 0
     UNION ALL
     SELECT priority, number FROM mam.job WHERE exclusive IS NOT NULL AND status = 'pending' AND blocked = 1 AND label = %(label)s
 ) AS pending WHERE priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)
 
--- name: root
--- Of the chain of retries that a job belongs to; the job itself if it retries none.
-SELECT coalesce((SELECT root FROM mam.job WHERE job_id = %(job_id)s),
-                (SELECT root FROM mam.archive WHERE job_id = %(job_id)s), %(job_id)s)
-
--- name: newest
-SELECT job_id FROM (
-    SELECT job_id, number FROM mam.job WHERE root = %(root)s
-    UNION ALL SELECT job_id, number FROM mam.job WHERE job_id = %(root)s
-    UNION ALL SELECT job_id, number FROM mam.archive WHERE root = %(root)s
-    UNION ALL SELECT job_id, number FROM mam.archive WHERE job_id = %(root)s
-) AS chain ORDER BY number DESC LIMIT 1
-
--- name: holder
-SELECT job_id FROM mam.job WHERE exclusive = %(key)s AND status = 'running'
-
--- name: block key
-UPDATE mam.job SET blocked = 1 WHERE exclusive = %(key)s AND status = 'pending' AND blocked = 0
-
--- name: free heads
+-- name: unblock heads
 -- The first of each agent of a label; one step for each, however many wait.
 WITH RECURSIVE head (number, label, agent) AS (
     (SELECT number, label, agent FROM mam.job WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2
@@ -337,13 +277,7 @@ WITH RECURSIVE head (number, label, agent) AS (
 )
 UPDATE mam.job SET blocked = 0 WHERE number IN (SELECT number FROM head)
 
--- name: needs
-INSERT INTO mam.dependency (needs, number, job_id)
-VALUES (coalesce((SELECT root FROM mam.job WHERE job_id = %(needs)s),
-                 (SELECT root FROM mam.archive WHERE job_id = %(needs)s), %(needs)s), %(number)s, %(job_id)s)
-ON CONFLICT DO NOTHING
-
--- name: await
+-- name: mark awaited
 -- All jobs of the chain of retries that a job belongs to. The new version stops an act that was decided on the old one.
 WITH chain AS (
     SELECT coalesce((SELECT root FROM mam.job WHERE job_id = %(job_id)s),
@@ -353,109 +287,36 @@ UPDATE mam.job SET awaited = true, version = version + 1
 WHERE NOT awaited AND number IN (SELECT number FROM mam.job, chain WHERE job_id = first
                                  UNION ALL SELECT number FROM mam.job, chain WHERE root = first)
 
--- name: is awaited
-SELECT 1 FROM mam.dependency WHERE needs = %(root)s LIMIT 1
-
--- name: needs no more
-DELETE FROM mam.dependency WHERE job_id = %(job_id)s
-
--- name: ended
-INSERT INTO mam.unsettled (root, ended, upto)
-SELECT needs, %(job_id)s, 0 FROM mam.dependency WHERE needs = coalesce(%(root)s, %(job_id)s) LIMIT 1
-ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
-
--- name: unsettle all
+-- name: mark all unsettled
 INSERT INTO mam.unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM mam.dependency ON CONFLICT DO NOTHING
 
--- name: unsettled
-SELECT root, ended, upto FROM mam.unsettled ORDER BY root LIMIT 1
-
--- name: dependents
-SELECT number, job_id FROM mam.dependency WHERE needs = %(root)s AND number > %(upto)s ORDER BY number LIMIT %(limit)s
-
--- name: settled upto
-UPDATE mam.unsettled SET upto = %(upto)s WHERE root = %(root)s AND ended = %(ended)s
-
--- name: settled
-DELETE FROM mam.unsettled WHERE root = %(root)s AND ended = %(ended)s
-
--- name: pauses
-SELECT agent, label, until, reason, made_at, probe FROM mam.pause ORDER BY agent, label
-
--- name: pause
-INSERT INTO mam.pause (agent, label, until, reason, made_at, probe)
-VALUES (%(agent)s, %(label)s, %(until)s, %(reason)s, %(made_at)s, %(probe)s)
-ON CONFLICT (agent, label) DO UPDATE
-SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at, probe = excluded.probe
-
--- name: resume
-DELETE FROM mam.pause WHERE agent = %(agent)s AND label = %(label)s RETURNING 1
-
--- name: generations
-SELECT agent_id, generation_id, superseded FROM mam.session_generation
-
--- name: generation
-SELECT generation_id, superseded FROM mam.session_generation WHERE agent_id = %(agent_id)s
-
--- name: announce
-INSERT INTO mam.session_generation (agent_id, generation_id, superseded)
-VALUES (%(agent_id)s, %(generation_id)s, %(superseded)s)
-ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, superseded = excluded.superseded
-
--- name: hold generation
+-- name: lock generation
 SELECT 1 FROM mam.session_generation WHERE agent_id = %(agent_id)s FOR SHARE
 
--- name: held by
+-- name: jobs held by session
 SELECT job_id FROM mam.job WHERE claimant_agent = %(agent_id)s AND status = 'running' AND blocked < 2 ORDER BY number
 
--- name: to archive
+-- name: archivable
 -- The newest job stays: its number is the one to count on from.
 SELECT job_id FROM mam.job
 WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)) AND ended_at IS NOT NULL
   AND number < (SELECT max(number) FROM mam.job)
 ORDER BY number FOR UPDATE
 
--- name: forget job
-DELETE FROM mam.job WHERE job_id = %(job_id)s
-
--- name: put into archive
+-- name: insert archived
 INSERT INTO mam.archive (job_id, number, key, retry_of, root, record, events)
 VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(root)s, %(record)s, %(events)s)
 ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
 
--- name: only archived
+-- name: which archived
 SELECT job_id FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 
--- name: archived
-SELECT record, events FROM mam.archive WHERE job_id = %(job_id)s
-
--- name: archived by key
-SELECT record FROM mam.archive WHERE key = %(value)s
-
--- name: archived by retry_of
-SELECT record FROM mam.archive WHERE retry_of = %(value)s
-
--- name: archived with prefix
-SELECT job_id FROM mam.archive WHERE job_id >= %(prefix)s AND job_id < %(behind)s ORDER BY job_id LIMIT %(limit)s
-
--- name: archive contents
-SELECT number, record, events FROM mam.archive WHERE number > %(place)s ORDER BY number LIMIT %(limit)s
-
--- name: archive newest first
-SELECT number, record, events FROM mam.archive WHERE number < %(place)s ORDER BY number DESC LIMIT %(limit)s
-
--- name: number behind
+-- name: advance numbers
 -- Numbers go on behind the highest that is there.
 SELECT setval('mam.job_number', greatest(%(number)s, last_value), is_called OR %(number)s >= last_value) FROM mam.job_number
 
--- name: set aside
-UPDATE mam.job SET blocked = 2 WHERE number = %(number)s AND blocked < 2
-
--- name: those set aside
+-- name: unreadable jobs
 SELECT {columns} FROM mam.job WHERE blocked = 2 ORDER BY number
-
--- name: take back
-UPDATE mam.job SET blocked = 0 WHERE number = %(number)s AND blocked = 2
 
 -- name: keep secret
 INSERT INTO mam.secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(secret)s)
@@ -473,11 +334,11 @@ SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%(name)s::text, %(space
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = %(pid)s AND usename = current_user AND application_name = 'mam' AND pid <> pg_backend_pid()
 
--- name: begin filling
+-- name: begin import
 -- A version below zero: no store opens but the one that is filled. Answers nothing if there are jobs of another origin.
 UPDATE mam.store SET version = -abs(version)
 WHERE version < 0 OR NOT (EXISTS (SELECT FROM mam.job) OR EXISTS (SELECT FROM mam.archive))
 RETURNING version
 
--- name: end filling
+-- name: finish import
 UPDATE mam.store SET version = abs(version)

@@ -28,12 +28,12 @@ def create_schema(server: Server, journal_id: str, *, filling: bool = False) -> 
         try:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-                return _brought_up_to_date(server, connection, journal_id, filling=filling)
+                return _create_or_upgrade(server, connection, journal_id, filling=filling)
         except psycopg.Error as error:
             raise server.unavailable(error) from None
 
 
-def _brought_up_to_date(server: Server, connection: psycopg.Connection[Any], journal_id: str, *, filling: bool) -> bool:
+def _create_or_upgrade(server: Server, connection: psycopg.Connection[Any], journal_id: str, *, filling: bool) -> bool:
     version = _version(server, connection)
     check_not_newer(server, abs(version))
     if version < 0 and not filling:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def claim_values(request: ClaimRequest) -> Json:
-    """As mam.stores.common.claimed gives them to mam.jobs.acts.claim."""
+    """As mam.stores.common.apply_claim gives them to mam.jobs.acts.claim."""
     return {
         "label": request.label,
         "owner": request.owner,

@@ -17,21 +17,20 @@ from mam.jobs import acts
 from mam.jobs.ending import end
 from mam.jobs.sweep import SWEEP_LIMIT
 from mam.stores.common import changed_fields, new_claim_id
-from mam.stores.port import Entry, Registration
+from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
 from mam.stores.postgres.listener import Listener
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
 from mam.stores.sql.rows import column_values, parse_row
-from mam.stores.sql.sessions import Sessions
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
 from mam.util.encoding import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-PAGE = 500
 MISSES = 3
 """So often an act is decided anew because another writer was quicker; then it locks the row."""
 
@@ -70,14 +68,6 @@ class ServerClock:
 
     def chance(self) -> float:
         return self._local.chance()
-
-
-class LockedSessions(Sessions):
-    """A claim keeps other generations of its session from being announced until it has committed."""
-
-    def check(self, agent_id: str, generation_id: str) -> None:
-        self._ask("hold generation", agent_id=agent_id)
-        super().check(agent_id, generation_id)
 
 
 class PostgresStore(SqlStore):
@@ -108,7 +98,7 @@ class PostgresStore(SqlStore):
 
     def claim(self, request: ClaimRequest) -> Job | None:
         if request.job_id is None:
-            job = self._past_unreadable(lambda: self._claim_head(request))
+            job = self._skip_unreadable(lambda: self._claim_head(request))
             if job is not None:
                 return job
         return super().claim(request)
@@ -117,18 +107,18 @@ class PostgresStore(SqlStore):
         values = {**claim_values(request), "now_ms": self._now_ms()}
         rows = self._client.once(
             lambda: self._client.write("claim", values),
-            lambda: self._rows("claimed as", claim_id=values["claim_id"]) or None,
+            lambda: self._rows("job by claim", claim_id=values["claim_id"]) or None,
         )
         if not rows:
             return None
         try:
             return parse_row(rows[0], self.address).job
         except BadRecord as bad:
-            self._act(self._unclaim, bad.facts["row"], values["claim_id"])
+            self._in_transaction(self._unclaim, bad.facts["row"], values["claim_id"])
             raise
 
     def _unclaim(self, number: int, claim_id: str) -> None:
-        self._rows("unclaim", number=number, claim_id=claim_id)
+        self._rows("revert claim", number=number, claim_id=claim_id)
 
     def end_job(self, job_id: str, ended: End) -> Job:
         values = {"job_id": job_id, "act_id": new_claim_id(), "now_ms": self._now_ms(), **end_values(ended)}
@@ -142,7 +132,7 @@ class PostgresStore(SqlStore):
 
     def _is_noted(self, job_id: str, act_id: str) -> bool:
         numbers = self._rows("number", job_id=job_id)
-        return bool(numbers) and bool(self._rows("is noted", job=numbers[0][0], act_id=act_id))
+        return bool(numbers) and bool(self._rows("entry of act", job=numbers[0][0], act_id=act_id))
 
     # -- read, decide, write -----------------------------------------------------------------------------------------
 
@@ -167,7 +157,9 @@ class PostgresStore(SqlStore):
                     return None
                 written.append(change.job)
                 values = {**column_values(change.job, moment), "version": row.version}
-                if self._client.write("write", {**values, **_entry(change.job, act_id, fields, change.lines)}):
+                if self._client.write(
+                    "update job and journal", {**values, **_entry(change.job, act_id, fields, change.lines)}
+                ):
                     return (change.job,)
             return None
 
@@ -181,7 +173,7 @@ class PostgresStore(SqlStore):
         return parse_row(rows[0][1:], self.address), Moment(wall_ms=rows[0][0])
 
     def _change(self, job_id: str, act: Act) -> Job:
-        self._rows("lock keys of", job_ids=json.dumps([job_id]))
+        self._rows("lock keys of jobs", job_ids=json.dumps([job_id]))
         return super()._change(job_id, act)
 
     # -- registering -------------------------------------------------------------------------------------------------
@@ -195,35 +187,35 @@ class PostgresStore(SqlStore):
             return self.get(draft.job_id) if self._is_noted(draft.job_id, act_id) else None
 
         def do() -> Job:
-            ((number, now_ms),) = self._rows("place", job_id=draft.job_id, now_ms=self._now_ms())
+            ((number, now_ms),) = self._rows("next number and time", job_id=draft.job_id, now_ms=self._now_ms())
             if number is None:
                 raise AlreadyRegistered(job=draft.job_id)
             moment = Moment(wall_ms=now_ms)
             change = acts.register(draft, number, moment)
             job = change.job
             values = {**column_values(job, moment), "root": None, "awaited": False, "prompt": job.prompt}
-            self._client.write("register", {**values, **_entry(job, act_id, job.to_json(), change.lines)})
+            self._client.write("insert job and journal", {**values, **_entry(job, act_id, job.to_json(), change.lines)})
             return job
 
         return Registration(job=self._client.once(do, found), created=True)
 
     def register_all(self, drafts: Sequence[Job]) -> list[Job]:
-        return self._act(self._register_all, drafts)
+        return self._in_transaction(self._register_all, drafts)
 
     def _register_all(self, drafts: Sequence[Job]) -> list[Job]:
         """As many at once as there are, in a few trips."""
         ids = [draft.job_id for draft in drafts]
-        taken = [job_id for (job_id,) in self._rows("any taken", job_ids=json.dumps(ids))]
+        taken = [job_id for (job_id,) in self._rows("taken ids", job_ids=json.dumps(ids))]
         taken = taken or [job_id for rank, job_id in enumerate(ids) if job_id in ids[:rank]]
         if taken:
             raise AlreadyRegistered(job=taken[0])
-        numbers, moment = self._rows("numbers", count=len(drafts)), self._moment()
+        numbers, moment = self._rows("reserve numbers", count=len(drafts)), self._now()
         changes = [acts.register(draft, number, moment) for draft, (number,) in zip(drafts, numbers, strict=True)]
         fresh = {"root": None, "awaited": False}
         rows = [{**column_values(one.job, moment), **fresh, "prompt": one.job.prompt} for one in changes]
         self._client.many("insert job", rows)
         for change in changes:
-            self._note(change.job, 1, change.job.to_json(), change.lines)
+            self._append_entry(change.job, 1, change.job.to_json(), change.lines)
         return [change.job for change in changes]
 
     def _register(self, draft: Job) -> Registration:
@@ -231,65 +223,66 @@ class PostgresStore(SqlStore):
         if draft.exclusive is not None:
             self._rows("lock", name=f"key {draft.exclusive}")
         chains = [*draft.after, *([] if draft.retry_of is None else [draft.retry_of])]
-        for root in sorted({str(self._rows("root", job_id=job_id)[0][0]) for job_id in chains}):
+        for root in sorted({self._root(job_id) for job_id in chains}):
             self._rows("lock", name=f"chain {root}")
         return super()._register(draft)
 
-    def _needed(self, draft: Job) -> Dependencies:
+    def _dependencies(self, draft: Job) -> Dependencies:
         """They are marked before they are read: a later end sees the mark, and an earlier one is seen."""
         for job_id in draft.after:
-            self._rows("await", job_id=job_id)
-        return super()._needed(draft)
+            self._rows("mark awaited", job_id=job_id)
+        return super()._dependencies(draft)
 
     # -- several jobs ------------------------------------------------------------------------------------------------
-
-    @property
-    def _sessions(self) -> Sessions:
-        return LockedSessions(self._rows)
 
     def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
         """One announcement of a session after the other, also while it has no row yet."""
         self._rows("lock", name=f"session {agent_id}")
         return super()._announce(agent_id, generation_id)
 
+    def _check_generation(self, agent_id: str, generation_id: str) -> None:
+        """The lock keeps a newer generation from being announced until the claim is committed."""
+        self._rows("lock generation", agent_id=agent_id)
+        super()._check_generation(agent_id, generation_id)
+
     def _due(self, moment: Moment) -> list[Any]:
         asked = {"wall_ms": moment.wall_ms, "limit": SWEEP_LIMIT}
-        locked = [key for key, _ in self._rows("lock keys", **asked)]
+        locked = [key for key, _ in self._rows("lock keys to sweep", **asked)]
         return self._rows("due", keys=json.dumps(locked), **asked)
 
-    def _to_change(self, job_ids: list[str]) -> list[Row]:
-        self._rows("lock keys of", job_ids=json.dumps(job_ids))
-        return super()._to_change(job_ids)
+    def _lock_rows(self, job_ids: list[str]) -> list[Row]:
+        self._rows("lock keys of jobs", job_ids=json.dumps(job_ids))
+        return super()._lock_rows(job_ids)
 
-    def _take_back(self, job: Job) -> None:
-        self._rows("lock keys of", job_ids=json.dumps([job.job_id]))
-        super()._take_back(job)
+    def _mark_readable(self, job: Job) -> None:
+        self._rows("lock keys of jobs", job_ids=json.dumps([job.job_id]))
+        super()._mark_readable(job)
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
-    def _act(self, do: Callable[..., T], *given: Any) -> T:
+    def _in_transaction(self, do: Callable[..., T], *given: Any) -> T:
         if self._client.in_act:  # an act within an act is a part of it
             return do(*given)
         act_id = new_claim_id()
 
         def whole() -> T:
-            self._entries, self._is_news = [], False
+            self._entries, self._must_wake = [], False
             done = do(*given)
             if self._entries:
                 self._client.many("insert entry", [{**entry, "act_id": act_id} for entry in self._entries])
-            elif self._is_news:
+            elif self._must_wake:
                 self._rows("notify")
             return done
 
         def is_done() -> bool:
-            return bool(self._entries) and bool(self._rows("is noted", job=self._entries[0]["job"], act_id=act_id))
+            return bool(self._entries) and bool(self._rows("entry of act", job=self._entries[0]["job"], act_id=act_id))
 
         return self._client.act(whole, is_done)
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         return self._client.rows(query, values)
 
-    def _moment(self) -> Moment:
+    def _now(self) -> Moment:
         return Moment(wall_ms=self.clock.now().wall_ms)
 
     def _now_ms(self) -> int | None:
@@ -297,24 +290,8 @@ class PostgresStore(SqlStore):
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
+    def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         self._entries.append(_entry(job, None, fields, lines))
-
-    def end_offset(self) -> str:
-        return str(self._rows("last entry")[0][0])
-
-    def entries(self, offset: str | None) -> Iterator[Entry]:
-        after, upto = int(offset or 0), int(self.end_offset())
-        while rows := self._rows("entries", after=after, upto=upto, limit=PAGE):
-            for number, job_id, fields, lines in rows:
-                after = number
-                yield Entry(
-                    offset=str(number),
-                    number=number,
-                    job_id=job_id,
-                    fields=None if fields is None else json.loads(fields),
-                    lines=tuple(json.loads(lines)),
-                )
 
     def wait(self, offset: str, timeout: float) -> bool:
         me = (os.getpid(), get_ident())
@@ -351,7 +328,7 @@ class PostgresStore(SqlStore):
 
     def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
         rows = [{"job_id": job_id, "name": name, "secret": secret} for name, secret in secrets.items()]
-        self._act(self._client.many, "keep secret", rows)
+        self._in_transaction(self._client.many, "keep secret", rows)
 
     def secrets(self, job_id: str) -> dict[str, str]:
         return dict(self._rows("secrets", job_id=job_id))

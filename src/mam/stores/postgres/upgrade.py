@@ -33,7 +33,7 @@ _ANY_BOOT = Moment(wall_ms=0)
 
 def upgrade(server: Server, connection: Connection, schema: str) -> None:
     connection.execute("SET LOCAL statement_timeout = 0")
-    connection.execute(text(_OLD["step aside"]))
+    connection.execute(text(_OLD["rename old tables"]))
     connection.execute(text(schema))
     with connection.cursor() as cursor:
         for page in _pages(connection, "old jobs"):
@@ -51,12 +51,12 @@ def upgrade(server: Server, connection: Connection, schema: str) -> None:
                 names = {"job_id": job.job_id, "number": job.number, "key": job.key, "retry_of": job.retry_of}
                 whole = to_bytes(job.to_json()).decode()
                 rows.append({**names, "root": root, "record": whole, "events": events})
-            cursor.executemany(text(QUERIES["put into archive"]), rows)
-    connection.execute(text(_OLD["journal"]))
-    connection.execute(text(_OLD["the rest"]))
-    for (key,) in connection.execute(text(_OLD["keys"])).fetchall():
+            cursor.executemany(text(QUERIES["insert archived"]), rows)
+    connection.execute(text(_OLD["copy journal"]))
+    connection.execute(text(_OLD["copy other tables"]))
+    for (key,) in connection.execute(text(_OLD["pending keys"])).fetchall():
         connection.execute(text(QUERIES["block key"]), {"key": key})
-        connection.execute(text(QUERIES["free heads"]), {"key": key})
+        connection.execute(text(QUERIES["unblock heads"]), {"key": key})
 
 
 def _pages(connection: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:

@@ -1,7 +1,7 @@
 -- From schema 14 (mam 0.1.0). Its tables step aside with everything that belongs to them, and are dropped at the end. What mam reads
 -- with Python in between (jobs, archive) is in upgrade.py.
 
--- name: step aside
+-- name: rename old tables
 DO $$
 DECLARE old text; own record;
 BEGIN
@@ -25,7 +25,7 @@ WHERE numbered.number > %(after)s ORDER BY numbered.number LIMIT %(limit)s
 -- name: old archive
 SELECT number, record, prompt, events, root FROM mam.v14_archive WHERE number > %(after)s ORDER BY number LIMIT %(limit)s
 
--- name: journal
+-- name: copy journal
 -- In its order, which was that of transactions.
 INSERT INTO mam.journal (number, job, job_id, fields, lines)
 SELECT row_number() OVER (ORDER BY xact, journal.number), coalesce(job.number, archive.number, 0), journal.job_id, fields::json, said::json
@@ -33,7 +33,7 @@ FROM mam.v14_journal AS journal
 LEFT JOIN mam.v14_job AS job ON job.job_id = journal.job_id
 LEFT JOIN mam.v14_archive AS archive ON archive.job_id = journal.job_id
 
--- name: the rest
+-- name: copy other tables
 DO $$
 BEGIN
     INSERT INTO mam.dependency SELECT needs, number, job_id FROM mam.v14_dependency;
@@ -50,5 +50,5 @@ BEGIN
     DROP SEQUENCE mam.v14_job_number;
 END $$
 
--- name: keys
+-- name: pending keys
 SELECT DISTINCT exclusive FROM mam.job WHERE exclusive IS NOT NULL AND status = 'pending'

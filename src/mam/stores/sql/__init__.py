@@ -1,1 +1,1 @@
-"""What stores in a database share: how queries are kept, and the port in terms of them."""
+"""What the SQL stores share: named queries, rows, and the port in terms of them."""

@@ -1,8 +1,8 @@
-"""What keeps a pending job from being claimed: an exclusive key in use, and jobs that have to end first.
+"""What keeps a pending job from being claimed: an exclusive key in use, and unfinished dependencies.
 
-A claim sees only jobs that are pending and not blocked. Of the pending jobs that share an exclusive key, the first of
-each agent of a label is not blocked (another agent may be paused), so a thousand jobs behind one key cost other claims
-nothing. The end of a job only notes that those that come after it are to be looked at; sweeps do that later.
+A claim considers only pending jobs that are not blocked. Of the pending jobs that share an exclusive key, only the
+first of each label and agent is not blocked (another agent may be paused), so a thousand jobs with one key cost other
+claims nothing. The end of a job only marks its dependents as unsettled; sweeps settle them later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DependentsPage(Frozen):
-    """Some of the jobs that come after one that has ended."""
+    """Some of the jobs that depend on one that has ended."""
 
     root: str
     ended: str
@@ -34,51 +34,51 @@ class DependentsPage(Frozen):
 
 class Blocking:
     def __init__(self, ask: RunQuery) -> None:
-        self._ask = ask
+        self._run_query = ask
 
-    def written(self, before: Job | None, job: Job, root: str | None, *, awaited: bool) -> None:
-        """After every write of a row, in the same transaction. A claim leaves the others of its key as they are: the
-        index of running keys decides, and the end of the claim rebalances."""
+    def after_write(self, before: Job | None, job: Job, root: str | None, *, awaited: bool) -> None:
+        """Called after every write of a row, in the same transaction. A claim does not touch the others of its key: the
+        unique index of running keys decides, and the end of the claim rebalances."""
         claimed = before is not None and before.status is PENDING and job.status is RUNNING
         if job.exclusive is not None and not claimed:
             self.rebalance(job.exclusive)
         if job.after:
-            self._depend(job)
+            self._update_dependencies(job)
         if job.status.ended and awaited:
-            self._ask("ended", job_id=job.job_id, root=root)
+            self._run_query("mark unsettled", job_id=job.job_id, root=root)
 
     def rebalance(self, key: str) -> None:
-        """Blocks all pending jobs of the key but the first of each agent of a label."""
-        self._ask("block key", key=key)
-        self._ask("free heads", key=key)
+        """Blocks all pending jobs of the key but the first of each label and agent."""
+        self._run_query("block key", key=key)
+        self._run_query("unblock heads", key=key)
 
     def holder(self, key: str) -> str | None:
-        rows = self._ask("holder", key=key)
+        rows = self._run_query("holder", key=key)
         return str(rows[0][0]) if rows else None
 
-    def page(self, limit: int) -> DependentsPage | None:
-        """The next ones to look at; None when there are none."""
-        rows = self._ask("unsettled")
+    def next_page(self, limit: int) -> DependentsPage | None:
+        """The next dependents to settle; None when there are none."""
+        rows = self._run_query("next unsettled")
         if not rows:
             return None
         root, ended, upto = rows[0]
-        found = self._ask("dependents", root=root, upto=upto, limit=limit)
+        found = self._run_query("dependents", root=root, upto=upto, limit=limit)
         ids = [job_id for _number, job_id in found]
         return DependentsPage(
             root=root, ended=ended, dependents=ids, upto=found[-1][0] if found else upto, last=len(ids) < limit
         )
 
-    def turn(self, page: DependentsPage) -> None:
-        """They have been looked at. Another end meanwhile has another stamp, and begins anew."""
+    def finish_page(self, page: DependentsPage) -> None:
+        """Marks the page as settled, unless another job of the chain ended meanwhile (`ended` differs)."""
         if page.last:
-            self._ask("settled", root=page.root, ended=page.ended)
+            self._run_query("delete unsettled", root=page.root, ended=page.ended)
         else:
-            self._ask("settled upto", root=page.root, ended=page.ended, upto=page.upto)
+            self._run_query("save settled upto", root=page.root, ended=page.ended, upto=page.upto)
 
-    def _depend(self, job: Job) -> None:
+    def _update_dependencies(self, job: Job) -> None:
         if job.waiting_for != DEPENDENCY:
-            self._ask("needs no more", job_id=job.job_id)
+            self._run_query("delete dependencies", job_id=job.job_id)
             return
         for needed in job.after:
-            self._ask("needs", job_id=job.job_id, number=job.number, needs=needed)
-            self._ask("await", job_id=needed)
+            self._run_query("insert dependency", job_id=job.job_id, number=job.number, needs=needed)
+            self._run_query("mark awaited", job_id=needed)

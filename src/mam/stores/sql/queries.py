@@ -1,15 +1,22 @@
-"""SQL lives in .sql files: `-- name: claim` begins a query, and the comment behind it says what it is for."""
+"""Loads named queries from .sql files: `-- name: claim` begins a query, and a comment after it explains it."""
 
 from __future__ import annotations
 
 import os
 
 MARK = "-- name: "
+SHARED = __file__
+"""`load_queries(SHARED)` loads the queries that both databases run."""
+
+FIXED = (
+    "number", "job_id", "version", "root", "awaited", "prompt", "created_at", "key", "retry_of", "parent_id",
+    "exclusive",
+)  # fmt: skip
+"""Columns that no act on a registered job sets; the prompt has a query of its own."""
 
 
 def load_queries(file: str, name: str = "queries.sql", **parts: str) -> dict[str, str]:
-    """The named queries of a file beside a module, whose own `__file__` is `file`. `{part}` in a query stands for the
-    part of that name."""
+    """Loads the file `name` beside the module whose `__file__` is given, and replaces `{part}` in each query."""
     queries: dict[str, list[str]] = {}
     current: list[str] = []
     with open(os.path.join(os.path.dirname(file), name), encoding="utf-8") as text:

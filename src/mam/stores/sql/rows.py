@@ -1,5 +1,5 @@
-"""A job as a row, and back. What a database looks for, orders by, fences with or shows has a column; `extra` holds the
-rest."""
+"""Converts a job to a row and back. Fields that are queried, ordered by, fenced or shown have columns; the JSON column
+`extra` holds the rest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS = (
     *SAME, *JSON, *LEASE, "status", "label", "supervised", "checked", "claimant_agent", "claimant_generation", "extra",
     "version", "root", "awaited", "prompt",
 )  # fmt: skip
-"""What every query that reads jobs gives, in this order: `{columns}` in the .sql files."""
+"""The columns of every query that reads jobs, in this order: `{columns}` in the .sql files."""
 
 _IN_COLUMNS = frozenset(
     (*SAME, *JSON, "status", "agent_session", "supervised", "checked", "claimant", "lease", "prompt")
@@ -50,18 +50,18 @@ _TOPICS = "python/mqtt/jobs/"
 
 
 class Row(Frozen):
-    """One job as the database holds it."""
+    """One job as it is in the database."""
 
     job: Job
     version: int
     root: str | None
     """The first job of its chain of retries; None for a job that retries none."""
     awaited: bool
-    """Whether other jobs come after it."""
+    """Whether other jobs depend on it."""
 
 
 def parse_row(found: Sequence[Any], store: str) -> Row:
-    """BadRecord names the row by its number when mam cannot read it."""
+    """Raises BadRecord with the number of the row when mam cannot read it."""
     values = dict(zip(COLUMNS, found, strict=True))
     try:
         job = _job_of(values)
@@ -88,8 +88,8 @@ def _job_of(values: Json) -> Job:
     if values["claimant_agent"] is not None:
         fields["claimant"] = {"agent_id": values["claimant_agent"], "generation_id": values["claimant_generation"]}
     if values["extra"] == "{}":
-        return Job.of({**_NEW, **fields})
-    # Nothing but JSON is known of what is in there, so every field is looked at.
+        return Job.from_fields({**_NEW, **fields})
+    # Another program may have written `extra`, so every field is checked.
     lease = fields.pop("lease", None)
     whole = parse_job({**fields, **json.loads(values["extra"])}, "")
     return whole if lease is None else whole.replace(lease=lease)
@@ -111,7 +111,7 @@ def _lease_of(values: Json) -> Lease:
 
 
 def _number(seconds: float) -> float:
-    """A column of numbers gives 60 back as 60.0; records show the whole number."""
+    """The column returns 60 as 60.0; records show the integer."""
     return int(seconds) if seconds == int(seconds) else seconds
 
 
@@ -131,14 +131,14 @@ def column_values(job: Job, moment: Moment) -> Json:
     values["claimant_agent"] = None if claimant is None else claimant["agent_id"]
     values["claimant_generation"] = None if claimant is None else claimant["generation_id"]
     values["due_boot"], values["due_ms"] = _due(job, moment)
-    # A keyed job is blocked until `Blocking.rebalance` has compared it with the others of its key.
+    # A job with an exclusive key is blocked until `Blocking.rebalance` has compared it with the others of its key.
     values["blocked"] = BLOCKED if job.exclusive is not None and job.status is PENDING else FREE
     values["extra"] = to_json_text(_extra(job)) if _has_extra(job) else "{}"
     return values
 
 
 def _due(job: Job, moment: Moment) -> tuple[str, int | None]:
-    """When time decides something about the job, and on which clock. A lease of another boot goes by the wall clock."""
+    """When the lease or the wait of a job ends, and on which clock: the wall clock for a lease of another boot."""
     end = next_deadline(job)
     if end is None:
         return "", None
@@ -160,7 +160,7 @@ def _has_extra(job: Job) -> bool:
 
 
 def _extra(job: Job) -> Json:
-    """Fields that have no column and are not as usual."""
+    """Fields without a column whose value is not the default."""
     fields = job.__dict__
     extra = {name: fields[name] for name in _EXTRA if fields[name] != _USUAL[name]}
     if job.topic_prefix != _TOPICS + job.job_id:

@@ -1,4 +1,4 @@
-"""The jobs that a query means, newest first, by the index that finds them soonest among a million that have ended."""
+"""Selects jobs, newest first, by the index that finds them fastest among a million ended jobs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from mam.stores.port import Query
 
 FIRST_PAGE, PAGE = 50, 500
-"""Rows read at once: a screenful first, and never so many that a long list holds old pages of the database back."""
+"""Rows read at once: a screenful first, and never so many that a long list delays checkpoints."""
 
 
 def select_rows(ask: Callable[..., list[Any]], query: Query, number_at: int) -> Iterator[Any]:
-    """Rows of `{columns}`; the number is the column at `number_at`."""
+    """Rows of `{columns}`; `number_at` is the index of the number."""
     statuses = frozenset(Status) if query.statuses is None else query.statuses
 
     def pages(name: str, wanted: frozenset[Status]) -> Iterator[Any]:

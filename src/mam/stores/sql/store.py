@@ -1,4 +1,4 @@
-"""The port in named queries. A database adds how it connects, begins, commits and waits.
+"""The port in named queries.
 
 Every act reads the row, lets a pure function decide, and writes the row and its journal entry in the same transaction.
 """
@@ -6,79 +6,46 @@ Every act reads the row, lets a pure function decide, and writes the row and its
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 
-from mam.errors import AlreadyRegistered, BadRecord, UnknownJob
+from mam.errors import AlreadyRegistered, BadRecord, GenerationLost, UnknownJob
 from mam.jobs import acts
 from mam.jobs.ending import end
 from mam.jobs.generation import Generations
 from mam.jobs.pause import Pause
 from mam.jobs.sweep import SWEEP_LIMIT, settle
-from mam.stores.common import changed_fields, check_dependencies, check_exclusive, claimed, event_in_line, soonest
+from mam.stores.common import apply_claim, check_dependencies, check_exclusive, soonest
 from mam.stores.port import Problem, QueuedJob, Registration
 from mam.stores.sql.archive import SqlArchive
-from mam.stores.sql.blocking import Blocking
-from mam.stores.sql.rows import COLUMNS, Row, column_values, parse_row
+from mam.stores.sql.rows import COLUMNS, Row, parse_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.change import Change
     from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
     from mam.stores.port import Act, ClaimRequest, Query
-    from mam.stores.sql.sessions import Sessions
     from mam.util.clock import Clock, Moment
 
     T = TypeVar("T")
 
 _NUMBER = COLUMNS.index("number")
-_PLACE = {"agent_session", "agent", "priority"}
-"""Fields that only another program changes, or a person who edits a job."""
 
 
 class SqlStore(SqlArchive):
-    """Half of a store; `_act`, `_rows`, `_moment`, `_note` and the journal are the other half."""
+    """A store without its database, which a subclass adds (the abstract methods of SqlBase, and `wait`)."""
 
     clock: Clock
     home: str | None = None
 
     def __init__(self) -> None:
         self._unreadable: dict[str, str] = {}
-        """By their ids, the jobs that the last list passed over, and why."""
-        self._is_news = False
-        """Whether the open transaction does something that others may wait for."""
-
-    # -- what a database adds ----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _act(self, do: Callable[..., T], *given: Any) -> T:
-        """Does it in one transaction that is durable when this returns; what it raises undoes everything."""
-
-    @abstractmethod
-    def _rows(self, query: str, **values: Any) -> list[Any]:
-        """What a named query answers, in the open transaction if there is one."""
-
-    @abstractmethod
-    def _moment(self) -> Moment:
-        """The time by which this database judges leases."""
-
-    @abstractmethod
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
-        """One entry of the journal, in the open transaction; `version` is that of the row now, 0 when it is gone."""
-
-    @property
-    def _blocking(self) -> Blocking:
-        return Blocking(self._rows)
-
-    @property
-    def _sessions(self) -> Sessions:
-        from mam.stores.sql.sessions import Sessions
-
-        return Sessions(self._rows)
+        """The jobs that the last list skipped, by id, and the problem of each."""
+        self._must_wake = False
+        """Whether the commit of the open transaction has to wake the processes that wait."""
 
     @property
     def journal_id(self) -> str:
@@ -87,44 +54,43 @@ class SqlStore(SqlArchive):
     # -- registering -------------------------------------------------------------------------------------------------
 
     def register(self, draft: Job) -> Registration:
-        return self._act(self._register, draft)
+        return self._in_transaction(self._register, draft)
 
     def register_all(self, drafts: Sequence[Job]) -> list[Job]:
-        return self._act(lambda: [self._register(draft).job for draft in drafts])
+        return self._in_transaction(lambda: [self._register(draft).job for draft in drafts])
 
     def _register(self, draft: Job) -> Registration:
         known = self._registered_before(draft)
         if known is not None:
             return Registration(job=known, created=False)
-        if self._rows("taken", job_id=draft.job_id):
+        if self._rows("is taken", job_id=draft.job_id):
             raise AlreadyRegistered(job=draft.job_id)
-        root = self._root_of(draft)
-        needed = self._needed(draft) if draft.after else {}
-        moment = self._moment()
+        needed = self._dependencies(draft) if draft.after else {}
+        moment = self._now()
         change = acts.register(draft, int(self._rows("next number")[0][0]), moment, needed)
-        self._insert(change, root, moment)
+        self._insert(change, moment)
         return Registration(job=change.job, created=True)
 
     def _registered_before(self, draft: Job) -> Job | None:
-        """The job with the same key, or the earlier retry of the same job, wherever it is."""
+        """The job with the same key, or the earlier retry of the same job, in the registry or the archive."""
         for name, value in (("key", draft.key), ("retry_of", draft.retry_of)):
             if value is None:
                 continue
             found = self._job(f"job by {name}", value=value)
             archived = [] if found is not None else self._rows(f"archived by {name}", value=value)
             if found is not None or archived:
-                return found or self._archived_job(archived[0][0])
+                return found or self._parse_archived(archived[0][0])
         return None
 
-    def _needed(self, draft: Job) -> Dependencies:
-        """The jobs that a new one comes after, as they are until this transaction ends."""
+    def _dependencies(self, draft: Job) -> Dependencies:
+        """The jobs that a new one depends on; they stay as they are until this transaction ends."""
         needed = {job_id: self.newest(job_id) for job_id in draft.after}
         return check_dependencies(draft, needed, self.address, self.newest)
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
     def change(self, job_id: str, act: Act) -> Job:
-        return self._act(self._change, job_id, act)
+        return self._in_transaction(self._change, job_id, act)
 
     def end_job(self, job_id: str, ended: End) -> Job:
         return self.change(job_id, lambda job, moment: end(job, moment, ended))
@@ -133,7 +99,7 @@ class SqlStore(SqlArchive):
         rows = self._rows("job to change", job_id=job_id)
         if not rows:
             raise UnknownJob(job=job_id, store=self.address)
-        row, moment = parse_row(rows[0], self.address), self._moment()
+        row, moment = parse_row(rows[0], self.address), self._now()
         change = act(row.job, moment)
         check_exclusive(row.job, change.job, self.holder)
         return self._write(row, change, moment)
@@ -141,63 +107,81 @@ class SqlStore(SqlArchive):
     def claim(self, request: ClaimRequest) -> Job | None:
         if request.agent_id is not None and request.generation_id is not None:
             self.announce(request.agent_id, request.generation_id)
-        return self._past_unreadable(lambda: self._act(self._claim, request))
+        return self._skip_unreadable(lambda: self._in_transaction(self._claim, request))
 
     def _claim(self, request: ClaimRequest) -> Job | None:
-        moment = self._moment()
-        is_due, is_unsettled, is_paused = self._hindrances(moment)
+        moment = self._now()
+        is_due, is_unsettled, is_paused = self._claim_conditions(moment)
         if is_due or is_unsettled:
-            self._settle(moment)
-        row = self._first(request, self.pauses() if is_paused else [], moment)
+            self._settle_due(moment)
+        row = self._find_job(request, self.pauses() if is_paused else [], moment)
         if row is None:
             return None
         if request.agent_id is not None and request.generation_id is not None:
-            self._sessions.check(request.agent_id, request.generation_id)
-        return self._write(row, claimed(row.job, request, moment), moment)
+            self._check_generation(request.agent_id, request.generation_id)
+        return self._write(row, apply_claim(row.job, request, moment), moment)
 
-    def _hindrances(self, moment: Moment) -> tuple[bool, bool, bool]:
-        """Whether a job's time has come, an end concerns others that were not looked at yet, and something is
-        paused."""
-        ((is_due, is_unsettled, is_paused),) = self._rows("hindrances", **_clocks(moment))
+    def _claim_conditions(self, moment: Moment) -> tuple[bool, bool, bool]:
+        """Whether a job is due, whether jobs depend on an end that was not settled yet, and whether there is a
+        pause."""
+        ((is_due, is_unsettled, is_paused),) = self._rows("claim conditions", **_clocks(moment))
         return bool(is_due), bool(is_unsettled), bool(is_paused)
 
-    def _first(self, request: ClaimRequest, pauses: list[Pause], moment: Moment) -> Row | None:
-        """The job that a request gets, past those whose agent is paused."""
+    def _find_job(self, request: ClaimRequest, pauses: list[Pause], moment: Moment) -> Row | None:
+        """The job that a request gets; jobs of a paused agent are skipped."""
         from mam.jobs.pause import paused_agents, probe_jobs
 
         wanted = [] if request.job_id is None else [request.job_id]
         wanted = wanted or probe_jobs(pauses, request.label, moment)
         for job_id in wanted:
-            row = self._first_of(request.label, job_id, paused_agents(pauses, request.label, moment, job_id))
+            row = self._find_pending(request.label, job_id, paused_agents(pauses, request.label, moment, job_id))
             if row is not None:
                 return row
         if request.job_id is not None:
             return None
-        return self._first_of(request.label, None, paused_agents(pauses, request.label, moment))
+        return self._find_pending(request.label, None, paused_agents(pauses, request.label, moment))
 
-    def _first_of(self, label: str, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
+    def _find_pending(self, label: str, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
         if skipped is None:
             return None
         query = "first pending" if job_id is None else "this pending"
         rows = self._rows(query, label=label, job_id=job_id, skipped=json.dumps(sorted(skipped)))
         return parse_row(rows[0], self.address) if rows else None
 
+    # -- sessions ----------------------------------------------------------------------------------------------------
+
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
-        return self._act(self._announce, agent_id, generation_id)
+        return self._in_transaction(self._announce, agent_id, generation_id)
 
     def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
-        """The jobs that an older generation of the session held; they can be claimed again."""
-        from mam.jobs.generation import release_displaced
+        """Returns the jobs that an older generation of the session held, which can be claimed again."""
+        from mam.jobs.generation import release_displaced, supersede
 
-        sessions = self._sessions
-        if not sessions.announce(agent_id, generation_id):
+        known = self._generation(agent_id)
+        new = supersede(known, agent_id, generation_id)
+        if new is known:
             return []
-        moment = self._moment()
-        rows = self._to_change(sessions.held_by(agent_id))
-        moved = [
-            self._settled(row, release_displaced(row.job, agent_id, generation_id, moment), moment) for row in rows
-        ]
-        return [job for job in moved if job is not None]
+        self._save_generation(agent_id, new.current, json.dumps(new.superseded))
+        moment = self._now()
+        held = [str(row[0]) for row in self._rows("jobs held by session", agent_id=agent_id)]
+        rows = self._lock_rows(held)
+        return self._write_all(
+            ((row, release_displaced(row.job, agent_id, generation_id, moment)) for row in rows), moment
+        )
+
+    def _save_generation(self, agent_id: str, current: str, superseded: str) -> None:
+        self._rows("save generation", agent_id=agent_id, generation_id=current, superseded=superseded)
+
+    def _check_generation(self, agent_id: str, generation_id: str) -> None:
+        """Raises GenerationLost when a newer generation replaced this one after it was announced."""
+        known = self._generation(agent_id)
+        if known is None or known.current != generation_id:
+            owner = "nobody" if known is None else known.current
+            raise GenerationLost(agent=agent_id, owner=owner, generation=generation_id)
+
+    def _generation(self, agent_id: str) -> Generations | None:
+        rows = self._rows("generation", agent_id=agent_id)
+        return Generations(current=rows[0][0], superseded=tuple(json.loads(rows[0][1]))) if rows else None
 
     def generations(self) -> dict[str, Generations]:
         return {
@@ -205,14 +189,16 @@ class SqlStore(SqlArchive):
             for agent_id, current, superseded in self._rows("generations")
         }
 
-    def sweep(self) -> list[Job]:
-        return self._past_unreadable(lambda: self._act(lambda: self._settle(self._moment())))
+    # -- sweeping ----------------------------------------------------------------------------------------------------
 
-    def _settle(self, moment: Moment) -> list[Job]:
-        """What time has decided, for a bounded number of jobs, longest due first; then what ends mean for others."""
+    def sweep(self) -> list[Job]:
+        return self._skip_unreadable(lambda: self._in_transaction(lambda: self._settle_due(self._now())))
+
+    def _settle_due(self, moment: Moment) -> list[Job]:
+        """Settles a bounded number of due jobs, longest due first, and then jobs that depend on an ended one."""
         rows = [parse_row(found, self.address) for found in self._due(moment)]
-        settled = [self._settled(row, settle(row.job, moment), moment) for row in rows]
-        return [job for job in settled if job is not None] + self._settle_dependents(moment)
+        settled = self._write_all(((row, settle(row.job, moment)) for row in rows), moment)
+        return settled + self._settle_dependents(moment)
 
     def _due(self, moment: Moment) -> list[Any]:
         return self._rows("due", limit=SWEEP_LIMIT, **_clocks(moment))
@@ -220,59 +206,25 @@ class SqlStore(SqlArchive):
     def _settle_dependents(self, moment: Moment) -> list[Job]:
         from mam.jobs.dependency import settle_dependency
 
-        page = self._blocking.page(SWEEP_LIMIT)
+        page = self._blocking.next_page(SWEEP_LIMIT)
         if page is None:
             return []
-        rows = self._to_change(page.dependents)
+        rows = self._lock_rows(page.dependents)
         newest = {job_id: self.newest(job_id) for row in rows for job_id in row.job.after}
-        settled = [self._settled(row, settle_dependency(row.job, newest, moment), moment) for row in rows]
-        self._blocking.turn(page)
-        return [job for job in settled if job is not None]
+        settled = self._write_all(((row, settle_dependency(row.job, newest, moment)) for row in rows), moment)
+        self._blocking.finish_page(page)
+        return settled
 
-    def _settled(self, row: Row, change: Change, moment: Moment) -> Job | None:
-        return self._write(row, change, moment) if change.lines else None
+    def _write_all(self, changes: Iterable[tuple[Row, Change]], moment: Moment) -> list[Job]:
+        """Writes the changes that have lines, and returns those jobs."""
+        return [self._write(row, change, moment) for row, change in changes if change.lines]
 
-    def _to_change(self, job_ids: list[str]) -> list[Row]:
+    def _lock_rows(self, job_ids: list[str]) -> list[Row]:
         if not job_ids:
             return []
         return [parse_row(found, self.address) for found in self._rows("jobs to change", job_ids=json.dumps(job_ids))]
 
-    # -- writing -----------------------------------------------------------------------------------------------------
-
-    def _insert(self, change: Change, root: str | None, moment: Moment) -> None:
-        job = change.job
-        awaited = bool(self._rows("is awaited", root=root or job.job_id))
-        self._insert_row({**column_values(job, moment), "root": root, "awaited": awaited, "prompt": job.prompt})
-        self._note(job, 1, job.to_json(), change.lines)
-        self._blocking.written(None, job, root, awaited=awaited)
-
-    def _insert_row(self, values: Json) -> None:
-        self._rows("insert job", **values)
-
-    def _write(self, row: Row, change: Change, moment: Moment) -> Job:
-        """Row and journal entry of one change, in the open transaction; the job after it."""
-        job = change.job
-        if not change.lines:
-            return job
-        fields = changed_fields(row.job, change)
-        self._rows("update job", **column_values(job, moment), version=row.version)
-        if fields.keys() & _PLACE:
-            self._rows(
-                "update place", number=job.number, label=job.agent_session, agent=job.agent, priority=job.priority
-            )
-        if "prompt" in fields:
-            self._rows("update prompt", number=job.number, prompt=job.prompt)
-        self._note(job, row.version + 1, fields, change.lines)
-        self._blocking.written(row.job, job, row.root, awaited=row.awaited)
-        return job
-
     # -- reading -----------------------------------------------------------------------------------------------------
-
-    def get(self, job_id: str) -> Job:
-        job = self._job("job", job_id=job_id)
-        if job is None:
-            raise UnknownJob(job=job_id, store=self.address)
-        return job
 
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         rows = self._rows("ids with prefix", prefix=prefix, behind=prefix + "\U0010ffff", limit=limit)
@@ -305,43 +257,20 @@ class SqlStore(SqlArchive):
         return dict(self._rows("ended before", before=before))
 
     def ahead_of(self, job: Job) -> int:
-        return int(self._rows("ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])
-
-    def newest(self, job_id: str) -> Job | None:
-        """Of the chain of retries that the job belongs to, in the registry or in the archive."""
-        rows = self._rows("root", job_id=job_id)
-        root = rows[0][0]
-        found = self._rows("newest", root=root)
-        if not found:
-            return None
-        (newest,) = found[0]
-        job = self._job("job", job_id=newest)
-        return job if job is not None else self._archived_job(self._rows("archived", job_id=newest)[0][0])
+        return int(self._rows("count ahead", label=job.agent_session, priority=job.priority, number=job.number)[0][0])
 
     def holder(self, key: str) -> str | None:
         return self._blocking.holder(key)
 
-    def events(self, job_id: str) -> list[AuditRecord]:
-        """What came with a job from another registry begins its history anew."""
-        lines: list[AuditRecord] = []
-        for (text,) in self._rows("lines of job", job_id=job_id):
-            found = json.loads(text)
-            lines = found if found[0]["event"] == "migrated" else lines + found
-        return [event for event in map(event_in_line, lines) if event is not None]
-
     def due_in(self) -> float | None:
         from mam.jobs.pause import seconds_until_lifted
 
-        moment = self._moment()
+        moment = self._now()
         ((by_boot, by_wall, is_unsettled),) = self._rows("next due", **_clocks(moment))
         if is_unsettled:
             return 0.0
         known = [int(left) for left in (by_boot, by_wall) if left is not None]
         return soonest(max(0, min(known)) / 1000 if known else None, seconds_until_lifted(self.pauses(), moment))
-
-    def _job(self, query: str, **values: Any) -> Job | None:
-        rows = self._rows(query, **values)
-        return parse_row(rows[0], self.address).job if rows else None
 
     # -- pauses and followers ----------------------------------------------------------------------------------------
 
@@ -353,13 +282,13 @@ class SqlStore(SqlArchive):
 
     def pause(self, pause: Pause) -> None:
         values = {**pause.as_dict(), "agent": pause.agent or "", "label": pause.label or ""}
-        self._act(self._set_pause, "pause", values)
+        self._in_transaction(self._set_pause, "pause", values)
 
     def resume(self, agent: str | None, label: str | None) -> bool:
-        return bool(self._act(self._set_pause, "resume", {"agent": agent or "", "label": label or ""}))
+        return bool(self._in_transaction(self._set_pause, "resume", {"agent": agent or "", "label": label or ""}))
 
     def _set_pause(self, query: str, values: Json) -> list[Any]:
-        self._is_news = True
+        self._must_wake = True
         return self._rows(query, **values)
 
     def position(self, consumer: str) -> str | None:
@@ -367,11 +296,11 @@ class SqlStore(SqlArchive):
         return str(rows[0][0]) if rows else None
 
     def save_position(self, consumer: str, position: str) -> None:
-        self._act(lambda: self._rows("save position", name=consumer, position=position))
+        self._in_transaction(lambda: self._rows("save position", name=consumer, position=position))
 
     # -- rows that mam cannot read -----------------------------------------------------------------------------------
 
-    def _past_unreadable(self, do: Callable[[], T]) -> T:
+    def _skip_unreadable(self, do: Callable[[], T]) -> T:
         """Does it again without the row that it stumbled over; a row that is met twice ends this."""
         met: set[object] = set()
         while True:
@@ -382,22 +311,22 @@ class SqlStore(SqlArchive):
                 if number is None or number in met:
                     raise
                 met.add(number)
-                self._act(lambda: self._rows("set aside", number=number))  # noqa: B023
+                self._in_transaction(lambda: self._rows("mark unreadable", number=number))  # noqa: B023
 
     def problems(self) -> list[Problem]:
         found = dict(self._unreadable)
-        for row in self._rows("those set aside"):
+        for row in self._rows("unreadable jobs"):
             try:
                 job = parse_row(row, self.address).job
             except BadRecord as bad:
                 found[row[0]] = f"{bad.facts['problem']}; mam does not hand it out until it is mended"
             else:
-                self._act(self._take_back, job)
+                self._in_transaction(self._mark_readable, job)
         return [Problem(file=f"{self.address} job {job_id}", problem=why) for job_id, why in found.items()]
 
-    def _take_back(self, job: Job) -> None:
+    def _mark_readable(self, job: Job) -> None:
         """The row can be read again."""
-        self._rows("take back", number=job.number)
+        self._rows("mark readable", number=job.number)
         if job.exclusive is not None:
             self._blocking.rebalance(job.exclusive)
 

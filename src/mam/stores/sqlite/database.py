@@ -1,4 +1,4 @@
-"""The file and the connection: who may open it, what is in it, how long to wait for others."""
+"""Opens, checks and creates the database file of an SQLite store."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ if TYPE_CHECKING:
     from typing import Any
 
 APPLICATION = 0x6D616D31
-"""`mam1`: marks the file as mam's, so that no other program's database is ever touched."""
+"""`mam1` marks the file as mam's, so that mam never touches the database of another program."""
 
 VERSION = 13
-"""Of the schema. 12 is that of mam 0.1.0, which `upgrade.sql` brings up to date; older ones are refused."""
+"""The version of the schema. Version 12 (mam 0.1.0) is upgraded (upgrade.py); older ones are refused."""
 
 UPGRADABLE = 12
 
 _MARKS = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
 
 _LEAST_ROOM = 65536
-"""What SQLite shares with others takes half of it."""
+"""The shared memory file takes half of it."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 
 
 def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False) -> apsw.Connection:
-    """An existing database of mam's, of this version's schema. Where it is not `shared` by several connections at once
-    (a files store on a network file system) a rollback journal does, and the file may lie anywhere. `under_lock`: all
-    who write hold a lock of their own, and checkpoints belong under it too, so closing makes none."""
+    """Opens an existing database with the current schema. One that is not `shared` by several connections (a files
+    store on a network file system) has a rollback journal, and may be on any file system. `under_lock`: writers hold a
+    lock of their own, and checkpoints happen only under it, so closing makes none."""
     if shared:
-        _check_place(path)
+        _check_file_system(path)
     _check_file(path, owner=not under_lock)  # the directory of a files store has been checked
     try:
-        database = _connected(path, wait_seconds)
+        database = _connect(path, wait_seconds)
         if under_lock:
             database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         _check_contents(database, path)
-        _settle_in(database, wait_seconds, shared=shared)
+        _configure(database, wait_seconds, shared=shared)
     except apsw.Error as error:
         raise unavailable(path, error, wait_seconds) from None
     return database
 
 
 def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
-    """Where nothing can be written. SQLite reads a log only with its index (`-shm`), which it cannot make there;
-    without one the database alone is whole if there is no log."""
+    """Opens a database where nothing can be written. SQLite cannot create the index (`-shm`) of a log there; without a
+    log, the database alone is complete."""
     from urllib.parse import quote
 
     _check_file(path, owner=False)
@@ -65,7 +65,7 @@ def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
     try:
         database = apsw.Connection(f"file:{quote(path)}{immutable}", flags=flags)
         database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        database.set_busy_handler(_patience(wait_seconds))
+        database.set_busy_handler(_busy_handler(wait_seconds))
         _check_contents(database, path)
     except apsw.CantOpenError:
         why = "cannot be read: its log has no index, and mam cannot write one beside it; copy the store, read the copy"
@@ -76,10 +76,10 @@ def open_to_read(path: str, wait_seconds: float) -> apsw.Connection:
 
 
 def create_database(path: str, journal_id: str, wait_seconds: float, *, shared: bool = True) -> bool:
-    """Makes the database, or brings an older one up to date; whether it did anything."""
+    """Creates the database or upgrades an older one. Returns whether it did either."""
     made = not os.path.exists(path)
     if shared:
-        _check_place(path)
+        _check_file_system(path)
     try:
         make_directories(os.path.dirname(path))
         if made:
@@ -88,12 +88,12 @@ def create_database(path: str, journal_id: str, wait_seconds: float, *, shared: 
         raise StoreUnavailable(store=sqlite_address(path), problem=f"cannot be made: {error.strerror}") from None
     _check_file(path)
     try:
-        database = _connected(path, wait_seconds)
+        database = _connect(path, wait_seconds)
         try:
             if not _is_empty(database):
                 _check_ours(database, path)
-            _settle_in(database, wait_seconds, shared=shared)
-            return _brought_up_to_date(database, path, journal_id)
+            _configure(database, wait_seconds, shared=shared)
+            return _create_or_upgrade(database, path, journal_id)
         finally:
             database.close()
     except apsw.Error as error:
@@ -107,7 +107,7 @@ def schema_text() -> str:
 
 
 def unavailable(path: str, error: apsw.Error, wait_seconds: float) -> StoreUnavailable:
-    """What SQLite says, in words for somebody who did not write this."""
+    """Translates an error of SQLite for users."""
     if isinstance(error, (apsw.IOError, apsw.CantOpenError)) and _is_full(path):
         error = apsw.FullError()
     problems = {
@@ -126,13 +126,13 @@ def unavailable(path: str, error: apsw.Error, wait_seconds: float) -> StoreUnava
 
 
 def _is_full(path: str) -> bool:
-    """SQLite says so only of what it writes into the database and its log, not of what it shares with others."""
+    """SQLite reports a full disk only for the database and its log, not for the shared memory file."""
     try:
         found = os.statvfs(os.path.dirname(path))
     except OSError:
         return False
     if found.f_flag & os.ST_RDONLY:
-        return False  # such a disk has no room either, and that is not what is wrong
+        return False  # a read-only disk has no free blocks either, and is not full
     blocks = found.f_bfree if os.geteuid() == 0 else found.f_bavail
     return blocks * found.f_frsize < _LEAST_ROOM or (found.f_favail == 0 and found.f_files > 0)
 
@@ -141,19 +141,19 @@ def sqlite_address(path: str) -> str:
     return f"sqlite://{path}"
 
 
-def _connected(path: str, wait_seconds: float) -> apsw.Connection:
+def _connect(path: str, wait_seconds: float) -> apsw.Connection:
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-    database.set_busy_handler(_patience(wait_seconds))
-    # One plan for each query: otherwise a database with statistics plans anew at every value, which takes longer than
-    # the query itself, and may go astray.
+    database.set_busy_handler(_busy_handler(wait_seconds))
+    # One plan for each query: with statistics SQLite would plan again for each value, which takes longer than the
+    # query itself and may choose a bad plan.
     database.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return database
 
 
-def _settle_in(database: apsw.Connection, wait_seconds: float, *, shared: bool = True) -> None:
-    """Only in a database that is mam's own: another program's is not even turned to WAL."""
-    # FULL: with NORMAL a power cut takes acknowledged jobs with it. Each is read to its end, since a statement that
-    # answers stops there, and those behind it are never run.
+def _configure(database: apsw.Connection, wait_seconds: float, *, shared: bool = True) -> None:
+    """Only for a database of mam: that of another program must not change, not even to WAL."""
+    # FULL: with NORMAL a power cut could lose acknowledged jobs. fetchall, since a statement that returns rows stops
+    # at the first one.
     _set_journal_mode(database, "WAL" if shared else "DELETE", wait_seconds)
     settings = ["synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"]
     if not shared:
@@ -167,7 +167,7 @@ def _settle_in(database: apsw.Connection, wait_seconds: float, *, shared: bool =
 def _set_journal_mode(database: apsw.Connection, mode: str, wait_seconds: float) -> None:
     """SQLite calls no busy handler while it changes the journal mode: of several processes that open a new database at
     once, all but the first would fail."""
-    pause, tries = _patience(wait_seconds), 0
+    pause, tries = _busy_handler(wait_seconds), 0
     while True:
         try:
             database.execute(f"PRAGMA journal_mode = {mode}").fetchall()
@@ -183,8 +183,8 @@ def _is_empty(database: apsw.Connection) -> bool:
     return _identity(database)[0] == 0 and not database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
 
 
-def _patience(wait_seconds: float) -> Any:
-    """Short pauses that grow a little: SQLite's own become a tenth of a second, which many writers feel."""
+def _busy_handler(wait_seconds: float) -> Any:
+    """Short pauses that grow a little: those of SQLite grow to a tenth of a second, too long with many writers."""
     ends = [0.0]
 
     def pause(tries: int) -> bool:
@@ -197,7 +197,7 @@ def _patience(wait_seconds: float) -> Any:
     return pause
 
 
-def _check_place(path: str) -> None:
+def _check_file_system(path: str) -> None:
     kind = network_file_system(path)
     if kind is not None:
         why = f"is on a network file system ({kind}), where SQLite's locks do not hold; use a local disk, or PostgreSQL"
@@ -209,7 +209,7 @@ def _check_file(path: str, *, owner: bool = True) -> None:
         found = os.stat(path)
     except FileNotFoundError:
         raise StoreMissing(store=sqlite_address(path)) from None
-    except OSError as error:  # the disk is at fault, and to make a new store would be no help
+    except OSError as error:  # the disk is at fault: a new store would not help
         raise StoreUnavailable(store=sqlite_address(path), problem=error.strerror) from None
     if stat.S_ISDIR(found.st_mode):
         raise StoreUnavailable(store=sqlite_address(path), problem="is a directory; name a file, such as jobs.db in it")
@@ -245,7 +245,7 @@ def _identity(database: apsw.Connection) -> tuple[int, int]:
     return int(application), int(version)
 
 
-def _brought_up_to_date(database: apsw.Connection, path: str, epoch: str) -> bool:
+def _create_or_upgrade(database: apsw.Connection, path: str, epoch: str) -> bool:
     database.execute("BEGIN IMMEDIATE")
     try:
         version = 0 if _is_empty(database) else _check_ours(database, path)

@@ -1,22 +1,22 @@
-"""Where a database may lie: WAL needs memory that all its readers share, and so one host (sqlite.org/wal.html)."""
+"""Detects network file systems: WAL needs shared memory, and so one host (sqlite.org/wal.html)."""
 
 from __future__ import annotations
 
 import os
 
 MOUNTS = "/proc/self/mountinfo"
-"""Of this process; elsewhere than on Linux there is none, and nothing is known."""
+"""Only on Linux; elsewhere the kind of file system is unknown."""
 
 NETWORK = frozenset(
     ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "9p", "afs", "ceph", "fuse.ceph", "coda", "lustre", "beegfs",
      "gpfs", "glusterfs", "fuse.glusterfs", "fuse.sshfs", "fuse.davfs", "davfs", "fuse.rclone", "fuse.s3fs",
      "fuse.gcsfuse", "fuse.blobfuse", "fuse.juicefs", "gfs2", "ocfs2")
 )  # fmt: skip
-"""Only those that are known to be one: FUSE carries local file systems too."""
+"""FUSE has local file systems too, so only known network ones are listed."""
 
 
 def network_file_system(path: str, mounts: str | None = None) -> str | None:
-    """The kind of network file system that the path is on, None when it is on a local one or nobody knows."""
+    """The kind of network file system that holds the path; None when it is local or unknown."""
     try:
         device = os.stat(_existing(path)).st_dev
         with open(mounts or MOUNTS, encoding="utf-8", errors="replace") as file:
@@ -27,7 +27,7 @@ def network_file_system(path: str, mounts: str | None = None) -> str | None:
 
 
 def _existing(path: str) -> str:
-    """The nearest directory that is there: a new database will be where its directory is."""
+    """The nearest existing parent: a new database will be on its file system."""
     while not os.path.exists(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     return path

@@ -1,4 +1,4 @@
-"""A database that is being filled has another name until it is whole: half a registry is never taken for one."""
+"""Imports into a new SQLite store. The database has another name until it is complete."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mam.stores.sqlite.store import WAIT_SECONDS, SqliteStore, create_sqlite_sto
 
 SUFFIX = ".filling"
 _BESIDE = ("-secrets", "")
-"""What belongs to a store; the database itself comes last, since it is what makes a registry of the rest."""
+"""The files of a store. The database comes last: a store exists once it has its name."""
 
 
 def begin_import(path: str) -> SqliteStore:
-    """The store to fill: a new one, or the one that somebody was filling when they were cut off."""
+    """Creates the store, or opens the one of an interrupted import."""
     path = os.path.realpath(path)
     _check_empty(path)
     create_sqlite_store(path + SUFFIX)
@@ -26,24 +26,24 @@ def begin_import(path: str) -> SqliteStore:
 
 
 def finish_import(store: SqliteStore) -> None:
-    """From now on it is the registry of that name."""
+    """Gives the complete store its name."""
     filled = store.address.removeprefix("sqlite://")
     path = filled.removesuffix(SUFFIX)
     store.close()
     _check_empty(path)
     _in_one_file(filled)
     if os.path.exists(path):
-        os.rename(path, f"{path}.empty-{os.urandom(4).hex()}")  # mam deletes nobody's file, not even an empty one
+        os.rename(path, f"{path}.empty-{os.urandom(4).hex()}")  # mam deletes no file of a user, not even an empty one
     for suffix in _BESIDE:
         if os.path.exists(filled + suffix):
             os.rename(filled + suffix, path + suffix)
     if os.path.exists(filled + "-bell"):
-        os.unlink(filled + "-bell")  # it only ever rang
+        os.unlink(filled + "-bell")  # the wake file
     sync_directory(os.path.dirname(path))
 
 
 def _in_one_file(path: str) -> None:
-    """Whatever is still in the log goes into the database, so that one rename moves all of it."""
+    """Moves the rest of the log into the database, so that one rename moves everything."""
     try:
         database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
         try:

@@ -4,9 +4,6 @@
 -- name: epoch
 SELECT epoch FROM store
 
--- name: job
-SELECT {columns} FROM job JOIN prompt USING (number) WHERE job_id = :job_id
-
 -- name: job to change
 SELECT {columns} FROM job JOIN prompt USING (number) WHERE job_id = :job_id
 
@@ -14,19 +11,10 @@ SELECT {columns} FROM job JOIN prompt USING (number) WHERE job_id = :job_id
 SELECT {columns} FROM job JOIN prompt USING (number)
 WHERE job_id IN (SELECT value FROM json_each(:job_ids)) ORDER BY number
 
--- name: job by key
-SELECT {columns} FROM job JOIN prompt USING (number) WHERE key = :value
-
--- name: job by retry_of
-SELECT {columns} FROM job JOIN prompt USING (number) WHERE retry_of = :value
-
--- name: taken
-SELECT 1 FROM job WHERE job_id = :job_id UNION ALL SELECT 1 FROM archive WHERE job_id = :job_id
-
 -- name: next number
 SELECT coalesce(max(number), 0) + 1 FROM job
 
--- name: hindrances
+-- name: claim conditions
 SELECT EXISTS (SELECT 1 FROM job INDEXED BY job_due
                WHERE due_boot = :boot_id AND due_ms <= :boot_ms AND blocked < 2 AND :boot_id <> '')
        OR EXISTS (SELECT 1 FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms <= :wall_ms AND blocked < 2),
@@ -63,14 +51,14 @@ SELECT (SELECT min(due_ms) FROM job INDEXED BY job_due
        (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms IS NOT NULL AND blocked < 2) - :wall_ms,
        EXISTS (SELECT 1 FROM unsettled)
 
--- name: this boot
+-- name: set boot
 -- Leases of an earlier boot go by the wall clock.
 UPDATE store SET boot_id = :boot_id WHERE boot_id <> :boot_id RETURNING 1
 
--- name: other boots
+-- name: jobs of other boots
 SELECT {columns} FROM job JOIN prompt USING (number) WHERE due_ms IS NOT NULL AND due_boot NOT IN ('', :boot_id)
 
--- name: by the wall clock
+-- name: use wall clock
 UPDATE job SET due_boot = '', due_ms = :due_ms WHERE number = :number
 
 -- name: boot
@@ -94,54 +82,14 @@ SELECT job_id, version FROM job WHERE job_id IN (SELECT value FROM json_each(:jo
 -- name: newest ids
 SELECT job_id FROM job ORDER BY number DESC LIMIT :limit
 
--- name: insert job
-INSERT INTO job ({names}) VALUES ({values})
-
 -- name: insert prompt
 INSERT INTO prompt (number, prompt) VALUES (:number, :prompt)
-
--- name: update job
-UPDATE job
-SET version = version + 1, status = :status, blocked = :blocked,
-    updated_at = :updated_at, claimed_at = :claimed_at, heard_at = :heard_at, ended_at = :ended_at, attempt = :attempt,
-    claim_id = :claim_id, owner = :owner, supervised = :supervised, claimant_agent = :claimant_agent,
-    claimant_generation = :claimant_generation, lease_expires_at = :lease_expires_at, lease_seconds = :lease_seconds,
-    lease_boot_id = :lease_boot_id, lease_boot_ms = :lease_boot_ms, waiting_for = :waiting_for, due_at = :due_at,
-    due_boot = :due_boot, due_ms = :due_ms, ended_attempt = :ended_attempt, losses = :losses, max_losses = :max_losses,
-    retries = :retries, max_retries = :max_retries, timeout_sec = :timeout_sec, idle_timeout_sec = :idle_timeout_sec,
-    last_seq = :last_seq, reason = :reason, result = :result, checked = :checked,
-    expected_artifacts = :expected_artifacts, said = :said, checks = :checks, run = :run, workdir = :workdir,
-    origin_host = :origin_host, extra = :extra
-WHERE number = :number AND version = :version
-
--- name: update place
--- Seldom, and so by itself: SQLite writes every index anew whose columns a statement names.
-UPDATE job SET label = :label, agent = :agent, priority = :priority WHERE number = :number
 
 -- name: update prompt
 UPDATE prompt SET prompt = :prompt WHERE number = :number
 
 -- name: insert entry
 INSERT INTO journal (job, job_id, fields, lines) VALUES (:job, :job_id, :fields, :lines)
-
--- name: lines of job
-SELECT lines FROM journal
-WHERE job = (SELECT number FROM job WHERE job_id = :job_id) AND job_id = :job_id ORDER BY number
-
--- name: last entry
-SELECT coalesce(max(number), 0) FROM journal
-
--- name: entries
-SELECT number, job_id, fields, lines FROM journal WHERE number > :after AND number <= :upto ORDER BY number LIMIT :limit
-
--- name: position
-SELECT position FROM consumer WHERE name = :name
-
--- name: save position
-INSERT OR REPLACE INTO consumer (name, position) VALUES (:name, :position)
-
--- name: ids with prefix
-SELECT job_id FROM job WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
 
 -- name: children
 SELECT job_id FROM job INDEXED BY job_parent WHERE parent_id = :parent ORDER BY number
@@ -187,7 +135,7 @@ SELECT status, count(*) FROM job INDEXED BY job_ended
 WHERE (status = 'completed' OR status = 'error' OR status = 'cancelled') AND coalesce(ended_at, updated_at) < :before
 GROUP BY status
 
--- name: ahead
+-- name: count ahead
 SELECT count(*) FROM (
     SELECT priority, number FROM job INDEXED BY job_pending WHERE label = :label AND status = 'pending' AND blocked = 0
     UNION ALL
@@ -195,25 +143,7 @@ SELECT count(*) FROM (
     WHERE exclusive IS NOT NULL AND status = 'pending' AND blocked = 1 AND label = :label
 ) WHERE priority > :priority OR (priority = :priority AND number < :number)
 
--- name: root
--- Of the chain of retries that a job belongs to; the job itself if it retries none.
-SELECT coalesce((SELECT root FROM job WHERE job_id = :job_id), (SELECT root FROM archive WHERE job_id = :job_id), :job_id)
-
--- name: newest
-SELECT job_id FROM (
-    SELECT job_id, number FROM job WHERE root = :root
-    UNION ALL SELECT job_id, number FROM job WHERE job_id = :root
-    UNION ALL SELECT job_id, number FROM archive WHERE root = :root
-    UNION ALL SELECT job_id, number FROM archive WHERE job_id = :root
-) ORDER BY number DESC LIMIT 1
-
--- name: holder
-SELECT job_id FROM job WHERE exclusive = :key AND status = 'running'
-
--- name: block key
-UPDATE job SET blocked = 1 WHERE exclusive = :key AND status = 'pending' AND blocked = 0
-
--- name: free heads
+-- name: unblock heads
 -- The first of each agent of a label; one step for each, however many wait.
 WITH RECURSIVE head (number, label, agent) AS (
     SELECT * FROM (SELECT number, label, agent FROM job
@@ -228,111 +158,36 @@ WITH RECURSIVE head (number, label, agent) AS (
 )
 UPDATE job SET blocked = 0 WHERE number IN (SELECT number FROM head)
 
--- name: needs
-INSERT OR IGNORE INTO dependency (needs, number, job_id)
-VALUES (coalesce((SELECT root FROM job WHERE job_id = :needs), (SELECT root FROM archive WHERE job_id = :needs), :needs),
-        :number, :job_id)
-
--- name: await
+-- name: mark awaited
 -- All open jobs of the chain of retries that a job belongs to.
 UPDATE job SET awaited = 1
 WHERE awaited = 0 AND (job_id = :job_id OR job_id = (SELECT root FROM job WHERE job_id = :job_id)
                        OR root = coalesce((SELECT root FROM job WHERE job_id = :job_id), :job_id))
 
--- name: is awaited
-SELECT 1 FROM dependency WHERE needs = :root LIMIT 1
-
--- name: needs no more
-DELETE FROM dependency WHERE job_id = :job_id
-
--- name: ended
-INSERT INTO unsettled (root, ended, upto)
-SELECT needs, :job_id, 0 FROM dependency WHERE needs = coalesce(:root, :job_id) LIMIT 1
-ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
-
--- name: unsettle all
+-- name: mark all unsettled
 INSERT OR IGNORE INTO unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM dependency
 
--- name: unsettled
-SELECT root, ended, upto FROM unsettled ORDER BY root LIMIT 1
-
--- name: dependents
-SELECT number, job_id FROM dependency WHERE needs = :root AND number > :upto ORDER BY number LIMIT :limit
-
--- name: settled upto
-UPDATE unsettled SET upto = :upto WHERE root = :root AND ended = :ended
-
--- name: settled
-DELETE FROM unsettled WHERE root = :root AND ended = :ended
-
--- name: pauses
-SELECT agent, label, until, reason, made_at, probe FROM pause ORDER BY agent, label
-
--- name: pause
-INSERT OR REPLACE INTO pause (agent, label, until, reason, made_at, probe)
-VALUES (:agent, :label, :until, :reason, :made_at, :probe)
-
--- name: resume
-DELETE FROM pause WHERE agent = :agent AND label = :label RETURNING 1
-
--- name: generations
-SELECT agent_id, generation_id, superseded FROM session_generation
-
--- name: generation
-SELECT generation_id, superseded FROM session_generation WHERE agent_id = :agent_id
-
--- name: announce
-INSERT OR REPLACE INTO session_generation (agent_id, generation_id, superseded)
-VALUES (:agent_id, :generation_id, :superseded)
-
--- name: held by
+-- name: jobs held by session
 SELECT job_id FROM job INDEXED BY job_claimant
 WHERE claimant_agent = :agent_id AND status = 'running' AND blocked < 2 ORDER BY number
 
--- name: to archive
+-- name: archivable
 -- The newest job stays: its number is the one to count on from.
 SELECT job_id FROM job
 WHERE job_id IN (SELECT value FROM json_each(:job_ids))
   AND (status = 'completed' OR status = 'error' OR status = 'cancelled')
   AND number < (SELECT max(number) FROM job)
 
--- name: forget job
-DELETE FROM job WHERE job_id = :job_id
-
--- name: put into archive
+-- name: insert archived
 INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, root, record, events)
 VALUES (:job_id, :number, :key, :retry_of, :root, :record, :events)
 
--- name: only archived
+-- name: which archived
 SELECT job_id FROM archive WHERE job_id IN (SELECT value FROM json_each(:job_ids))
 
--- name: archived
-SELECT record, events FROM archive WHERE job_id = :job_id
-
--- name: archived by key
-SELECT record FROM archive WHERE key = :value
-
--- name: archived by retry_of
-SELECT record FROM archive WHERE retry_of = :value
-
--- name: archived with prefix
-SELECT job_id FROM archive WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
-
--- name: archive contents
-SELECT number, record, events FROM archive WHERE number > :place ORDER BY number LIMIT :limit
-
--- name: archive newest first
-SELECT number, record, events FROM archive WHERE number < :place ORDER BY number DESC LIMIT :limit
-
--- name: number behind
+-- name: advance numbers
 -- Numbers go on behind the highest that is there.
 SELECT :number
 
--- name: set aside
-UPDATE job SET blocked = 2 WHERE number = :number AND blocked < 2
-
--- name: those set aside
+-- name: unreadable jobs
 SELECT {columns} FROM job INDEXED BY job_set_aside JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
-
--- name: take back
-UPDATE job SET blocked = 0 WHERE number = :number AND blocked = 2

@@ -1,8 +1,7 @@
-"""The port on SQLite: each act is one immediate transaction of one connection, durable when it commits."""
+"""The port on SQLite: each act is one immediate transaction, durable when it commits."""
 
 from __future__ import annotations
 
-import json
 import os
 from _thread import RLock, get_ident
 from weakref import WeakSet
@@ -10,9 +9,8 @@ from weakref import WeakSet
 import apsw
 
 from mam.errors import StoreUnavailable
-from mam.stores.port import Entry
 from mam.stores.secrets import Secrets
-from mam.stores.sql.queries import load_queries
+from mam.stores.sql.queries import FIXED, SHARED, load_queries
 from mam.stores.sql.rows import COLUMNS, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.stores.sqlite.database import create_database, open_database, sqlite_address, unavailable
@@ -22,7 +20,7 @@ from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord
@@ -33,35 +31,43 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 WAIT_SECONDS = 10.0
-PAGE = 500
 _NAMES = [*(name for name in COLUMNS if name not in ("prompt", "version")), "blocked", "due_boot", "due_ms"]
-QUERIES = load_queries(
-    __file__, columns=", ".join(COLUMNS), names=", ".join(_NAMES), values=", ".join(f":{name}" for name in _NAMES)
-)
+_UPDATED = [name for name in _NAMES if name not in (*FIXED, "label", "agent", "priority")]
+"""SQLite rewrites every index whose columns a statement names; the order of the queue has a query of its own."""
 
-_opened: WeakSet[SqliteStore] = WeakSet()
+_PARTS = {
+    "schema": "main",
+    "jobs": "main.job JOIN main.prompt USING (number)",
+    "columns": ", ".join(COLUMNS),
+    "names": ", ".join(_NAMES),
+    "values": ", ".join(f":{name}" for name in _NAMES),
+    "set": ", ".join(f"{name} = :{name}" for name in _UPDATED),
+}
+QUERIES = {**load_queries(SHARED, **_PARTS), **load_queries(__file__, **_PARTS)}
+
+_open_stores: WeakSet[SqliteStore] = WeakSet()
 
 
 def _before_fork() -> None:
-    for store in list(_opened):
-        store._let_go()
+    for store in list(_open_stores):
+        store._disconnect()
 
 
 def _in_child() -> None:
-    for store in list(_opened):
-        store._begin_anew()
+    for store in list(_open_stores):
+        store._reset_after_fork()
 
 
 os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 
 
 def create_sqlite_store(path: str, lock_wait_seconds: float = WAIT_SECONDS) -> bool:
-    """Makes the database if there is none, or brings an older one up to date; whether it did."""
+    """Creates the database or upgrades an older one. Returns whether it did either."""
     return create_database(os.path.realpath(path), SystemClock().new_id(), lock_wait_seconds)
 
 
 class SqliteStore(SqlStore):
-    """A registry in one database file of one host. Threads and processes may share it; a fork opens its own."""
+    """A registry in one database file of one host, shared by threads and processes; a fork opens its own connection."""
 
     def __init__(self, path: str, clock: Clock | None = None, lock_wait_seconds: float = WAIT_SECONDS) -> None:
         super().__init__()
@@ -71,37 +77,37 @@ class SqliteStore(SqlStore):
         self._wait_seconds = lock_wait_seconds
         self._wake_file = WakeFile(f"{self._path}-bell")
         self._boot_id: str | None = None
-        """The boot whose clock the leases in the database have been compared with."""
+        """The boot by whose clock the leases in the database are judged."""
         self._threads = RLock()
         self._watches: dict[int, DirectoryWatch] = {}
-        """One for each thread that waits: what one has read would be lost to the other."""
+        """One for each waiting thread: an event that one reads is lost to the others."""
         self._file: tuple[int, int] | None = None
-        """Device and inode of the database that is open."""
+        """Device and inode of the open database."""
         self._cursor: apsw.Cursor | None = None
-        self._reopened()
-        _opened.add(self)
+        self._connect()
+        _open_stores.add(self)
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
-    def _act(self, do: Callable[..., T], *given: Any) -> T:
+    def _in_transaction(self, do: Callable[..., T], *given: Any) -> T:
         with self._threads:
-            self._leave_moved()
-            database = (self._cursor or self._reopened()).connection
-            if database.in_transaction:  # an act within an act is a part of it
+            self._disconnect_if_replaced()
+            database = (self._cursor or self._connect()).connection
+            if database.in_transaction:  # a nested act is a part of the outer one
                 return do(*given)
-            self._is_news = False
+            self._must_wake = False
             try:
                 self._begin()
                 done = do(*given)
                 self._commit()
             except apsw.Error as error:
-                failure = self._failed(error)
-                self._undo(database)
+                failure = self._translate_error(error)
+                self._rollback(database)
                 raise failure from None
             except BaseException:
-                self._undo(database)
+                self._rollback(database)
                 raise
-            if self._is_news:
+            if self._must_wake:
                 self._wake_file.wake()
             return done
 
@@ -109,65 +115,49 @@ class SqliteStore(SqlStore):
         self._run("BEGIN IMMEDIATE")
         moment = self.clock.now()
         if moment.boot_id != self._boot_id:
-            self._go_by_this_boot(moment)
+            self._switch_boot(moment)
 
     def _commit(self) -> None:
         self._run("COMMIT")
 
-    def _undo(self, database: apsw.Connection) -> None:
-        self._boot_id = None  # what was not committed has to be done again
+    def _rollback(self, database: apsw.Connection) -> None:
+        self._boot_id = None  # the switch of the boot was rolled back too
         if self._cursor is not None and database.in_transaction:
             self._run("ROLLBACK")
 
-    def _go_by_this_boot(self, moment: Moment) -> None:
-        """A lease of an earlier boot is on a clock that is gone."""
-        if self._rows("this boot", boot_id=moment.boot_id):
-            for found in self._rows("other boots", boot_id=moment.boot_id):
+    def _switch_boot(self, moment: Moment) -> None:
+        """Leases of an earlier boot go by the wall clock from now on."""
+        if self._rows("set boot", boot_id=moment.boot_id):
+            for found in self._rows("jobs of other boots", boot_id=moment.boot_id):
                 lease = parse_row(found, self.address).job.lease
                 if lease is not None:
-                    self._rows("by the wall clock", number=found[COLUMNS.index("number")], due_ms=lease.wall_ms)
+                    self._rows("use wall clock", number=found[COLUMNS.index("number")], due_ms=lease.wall_ms)
         self._boot_id = moment.boot_id
 
     def _run(self, statement: str) -> None:
-        (self._cursor or self._reopened()).execute(statement)
+        (self._cursor or self._connect()).execute(statement)
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         with self._threads:
-            self._leave_moved()
+            self._disconnect_if_replaced()
             try:
-                return (self._cursor or self._reopened()).execute(QUERIES[query], values).fetchall()
+                return (self._cursor or self._connect()).execute(QUERIES[query], values).fetchall()
             except apsw.Error as error:
-                raise self._failed(error) from None
+                raise self._translate_error(error) from None
 
     def _insert_row(self, values: Json) -> None:
         super()._insert_row(values)
         self._rows("insert prompt", number=values["number"], prompt=values["prompt"])
 
-    def _moment(self) -> Moment:
+    def _now(self) -> Moment:
         return self.clock.now()
 
     # -- the journal -------------------------------------------------------------------------------------------------
 
-    def _note(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
-        self._is_news = True
+    def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
+        self._must_wake = True
         text = None if fields is None else to_json_text(fields)
         self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=to_json_text(lines))
-
-    def end_offset(self) -> str:
-        return str(self._rows("last entry")[0][0])
-
-    def entries(self, offset: str | None) -> Iterator[Entry]:
-        after, upto = int(offset or 0), int(self.end_offset())
-        while rows := self._rows("entries", after=after, upto=upto, limit=PAGE):
-            for number, job_id, fields, lines in rows:
-                after = number
-                yield Entry(
-                    offset=str(number),
-                    number=number,
-                    job_id=job_id,
-                    fields=None if fields is None else json.loads(fields),
-                    lines=tuple(json.loads(lines)),
-                )
 
     def wait(self, offset: str, timeout: float) -> bool:
         watch = self._watches.get(get_ident())
@@ -175,19 +165,19 @@ class SqliteStore(SqlStore):
             from mam.stores.file_watch import DirectoryWatch, reads_of
 
             self._watches[get_ident()] = DirectoryWatch(os.path.dirname(self._path), reads_of(self._wake_file.name))
-            return True  # something may have happened before the watch began: look once more
+            return True  # an entry may have come before the watch began: the caller checks once more
         return self.end_offset() != offset or watch.wait(timeout)
 
     def due_in(self) -> float | None:
         if self.clock.now().boot_id != self._boot_id:
-            self._act(lambda: None)  # which compares the leases with this boot
+            self._in_transaction(lambda: None)  # which switches to this boot
         return super().due_in()
 
     # -- secrets -----------------------------------------------------------------------------------------------------
 
     def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
         try:
-            self._act(self._secrets.keep, job_id, secrets)
+            self._in_transaction(self._secrets.keep, job_id, secrets)
         except OSError as error:
             why = f"its secrets cannot be kept: {error.strerror}"
             raise StoreUnavailable(store=self.address, problem=why) from None
@@ -208,53 +198,52 @@ class SqliteStore(SqlStore):
     def _open(self) -> apsw.Connection:
         return open_database(self._path, self._wait_seconds)
 
-    def _reopened(self) -> apsw.Cursor:
+    def _connect(self) -> apsw.Cursor:
         self._cursor = self._open().cursor()
         self._file = _identity(self._path)
         return self._cursor
 
-    def _leave_moved(self) -> None:
-        """A restored backup, a rebuilt database or another store in its place has another inode: what this process
-        wrote into the old one would be lost."""
+    def _disconnect_if_replaced(self) -> None:
+        """A restored backup, a rebuilt database or another store at the same path has another inode. What this process
+        wrote into the old file would be lost."""
         if self._cursor is None or self._cursor.connection.in_transaction:
             return
         if _identity(self._path) != self._file:
-            self._let_go()
-            self._close_watches()  # they may be of a directory that was moved
+            self._disconnect()
+            self._close_watches()  # the directory may have been moved
             self._boot_id = None
 
     def close(self) -> None:
         with self._threads:
             self._close_watches()
             self._wake_file.close()
-            self._let_go()
+            self._disconnect()
 
     def _close_watches(self) -> None:
         for watch in self._watches.values():
             watch.close()
         self._watches = {}
 
-    def _let_go(self) -> None:
-        """Before a fork too: SQLite would take the parent's connection in the child for its own, and its locks for
-        held."""
+    def _disconnect(self) -> None:
+        """Called before a fork too: in the child SQLite would use the parent's connection and its locks."""
         with self._threads:
             if self._cursor is not None:
                 self._cursor.connection.close()
                 self._cursor = None
 
-    def _begin_anew(self) -> None:
-        """In a forked child: no thread of the parent's is here, and the watches are the parent's."""
+    def _reset_after_fork(self) -> None:
+        """In a forked child: the threads and the watches belong to the parent."""
         self._threads = RLock()
         self._watches = {}
 
-    def _failed(self, error: apsw.Error) -> StoreUnavailable:
+    def _translate_error(self, error: apsw.Error) -> StoreUnavailable:
         if isinstance(error, apsw.IOError):
-            self._distrust()
+            self._close_after_disk_error()
         return unavailable(self._path, error, self._wait_seconds)
 
-    def _distrust(self) -> None:
-        """After an error of the disk the log may hold a commit whose sync failed: in memory it looks whole, and the
-        next process that opens the log would build on it. Closing carries over what is durable and drops the rest."""
+    def _close_after_disk_error(self) -> None:
+        """After a disk error the log may hold a commit whose sync failed. In memory it looks complete, and the next
+        process would build on it. Closing keeps what is durable and drops the rest."""
         if self._cursor is not None:
             self._cursor.connection.close(True)
             self._cursor = None

@@ -1,4 +1,4 @@
-"""A database of mam 0.1.0 (schema 12) brought up to date, in the transaction that the caller has begun."""
+"""Upgrades a database of mam 0.1.0 (schema 12), in the transaction that the caller has begun."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT N
 _COPIED = """
 INSERT INTO store (one, epoch) SELECT 1, journal_id FROM old_store;
 INSERT INTO journal (number, job, job_id, fields, lines)
-SELECT number, coalesce((SELECT number FROM old_job WHERE job_id = told.job_id),
-                        (SELECT number FROM old_archive WHERE job_id = told.job_id), 0), job_id, fields, lines
-FROM old_journal AS told ORDER BY number;
+SELECT number, coalesce((SELECT number FROM old_job WHERE job_id = entry.job_id),
+                        (SELECT number FROM old_archive WHERE job_id = entry.job_id), 0), job_id, fields, lines
+FROM old_journal AS entry ORDER BY number;
 INSERT INTO dependency SELECT needs, number, job_id FROM old_dependency;
 INSERT INTO unsettled SELECT root, ended, upto FROM old_unsettled;
 INSERT INTO pause SELECT agent, label, until, reason, made_at, probe FROM old_pause;
@@ -85,5 +85,5 @@ def _rebalance(database: apsw.Connection) -> None:
     from mam.stores.sqlite.store import QUERIES
 
     for (key,) in database.execute("SELECT DISTINCT exclusive FROM job WHERE exclusive IS NOT NULL").fetchall():
-        for query in ("block key", "free heads"):
+        for query in ("block key", "unblock heads"):
             database.execute(QUERIES[query], {"key": key})

@@ -1,8 +1,7 @@
-"""What wakes those who wait for news of an SQLite store: a file beside it, of one byte.
+"""Wakes the processes that wait for changes of an SQLite store, by a file of one byte beside it.
 
-It is rung by reading it, which inotify tells as well as a write, and which leaves nothing that a disk has to take: a
-write made the sync of the next act longer by a fifth. The log's own file would wake them too early, before others can
-see what it holds.
+A writer reads the file after each commit; waiting processes watch for reads with inotify. A write instead of the read
+would make the sync of the next act a fifth longer. The database's own log changes too early: before the commit.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import time
 from mam.util.encoding import close_quietly
 
 CHECK_SECONDS = 1.0
-"""How long a bell that somebody removed may wake unheard."""
+"""How long reads of a removed file may go unnoticed."""
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -23,7 +22,7 @@ class WakeFile:
         self._path = path
         self._descriptor = -1
         self._due = 0.0
-        """When to look whether it still hangs there."""
+        """When to check that the file is still there."""
 
     @property
     def name(self) -> str:
@@ -35,10 +34,10 @@ class WakeFile:
                 self._reopen_if_removed()
             os.pread(self._descriptor, 1, 0)
         except OSError:
-            pass  # nobody waits longer than a nap
+            pass  # waiting processes also poll
 
     def close(self) -> None:
-        """It rings again when it is rung."""
+        """The next `wake` opens it again."""
         descriptor, self._descriptor, self._due = self._descriptor, -1, 0.0
         if descriptor >= 0:
             close_quietly(descriptor)
@@ -48,17 +47,17 @@ class WakeFile:
             self.close()
 
     def _reopen_if_removed(self) -> None:
-        """Somebody may have removed it, and nobody hears what is read then."""
+        """Reads of a removed file wake no one."""
         self._due = time.monotonic() + CHECK_SECONDS
         if self._descriptor < 0 or os.fstat(self._descriptor).st_nlink == 0:
             self.close()
-            self._descriptor = _opened(self._path)
+            self._descriptor = _open(self._path)
             if os.fstat(self._descriptor).st_size == 0:
                 os.pwrite(self._descriptor, b"\n", 0)
 
 
-def _opened(path: str) -> int:
-    """Where the system can, not even the time of the last reading is kept; only the owner of a file may ask that."""
+def _open(path: str) -> int:
+    """Avoids updates of the access time where that is allowed: only the owner may use O_NOATIME."""
     try:
         return os.open(path, _FLAGS | getattr(os, "O_NOATIME", 0), 0o600)
     except PermissionError:

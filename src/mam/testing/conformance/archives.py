@@ -11,7 +11,7 @@ from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from mam.stores.port import JobWithEvents, Query
-from mam.testing.conformance.base import StoreCase, registered
+from mam.testing.conformance.base import StoreCase, register_jobs
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 class Archives(StoreCase):
     def ended(self, registry: Registry, count: int = 1, **choices: object) -> list[str]:
         """Some that are completed, and one more that is not the newest any more."""
-        ids = registered(registry, count, **choices)
+        ids = register_jobs(registry, count, **choices)
         for job_id in ids:
             registry.publish(job_id, event="progress", detail="half")
             registry.complete(job_id, result=f"of {job_id}")
-        registered(registry)
+        register_jobs(registry)
         return ids
 
     def test_an_archived_job_is_found_by_who_asks_for_it_and_by_nobody_else(self, registry: Registry) -> None:
@@ -44,18 +44,18 @@ class Archives(StoreCase):
         assert registry.store.events(job_id) == [] or isinstance(registry.store, MemoryStore)
 
     def test_only_what_has_ended_is_moved(self, registry: Registry) -> None:
-        (pending,) = registered(registry)
+        (pending,) = register_jobs(registry)
         (done,) = self.ended(registry)
         assert registry.archive([pending, "nobody00", done]) == [done]
         assert registry.get(pending).status is Status.PENDING
         assert registry.archive([done]) == [done], "it is there already"
 
     def test_the_newest_stays_so_that_no_number_is_given_twice(self, registry: Registry) -> None:
-        first, last = registered(registry, 2)
+        first, last = register_jobs(registry, 2)
         for job_id in (first, last):
             registry.cancel(job_id)
         assert registry.archive([first, last]) == [first]
-        (another,) = registered(registry)
+        (another,) = register_jobs(registry)
         assert registry.get(another).number == 3
 
     def test_nothing_changes_an_archived_job(self, registry: Registry) -> None:
@@ -64,21 +64,21 @@ class Archives(StoreCase):
         with pytest.raises(Refused, match="archived"):
             registry.cancel(job_id)
         with pytest.raises(AlreadyRegistered):
-            registered(registry, job_id=job_id)
+            register_jobs(registry, job_id=job_id)
 
     def test_a_key_still_means_the_archived_job(self, registry: Registry) -> None:
         first = registry.register(prompt="once", agent="shell", key="nightly").job
         registry.complete(first.job_id)
-        registered(registry)
+        register_jobs(registry)
         assert registry.archive([first.job_id]) == [first.job_id]
         again = registry.register(prompt="twice", agent="shell", key="nightly")
         assert not again.created
         assert again.job.job_id == first.job_id
 
     def test_an_archived_job_can_be_retried_once(self, registry: Registry) -> None:
-        (old,) = registered(registry)
+        (old,) = register_jobs(registry)
         registry.fail(old, reason="broken")
-        registered(registry)
+        register_jobs(registry)
         registry.archive([old])
         new = registry.retry(old)
         assert new.created
@@ -86,16 +86,16 @@ class Archives(StoreCase):
         assert registry.retry(old).job.job_id == new.job.job_id
 
     def test_who_comes_after_an_archived_job_sees_how_its_chain_ended(self, registry: Registry) -> None:
-        (old,) = registered(registry)
+        (old,) = register_jobs(registry)
         registry.fail(old, reason="broken")
         new = registry.retry(old).job.job_id
         registry.complete(new)
-        registered(registry)
+        register_jobs(registry)
         assert registry.archive([old]) == [old]
         assert [job.job_id for job in [registry.store.newest(old)] if job is not None] == [new]
         assert registry.archive([new]) == [new]
         assert [job.job_id for job in [registry.store.newest(old)] if job is not None] == [new]
-        (after,) = registered(registry, after=[old])
+        (after,) = register_jobs(registry, after=[old])
         assert registry.get(after).status is Status.PENDING, "its successor is completed"
 
     def test_the_journal_says_that_it_left(self, registry: Registry) -> None:
@@ -121,7 +121,7 @@ class Archives(StoreCase):
         assert [as_json(job) for job in registry.select(Query())] == [as_json(job) for job in source.select(Query())]
         for one in kept:
             assert registry.store.events(one.job.job_id) == one.events
-        (new,) = registered(registry)
+        (new,) = register_jobs(registry)
         assert registry.get(new).number == kept[-1].job.number + 1
         check_that_work_goes_on(registry, "mine")
 
@@ -139,13 +139,13 @@ class Archives(StoreCase):
     def source(self, clock: FakeClock) -> Store:
         """Another registry, with something of everything in it."""
         other = Registry(MemoryStore(clock))
-        done, failed, mine, _held = registered(other, 4, label="mine", exclusive="one at a time")
+        done, failed, mine, _held = register_jobs(other, 4, label="mine", exclusive="one at a time")
         other.publish(done, event="progress", data={"percent": 40})
         other.next_seq(done)
         other.complete(done, result="42")
         other.fail(failed, reason="broken")
         other.retry(failed)
-        registered(other, label="mine", after=[mine])
+        register_jobs(other, label="mine", after=[mine])
         assert other.pick("mine", owner="worker", lease_seconds=1000) is not None
         return other.store
 

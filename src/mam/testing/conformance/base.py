@@ -10,7 +10,7 @@ import pytest
 from mam.registry import Registry
 from mam.stores.port import ClaimRequest, Query
 from mam.testing.clock import FakeClock
-from mam.testing.races import Crew
+from mam.testing.races import RacePool
 from mam.testing.tasks import LABEL, event_numbers
 
 if TYPE_CHECKING:
@@ -32,16 +32,16 @@ class StoreCase:
     """Whether leases go by the clock that counts from boot; a server of many hosts has only its wall clock."""
 
     @staticmethod
-    def open_store(place: str, clock: Clock | None = None) -> Store:
-        """The store at `place`, made if it is not there; without a clock it takes the system's.
+    def open_store(location: str, clock: Clock | None = None) -> Store:
+        """The store at `location`, made if it is not there; without a clock it takes the system's.
 
         Static, since other processes call it by its name.
         """
         raise NotImplementedError
 
     @pytest.fixture
-    def place(self, tmp_path: Path) -> str:
-        """A place of its own for each test; override it where a store is not a path."""
+    def location(self, tmp_path: Path) -> str:
+        """A path for each test; override it where a store is not a path."""
         return str(tmp_path / "store")
 
     @pytest.fixture
@@ -49,8 +49,8 @@ class StoreCase:
         return FakeClock()
 
     @pytest.fixture
-    def store(self, place: str, clock: FakeClock) -> Iterator[Store]:
-        store = self.open_store(place, clock)
+    def store(self, location: str, clock: FakeClock) -> Iterator[Store]:
+        store = self.open_store(location, clock)
         yield store
         store.close()
 
@@ -59,27 +59,27 @@ class StoreCase:
         return Registry(store)
 
     @pytest.fixture
-    def live(self, place: str) -> Iterator[Store]:
-        store = self.open_store(place)
+    def live(self, location: str) -> Iterator[Store]:
+        store = self.open_store(location)
         yield store
         store.close()
 
     @pytest.fixture
-    def crew(self, place: str, live: Store) -> Iterator[Crew]:
+    def pool(self, location: str, live: Store) -> Iterator[RacePool]:
         processes = self.shared_by_processes
-        with Crew(partial(self.open_store, place) if processes else lambda: live, processes=processes) as crew:
-            yield crew
+        with RacePool(partial(self.open_store, location) if processes else lambda: live, processes=processes) as pool:
+            yield pool
 
 
-def registered(registry: Registry, count: int = 1, **choices: Any) -> list[str]:
+def register_jobs(registry: Registry, count: int = 1, **choices: Any) -> list[str]:
     """Ids of new jobs, oldest first."""
     choices = {"prompt": "sort ten numbers", "agent": "claude-code", "label": LABEL, **choices}
     return [registry.register(**choices).job.job_id for _ in range(count)]
 
 
-def claimed(registry: Registry, lease_seconds: float | None = None, **choices: Any) -> Job:
+def register_and_claim(registry: Registry, lease_seconds: float | None = None, **choices: Any) -> Job:
     """A new job, running."""
-    (job_id,) = registered(registry, **choices)
+    (job_id,) = register_jobs(registry, **choices)
     return claim_again(registry, job_id, lease_seconds)
 
 
@@ -91,19 +91,19 @@ def claim_again(registry: Registry, job_id: str, lease_seconds: float | None = N
     return job
 
 
-def picked(registry: Registry, label: str = LABEL) -> str | None:
+def pick_id(registry: Registry, label: str = LABEL) -> str | None:
     job = registry.pick(label, owner="worker")
     return None if job is None else job.job_id
 
 
-def in_status(registry: Registry, status: str) -> Job:
+def job_in_status(registry: Registry, status: str) -> Job:
     """A new job in one of the six statuses, reached as a user would."""
     if status == "pending":
-        return registry.get(registered(registry)[0])
+        return registry.get(register_jobs(registry)[0])
     if status == "waiting":
         due = registry.store.clock.now().wall_ms + 3_600_000
-        return registry.get(registered(registry, due_ms=due)[0])
-    job = claimed(registry)
+        return registry.get(register_jobs(registry, due_ms=due)[0])
+    job = register_and_claim(registry)
     enders: dict[str, Callable[[], Job]] = {
         "running": lambda: job,
         "completed": lambda: registry.complete(job.job_id, attempt=job.attempt),
@@ -113,7 +113,13 @@ def in_status(registry: Registry, status: str) -> Job:
     return enders[status]()
 
 
-def everything(store: Store) -> tuple[dict[str, Any], list[Entry]]:
+def cancel_unless_ended(registry: Registry, job_id: str) -> None:
+    """So that the job is not the next one to be claimed."""
+    if not registry.get(job_id).status.ended:
+        registry.cancel(job_id)
+
+
+def snapshot(store: Store) -> tuple[dict[str, Any], list[Entry]]:
     """All records and the whole journal: if this is the same before and after, nothing was changed."""
     return {job.job_id: job.to_json() for job in store.select(Query())}, list(store.entries(None))
 

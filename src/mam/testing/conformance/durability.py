@@ -13,54 +13,61 @@ from mam.jobs.draft import draft_job
 from mam.registry import Registry
 from mam.stores.port import ClaimRequest
 from mam.testing import tasks
-from mam.testing.conformance.base import StoreCase, check_journal, claim_again, claimed, everything, registered
+from mam.testing.conformance.base import (
+    StoreCase,
+    check_journal,
+    claim_again,
+    register_and_claim,
+    register_jobs,
+    snapshot,
+)
 from mam.testing.tasks import LABEL
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
-    from mam.testing.races import Crew
+    from mam.testing.races import RacePool
 
 WAKES_WITHIN = 60.0
 
 
 class Durability(StoreCase):
-    def test_opened_again_it_is_the_same(self, place: str, store: Store, clock: FakeClock) -> None:
+    def test_opened_again_it_is_the_same(self, location: str, store: Store, clock: FakeClock) -> None:
         registry = Registry(store)
         store.register(draft_job(job_id="odd", prompt="이상한\n일", agent="codex").replace(unknown={"x": [1, None]}))
-        job = claimed(registry, key="nightly")
+        job = register_and_claim(registry, key="nightly")
         registry.publish(job.job_id, event="progress", detail="half", attempt=1)
         registry.complete(job.job_id, attempt=1, result="done")
-        before, name, offset = everything(store), store.journal_id, store.end_offset()
+        before, name, offset = snapshot(store), store.journal_id, store.end_offset()
         store.close()
 
-        again = self.open_store(place, clock)
+        again = self.open_store(location, clock)
 
-        assert everything(again) == before
+        assert snapshot(again) == before
         assert again.journal_id == name
         assert list(again.entries(offset)) == []
         assert not Registry(again).register(prompt="p", agent="codex", key="nightly").created
         assert again.get("odd").unknown == {"x": [1, None]}
         again.close()
 
-    def test_two_that_are_open_see_each_other(self, place: str, store: Store, clock: FakeClock) -> None:
-        other = self.open_store(place, clock)
+    def test_two_that_are_open_see_each_other(self, location: str, store: Store, clock: FakeClock) -> None:
+        other = self.open_store(location, clock)
         mine, theirs = Registry(store), Registry(other)
         offset = other.end_offset()
 
-        job = claimed(mine)
+        job = register_and_claim(mine)
         theirs.publish(job.job_id, event="progress", attempt=1)
         mine.complete(job.job_id, attempt=1)
 
         assert theirs.get(job.job_id) == mine.get(job.job_id)
         assert [event.get("seq") for event in other.events(job.job_id)] == [1, 2]
         assert [entry.job_id for entry in other.entries(offset)] == [job.job_id] * 4
-        assert everything(other) == everything(store)
+        assert snapshot(other) == snapshot(store)
         other.close()
 
-    def test_who_only_looks_wakes_nobody(self, place: str, store: Store, clock: FakeClock) -> None:
-        other = self.open_store(place, clock)
-        job = claimed(Registry(store))
+    def test_who_only_looks_wakes_nobody(self, location: str, store: Store, clock: FakeClock) -> None:
+        other = self.open_store(location, clock)
+        job = register_and_claim(Registry(store))
         offset = store.end_offset()
         store.wait(offset, 0.01)
 
@@ -79,38 +86,40 @@ class Durability(StoreCase):
             assert (store.claim(ClaimRequest(label="nobody's", owner="worker")), store.sweep()) == (None, [])
             assert not store.wait(offset, 0.01), "whoever waits for work would look for it for ever"
 
-    def test_who_opens_it_later_may_take_over(self, place: str, store: Store, clock: FakeClock) -> None:
-        job = claimed(Registry(store), lease_seconds=60)
+    def test_who_opens_it_later_may_take_over(self, location: str, store: Store, clock: FakeClock) -> None:
+        job = register_and_claim(Registry(store), lease_seconds=60)
         clock.restart(61)
 
-        other = self.open_store(place, clock)
+        other = self.open_store(location, clock)
 
         assert claim_again(Registry(other), job.job_id).attempt == 2
         other.close()
 
-    @pytest.mark.parametrize("acts", [1, 2, 3, 5, 8, 13, 21, 34])
-    def test_a_kill_loses_nothing_that_was_acknowledged(self, live: Store, crew: Crew, place: str, acts: int) -> None:
+    @pytest.mark.parametrize("acts", [1, 2, 3, 4, 5, 21])
+    def test_a_kill_loses_nothing_that_was_acknowledged(
+        self, live: Store, pool: RacePool, location: str, acts: int
+    ) -> None:
         names = [f"round{turn}" for turn in range(3)]
         acknowledged = []
         for name in names:
-            member = crew.start(partial(tasks.work_until_killed, name=name))
-            acknowledged += [member.report() for _ in range(acts)]
-            acknowledged += member.kill()
+            racer = pool.start(partial(tasks.work_until_killed, name=name))
+            acknowledged += [racer.report() for _ in range(acts)]
+            acknowledged += racer.kill()
             _check_acknowledged(live, acknowledged)
 
-        fresh = self.open_store(place)
+        fresh = self.open_store(location)
         _check_acknowledged(fresh, acknowledged)
         check_journal(fresh)
-        registered(Registry(fresh))
+        register_jobs(Registry(fresh))
         assert Registry(fresh).pick(LABEL, owner="worker") is not None, "the store works on after the kills"
         fresh.close()
 
-    def test_kills_among_many_disturb_nobody(self, live: Store, crew: Crew) -> None:
-        members = [crew.start(partial(tasks.work_until_killed, name=f"member{turn}")) for turn in range(4)]
+    def test_kills_among_many_disturb_nobody(self, live: Store, pool: RacePool) -> None:
+        racers = [pool.start(partial(tasks.work_until_killed, name=f"racer{turn}")) for turn in range(4)]
         acknowledged = []
-        for member in members:
-            acknowledged += [member.report() for _ in range(10)]
-        for victim, *survivors in (members, members[1:], members[2:], members[3:]):
+        for racer in racers:
+            acknowledged += [racer.report() for _ in range(10)]
+        for victim, *survivors in (racers, racers[1:], racers[2:], racers[3:]):
             acknowledged += victim.kill()
             acknowledged += [survivor.report() for survivor in survivors for _ in range(3)]
 
@@ -141,7 +150,7 @@ class Durability(StoreCase):
 
 
 def _check_acknowledged(store: Store, acknowledged: list[tuple[str, str, int, int]]) -> None:
-    """Everything that a member reported is in the store, though it may have gone on after its report."""
+    """Everything that a racer reported is in the store, though it may have gone on after its report."""
     for act, job_id, attempt, seq in acknowledged:
         job = store.get(job_id)
         assert job.attempt >= attempt

@@ -12,7 +12,7 @@ from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
 from mam.testing import tasks
-from mam.testing.conformance.base import StoreCase, check_journal, everything, picked, registered
+from mam.testing.conformance.base import StoreCase, check_journal, pick_id, register_jobs, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
-    from mam.testing.races import Crew
+    from mam.testing.races import RacePool
 
 
 class Exclusive(StoreCase):
     def test_the_second_of_a_key_is_passed_over_while_the_first_runs(self, registry: Registry, store: Store) -> None:
-        first, second = registered(registry, 2, exclusive="gpu")
-        (free,) = registered(registry)
+        first, second = register_jobs(registry, 2, exclusive="gpu")
+        (free,) = register_jobs(registry)
 
-        assert [picked(registry) for _ in range(3)] == [first, free, None]
+        assert [pick_id(registry) for _ in range(3)] == [first, free, None]
         assert store.holder("gpu") == first
         registry.complete(first)
         assert store.holder("gpu") is None
-        assert picked(registry) == second
+        assert pick_id(registry) == second
 
     @pytest.mark.parametrize("way", ["complete", "fail", "cancel", "release", "retry later", "lost"])
     def test_the_key_is_free_again_whichever_way_its_holder_goes(
         self, registry: Registry, store: Store, clock: FakeClock, way: str
     ) -> None:
-        first, second = registered(registry, 2, exclusive="gpu")
-        assert picked(registry) == first
+        first, second = register_jobs(registry, 2, exclusive="gpu")
+        assert pick_id(registry) == first
         if way == "lost":
             clock.advance(3601)
         else:
@@ -52,54 +52,54 @@ class Exclusive(StoreCase):
             }
             ways[way]()
 
-        assert picked(registry) == (first if way in ("release", "lost") else second)
-        assert picked(registry) is None
+        assert pick_id(registry) == (first if way in ("release", "lost") else second)
+        assert pick_id(registry) is None
         check_journal(store)
 
     def test_one_whose_agent_is_paused_keeps_back_none_of_another_agent(self, registry: Registry, store: Store) -> None:
-        held, behind = registered(registry, 2, exclusive="gpu", agent="codex")
-        first, second = registered(registry, 2, exclusive="gpu", agent="opencode")
+        held, behind = register_jobs(registry, 2, exclusive="gpu", agent="codex")
+        first, second = register_jobs(registry, 2, exclusive="gpu", agent="opencode")
         registry.pause(Pause(agent="codex"))
 
-        assert [picked(registry) for _ in range(2)] == [first, None]
+        assert [pick_id(registry) for _ in range(2)] == [first, None]
         registry.complete(first)
-        assert picked(registry) == second
+        assert pick_id(registry) == second
         registry.release(second)
         registry.resume("codex", None)
-        assert [picked(registry) for _ in range(2)] == [held, None]
+        assert [pick_id(registry) for _ in range(2)] == [held, None]
         registry.complete(held)
-        assert picked(registry) == behind
+        assert pick_id(registry) == behind
         check_journal(store)
 
     def test_of_several_agents_of_a_key_the_first_job_is_first(self, registry: Registry) -> None:
-        (last,) = registered(registry, exclusive="gpu", agent="a", priority=-1)
-        (first,) = registered(registry, exclusive="gpu", agent="b", priority=1)
-        (second,) = registered(registry, exclusive="gpu", agent="a")
+        (last,) = register_jobs(registry, exclusive="gpu", agent="a", priority=-1)
+        (first,) = register_jobs(registry, exclusive="gpu", agent="b", priority=1)
+        (second,) = register_jobs(registry, exclusive="gpu", agent="a")
         for job in (first, second, last):
-            assert [picked(registry) for _ in range(2)] == [job, None]
+            assert [pick_id(registry) for _ in range(2)] == [job, None]
             registry.complete(job)
 
     def test_a_key_counts_across_labels(self, registry: Registry) -> None:
-        (mine,) = registered(registry, exclusive="gpu")
-        (other,) = registered(registry, exclusive="gpu", label="other")
-        assert picked(registry, "other") == other
-        assert picked(registry) is None
+        (mine,) = register_jobs(registry, exclusive="gpu")
+        (other,) = register_jobs(registry, exclusive="gpu", label="other")
+        assert pick_id(registry, "other") == other
+        assert pick_id(registry) is None
 
         registry.complete(other)
 
-        assert picked(registry) == mine
+        assert pick_id(registry) == mine
 
     def test_each_key_is_its_own(self, registry: Registry) -> None:
-        first, _second = registered(registry, 2, exclusive="gpu")
-        (other,) = registered(registry, exclusive="GPU")
+        first, _second = register_jobs(registry, 2, exclusive="gpu")
+        (other,) = register_jobs(registry, exclusive="GPU")
 
-        assert [picked(registry) for _ in range(3)] == [first, other, None]
+        assert [pick_id(registry) for _ in range(3)] == [first, other, None]
 
     def test_the_order_of_a_key_is_the_order_of_claims(self, registry: Registry) -> None:
-        normal = registered(registry, 3, exclusive="gpu")
-        (urgent,) = registered(registry, exclusive="gpu", priority=9)
+        normal = register_jobs(registry, 3, exclusive="gpu")
+        (urgent,) = register_jobs(registry, exclusive="gpu", priority=9)
         order = []
-        while (job_id := picked(registry)) is not None:
+        while (job_id := pick_id(registry)) is not None:
             order.append(job_id)
             registry.complete(job_id)
 
@@ -107,9 +107,9 @@ class Exclusive(StoreCase):
 
     @pytest.mark.parametrize("way", ["set", "publish"])
     def test_nobody_can_make_a_second_one_run_by_hand(self, registry: Registry, store: Store, way: str) -> None:
-        first, second = registered(registry, 2, exclusive="gpu")
-        assert picked(registry) == first
-        before = everything(store)
+        first, second = register_jobs(registry, 2, exclusive="gpu")
+        assert pick_id(registry) == first
+        before = snapshot(store)
 
         ways = {
             "set": lambda: registry.set_status(second, Status.RUNNING),
@@ -118,17 +118,17 @@ class Exclusive(StoreCase):
         with pytest.raises(Refused, match=first):
             ways[way]()
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     def test_what_was_done_by_hand_may_be_said_to_be_done(self, registry: Registry) -> None:
-        first, second = registered(registry, 2, exclusive="gpu")
-        assert picked(registry) == first
+        first, second = register_jobs(registry, 2, exclusive="gpu")
+        assert pick_id(registry) == first
 
         assert registry.complete(second).status is Status.COMPLETED
 
     def test_it_says_who_holds_its_key(self, registry: Registry) -> None:
-        first, second = registered(registry, 2, exclusive="gpu")
-        assert picked(registry) == first
+        first, second = register_jobs(registry, 2, exclusive="gpu")
+        assert pick_id(registry) == first
 
         assert f"Job {first} runs under the same exclusive key 'gpu'" in " ".join(registry.explain(second)[1])
         assert "exclusive" not in " ".join(registry.explain(first)[1])
@@ -136,20 +136,20 @@ class Exclusive(StoreCase):
     def test_a_key_that_waits_for_its_start_time_or_for_another_holds_nobody(
         self, registry: Registry, clock: FakeClock
     ) -> None:
-        (later,) = registered(registry, exclusive="gpu", due_ms=clock.now().wall_ms + 60_000)
-        (now,) = registered(registry, exclusive="gpu")
-        assert picked(registry) == now
+        (later,) = register_jobs(registry, exclusive="gpu", due_ms=clock.now().wall_ms + 60_000)
+        (now,) = register_jobs(registry, exclusive="gpu")
+        assert pick_id(registry) == now
         clock.advance(61)
-        assert picked(registry) is None
+        assert pick_id(registry) is None
 
         registry.complete(now)
 
-        assert picked(registry) == later
+        assert pick_id(registry) == later
 
-    def test_many_claimers_never_run_two_of_one_key(self, live: Store, crew: Crew) -> None:
-        jobs = [job for key in ("a", "b") for job in registered(Registry(live), 20, exclusive=key)]
+    def test_many_claimers_never_run_two_of_one_key(self, live: Store, pool: RacePool) -> None:
+        jobs = [job for key in ("a", "b") for job in register_jobs(Registry(live), 20, exclusive=key)]
 
-        claimed = crew.race([tasks.finish_all] * 4)
+        claimed = pool.race([tasks.finish_all] * 4)
 
         assert sorted(job for done in claimed for job in done) == sorted(jobs)
         assert {job.status for job in live.select(Query())} == {Status.COMPLETED}

@@ -16,10 +16,10 @@ from mam.stores.port import Query
 from mam.testing.conformance.base import (
     StoreCase,
     check_journal,
-    claimed,
-    everything,
     history_lines,
-    registered,
+    register_and_claim,
+    register_jobs,
+    snapshot,
     terminal_events,
 )
 
@@ -41,15 +41,15 @@ SEED = (
 class ForeignWrites(StoreCase):
     """Mixed into a store's test class beside `StoreConformance`."""
 
-    def read_record(self, place: str, job_id: str) -> Json:
+    def read_record(self, location: str, job_id: str) -> Json:
         """The record as another program finds it."""
         raise NotImplementedError
 
-    def write_record(self, place: str, job_id: str, fields: Json) -> None:
+    def write_record(self, location: str, job_id: str, fields: Json) -> None:
         """Another program puts a whole record in its place, atomically, without asking mam."""
         raise NotImplementedError
 
-    def remove_record(self, place: str, job_id: str) -> None:
+    def remove_record(self, location: str, job_id: str) -> None:
         raise NotImplementedError
 
     def adopt(self, store: Store, job_id: str) -> str:
@@ -57,26 +57,26 @@ class ForeignWrites(StoreCase):
         raise NotImplementedError
 
     @pytest.fixture
-    def rewrite(self, place: str) -> Callable[..., None]:
+    def rewrite(self, location: str) -> Callable[..., None]:
         """As an old script updates: load, change, drop what it does not know, replace."""
 
         def rewrite(job_id: str, **changes: Any) -> None:
-            known = {name: value for name, value in self.read_record(place, job_id).items() if name in SEED}
-            self.write_record(place, job_id, {**known, **changes})
+            known = {name: value for name, value in self.read_record(location, job_id).items() if name in SEED}
+            self.write_record(location, job_id, {**known, **changes})
 
         return rewrite
 
     def test_a_record_that_another_program_adds_is_not_claimed_until_it_is_adopted(
-        self, place: str, registry: Registry, store: Store
+        self, location: str, registry: Registry, store: Store
     ) -> None:
-        (model,) = registered(registry)
-        fields = {name: value for name, value in self.read_record(place, model).items() if name in SEED}
-        self.write_record(place, "foreign1", {**fields, "job_id": "foreign1", "agent_session": "theirs"})
-        before = everything(store)
+        (model,) = register_jobs(registry)
+        fields = {name: value for name, value in self.read_record(location, model).items() if name in SEED}
+        self.write_record(location, "foreign1", {**fields, "job_id": "foreign1", "agent_session": "theirs"})
+        before = snapshot(store)
 
         assert registry.pick("theirs", owner="worker") is None
         assert [problem.file for problem in store.problems()] == ["foreign1.json"]
-        assert everything(store) == before
+        assert snapshot(store) == before
 
         assert self.adopt(store, "foreign1") == "new"
         job = registry.pick("theirs", owner="worker")
@@ -85,22 +85,22 @@ class ForeignWrites(StoreCase):
         assert store.problems() == []
 
     def test_a_record_that_another_program_removes_is_reported_and_written_again(
-        self, place: str, registry: Registry, store: Store
+        self, location: str, registry: Registry, store: Store
     ) -> None:
-        (job_id,) = registered(registry)
-        record = self.read_record(place, job_id)
-        self.remove_record(place, job_id)
+        (job_id,) = register_jobs(registry)
+        record = self.read_record(location, job_id)
+        self.remove_record(location, job_id)
 
         assert [job.job_id for job in registry.select(Query())] == [job_id]
         assert len(store.problems()) == 1
 
         assert self.adopt(store, job_id) == "written again"
-        assert self.read_record(place, job_id) == record
+        assert self.read_record(location, job_id) == record
 
     def test_fields_that_it_drops_come_back_and_the_holder_goes_on(
         self, registry: Registry, store: Store, rewrite: Callable[..., None]
     ) -> None:
-        job = claimed(registry, priority=7)
+        job = register_and_claim(registry, priority=7)
         rewrite(job.job_id, prompt="other words")
         assert registry.get(job.job_id) == job
 
@@ -112,17 +112,17 @@ class ForeignWrites(StoreCase):
         check_journal(registry.store)
 
     def test_what_was_not_adopted_is_kept_aside_when_mam_writes_the_job(
-        self, place: str, registry: Registry, store: Store, rewrite: Callable[..., None]
+        self, location: str, registry: Registry, store: Store, rewrite: Callable[..., None]
     ) -> None:
-        job = claimed(registry)
+        job = register_and_claim(registry)
         rewrite(job.job_id, prompt="other words")
         registry.complete(job.job_id, attempt=1)
 
-        assert self.read_record(place, job.job_id)["prompt"] == job.prompt
+        assert self.read_record(location, job.job_id)["prompt"] == job.prompt
         assert store.problems() == []
 
     def test_a_claim_by_hand_is_a_claim(self, registry: Registry, store: Store, rewrite: Callable[..., None]) -> None:
-        (job_id,) = registered(registry)
+        (job_id,) = register_jobs(registry)
         rewrite(job_id, status="running", claim_id="forged")
         self.adopt(store, job_id)
         job = registry.get(job_id)
@@ -133,7 +133,7 @@ class ForeignWrites(StoreCase):
     def test_an_end_by_hand_is_unfenced_and_has_one_terminal_event(
         self, registry: Registry, store: Store, rewrite: Callable[..., None]
     ) -> None:
-        job = claimed(registry)
+        job = register_and_claim(registry)
         rewrite(job.job_id, status="completed")
         self.adopt(store, job.job_id)
         assert registry.get(job.job_id).status is Status.COMPLETED
@@ -145,7 +145,7 @@ class ForeignWrites(StoreCase):
     def test_an_illegal_move_keeps_the_status_and_is_reported(
         self, registry: Registry, store: Store, rewrite: Callable[..., None]
     ) -> None:
-        (job_id,) = registered(registry)
+        (job_id,) = register_jobs(registry)
         registry.cancel(job_id)
         rewrite(job_id, status="running")
         assert len(store.problems()) == 1
@@ -157,7 +157,7 @@ class ForeignWrites(StoreCase):
     def test_numbers_that_it_took_are_marked_and_never_given_again(
         self, registry: Registry, store: Store, rewrite: Callable[..., None]
     ) -> None:
-        job = claimed(registry)
+        job = register_and_claim(registry)
         rewrite(job.job_id, last_seq=4)
         self.adopt(store, job.job_id)
         assert registry.next_seq(job.job_id) == 5

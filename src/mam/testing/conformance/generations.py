@@ -14,7 +14,7 @@ from mam.jobs.status import RUNNING
 from mam.registry import Registry
 from mam.stores.port import ClaimRequest, Query
 from mam.testing import tasks
-from mam.testing.conformance.base import StoreCase, check_journal, everything, history_lines, in_status, registered
+from mam.testing.conformance.base import StoreCase, check_journal, history_lines, job_in_status, register_jobs, snapshot
 from mam.testing.tasks import LABEL, SESSION
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.stores.port import Store
     from mam.testing.clock import FakeClock
-    from mam.testing.races import Crew
+    from mam.testing.races import RacePool
 
 LATE_WRITES: dict[str, Callable[[Registry, str], object]] = {
     "complete": lambda registry, job_id: registry.complete(job_id, attempt=1),
@@ -37,7 +37,7 @@ LATE_WRITES: dict[str, Callable[[Registry, str], object]] = {
 
 def held(registry: Registry, generation: str, agent: str = SESSION) -> Job:
     """A new job that this session holds."""
-    (job_id,) = registered(registry)
+    (job_id,) = register_jobs(registry)
     job = registry.pick(LABEL, owner="worker", session=(agent, generation))
     assert job is not None
     assert job.job_id == job_id
@@ -70,9 +70,9 @@ class Generations(StoreCase):
             }[end]()
 
         assert registry.get(job_id).claimant is None
-        before = everything(registry.store)
+        before = snapshot(registry.store)
         assert registry.announce(SESSION, "second") == []
-        assert everything(registry.store) == before
+        assert snapshot(registry.store) == before
 
     def test_the_next_generation_has_the_job_of_the_last_one_at_once(self, registry: Registry) -> None:
         job = held(registry, "first")
@@ -92,7 +92,7 @@ class Generations(StoreCase):
         mine = [held(registry, "first").job_id for _ in range(3)]
         ended = held(registry, "first").job_id
         registry.complete(ended, attempt=1)
-        others = [held(registry, "first", agent="another").job_id, in_status(registry, "running").job_id]
+        others = [held(registry, "first", agent="another").job_id, job_in_status(registry, "running").job_id]
 
         moved = registry.announce(SESSION, "second")
 
@@ -105,31 +105,31 @@ class Generations(StoreCase):
 
     def test_said_again_it_changes_nothing(self, registry: Registry) -> None:
         job = held(registry, "first")
-        before = everything(registry.store)
+        before = snapshot(registry.store)
 
         assert registry.announce(SESSION, "first") == []
         assert registry.pick(LABEL, owner="worker", session=(SESSION, "first")) is None
 
-        assert everything(registry.store) == before
+        assert snapshot(registry.store) == before
         assert registry.complete(job.job_id, attempt=1).status == "completed"
 
-    @pytest.mark.parametrize("verb", LATE_WRITES)
-    def test_what_a_replaced_generation_still_writes_is_refused(self, registry: Registry, verb: str) -> None:
+    def test_what_a_replaced_generation_still_writes_is_refused(self, registry: Registry) -> None:
         job = held(registry, "first")
         registry.announce(SESSION, "second")
-        before = everything(registry.store)
+        before = snapshot(registry.store)
 
-        with pytest.raises(ClaimLost):
-            LATE_WRITES[verb](registry, job.job_id)
+        for verb, write in LATE_WRITES.items():
+            with pytest.raises(ClaimLost):
+                write(registry, job.job_id)
 
-        assert everything(registry.store) == before
+            assert snapshot(registry.store) == before, verb
 
     def test_a_replaced_generation_never_comes_back(self, registry: Registry, clock: FakeClock) -> None:
         for generation in ("first", "second", "third"):
             registry.announce(SESSION, generation)
-        registered(registry)
+        register_jobs(registry)
         clock.restart(400 * 86_400)
-        before = everything(registry.store)
+        before = snapshot(registry.store)
 
         for generation in ("first", "second"):
             with pytest.raises(GenerationLost, match="generation third now"):
@@ -137,7 +137,7 @@ class Generations(StoreCase):
             with pytest.raises(GenerationLost):
                 registry.pick(LABEL, owner="worker", session=(SESSION, generation))
 
-        assert everything(registry.store) == before
+        assert snapshot(registry.store) == before
         assert registry.pick(LABEL, owner="worker", session=(SESSION, "third")) is not None
 
     def test_generations_of_others_are_none_of_its_business(self, registry: Registry) -> None:
@@ -148,7 +148,7 @@ class Generations(StoreCase):
         assert held(registry, "first", agent="another").attempt == 1
 
     def test_a_key_is_free_when_its_holder_is_displaced(self, registry: Registry) -> None:
-        first, second = registered(registry, 2, exclusive="gpu")
+        first, second = register_jobs(registry, 2, exclusive="gpu")
         assert registry.pick(LABEL, owner="worker", session=(SESSION, "first")) is not None
         assert registry.pick(LABEL, owner="worker") is None
 
@@ -168,37 +168,34 @@ class Generations(StoreCase):
 
         assert registry.get(job.job_id).status == "pending"
 
-    @pytest.mark.parametrize(
-        "session", [("", "g"), ("a", ""), ("a/b", "g"), ("a", "g\n"), ("a", "x" * 129), ("é", "g"), ("a", "..")]
-    )
-    def test_what_cannot_be_an_id_is_refused_before_anything_happens(
-        self, registry: Registry, session: tuple[str, str]
-    ) -> None:
-        registered(registry)
-        before = everything(registry.store)
+    def test_what_cannot_be_an_id_is_refused_before_anything_happens(self, registry: Registry) -> None:
+        register_jobs(registry)
+        before = snapshot(registry.store)
 
-        for act in (lambda: registry.announce(*session), lambda: registry.pick(LABEL, owner="w", session=session)):
+        for session in (("", "g"), ("a", ""), ("a/b", "g"), ("a", "g\n"), ("a", "x" * 129), ("é", "g"), ("a", "..")):
             with pytest.raises(BadInput):
-                act()
+                registry.announce(*session)
+            with pytest.raises(BadInput):
+                registry.pick(LABEL, owner="w", session=session)
 
-        assert everything(registry.store) == before
+        assert snapshot(registry.store) == before
 
-    def test_of_many_generations_at_once_one_goes_on_and_none_returns(self, live: Store, crew: Crew) -> None:
+    def test_of_many_generations_at_once_one_goes_on_and_none_returns(self, live: Store, pool: RacePool) -> None:
         names = [f"life-{number}" for number in range(6)]
-        jobs = registered(Registry(live), 30)
+        jobs = register_jobs(Registry(live), 30)
 
-        done = crew.race([partial(tasks.live_as, generation=name) for name in names])
+        done = pool.race([partial(tasks.live_as, generation=name) for name in names])
 
         assert sorted(job_id for some in done for job_id in some) == sorted(jobs), "each is finished exactly once"
         check_no_return(live)
         check_journal(live)
         assert len([name for name in names if not _is_refused(live, name)]) == 1
 
-    def test_a_takeover_between_claim_and_end_is_never_missed(self, live: Store, crew: Crew) -> None:
+    def test_a_takeover_between_claim_and_end_is_never_missed(self, live: Store, pool: RacePool) -> None:
         """The old one claims and finishes for ever; whatever it is at when the new one speaks, it holds nothing."""
-        registered(Registry(live), 3)
+        register_jobs(Registry(live), 3)
         for life in range(1, 6):
-            old = crew.start(partial(tasks.live_as, generation=f"life-{life}", forever=True))
+            old = pool.start(partial(tasks.live_as, generation=f"life-{life}", forever=True))
             old.report()
             live.announce(SESSION, f"life-{life + 1}")
 
@@ -210,16 +207,16 @@ class Generations(StoreCase):
         check_journal(live)
 
 
-class GenerationsThatLast(StoreCase):
+class DurableGenerations(StoreCase):
     """For stores that outlive a process."""
 
-    def test_opened_again_it_knows_them(self, place: str, store: Store, clock: FakeClock) -> None:
+    def test_opened_again_it_knows_them(self, location: str, store: Store, clock: FakeClock) -> None:
         registry = Registry(store)
         registry.announce(SESSION, "first")
         job = held(registry, "second")
         store.close()
 
-        again = self.open_store(place, clock)
+        again = self.open_store(location, clock)
 
         assert again.get(job.job_id).claimant == job.claimant
         with pytest.raises(GenerationLost):
@@ -227,14 +224,14 @@ class GenerationsThatLast(StoreCase):
         assert [moved.job_id for moved in again.announce(SESSION, "third")] == [job.job_id]
         again.close()
 
-    @pytest.mark.parametrize("acts", [1, 2, 3, 5, 8])
-    def test_killed_at_any_moment_the_next_one_has_everything(self, live: Store, crew: Crew, acts: int) -> None:
-        jobs = registered(Registry(live), 3)
+    @pytest.mark.parametrize("acts", [1, 2, 8])
+    def test_killed_at_any_moment_the_next_one_has_everything(self, live: Store, pool: RacePool, acts: int) -> None:
+        jobs = register_jobs(Registry(live), 3)
         spoken: list[str] = []
         for turn in range(3):
-            member = crew.start(partial(tasks.be_reborn, name=f"life-{acts}-{turn}"))
-            spoken += [member.report() for _ in range(acts)]
-            spoken += member.kill()
+            racer = pool.start(partial(tasks.be_reborn, name=f"life-{acts}-{turn}"))
+            spoken += [racer.report() for _ in range(acts)]
+            spoken += racer.kill()
 
             live.announce(SESSION, f"after-{acts}-{turn}")
 

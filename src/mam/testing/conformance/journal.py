@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.jobs.status import Status
-from mam.testing.conformance.base import StoreCase, check_journal, claimed, in_status, registered
+from mam.testing.conformance.base import StoreCase, check_journal, job_in_status, register_and_claim, register_jobs
 
 if TYPE_CHECKING:
     from mam.registry import Registry
@@ -37,15 +37,15 @@ class Journals(StoreCase):
         assert numbers == sorted(set(numbers))
 
     def test_a_cursor_still_holds_when_more_has_happened(self, registry: Registry, store: Store) -> None:
-        registered(registry)
+        register_jobs(registry)
         offset = store.end_offset()
-        job = claimed(registry, label="somebody else")
+        job = register_and_claim(registry, label="somebody else")
         registry.complete(job.job_id, attempt=1)
 
         assert [entry.job_id for entry in store.entries(offset)] == [job.job_id] * 3
 
     def test_only_what_changed_is_written(self, registry: Registry, store: Store) -> None:
-        job = claimed(registry, prompt="x" * 100_000)
+        job = register_and_claim(registry, prompt="x" * 100_000)
         offset = store.end_offset()
 
         registry.publish(job.job_id, event="progress", attempt=1)
@@ -57,12 +57,12 @@ class Journals(StoreCase):
 
     def test_waiting_for_news_that_is_there_does_not_sleep(self, registry: Registry, store: Store) -> None:
         offset = store.end_offset()
-        registered(registry)
+        register_jobs(registry)
 
         assert store.wait(offset, 60.0)
 
     def test_waiting_in_vain_ends_and_who_waits_again_is_not_kept_awake(self, registry: Registry, store: Store) -> None:
-        registered(registry)
+        register_jobs(registry)
         offset = store.end_offset()
         store.wait(offset, 0.01)  # to be woken once for nothing is allowed
 
@@ -77,12 +77,12 @@ class Journals(StoreCase):
 
 def _a_busy_day(registry: Registry, clock: FakeClock) -> None:
     """Every status, a loss, a retry, a marker, and jobs whose entries lie between each other's."""
-    lost, failed = claimed(registry, lease_seconds=5), claimed(registry)
+    lost, failed = register_and_claim(registry, lease_seconds=5), register_and_claim(registry)
     registry.publish(failed.job_id, event="progress", detail="going well", data={"n": 1}, attempt=1)
     registry.next_seq(lost.job_id)
     registry.fail(failed.job_id, attempt=1, reason="no luck", retryable=True)
-    registry.retry(in_status(registry, "error").job_id)
+    registry.retry(job_in_status(registry, "error").job_id)
     clock.advance(30)
     registry.sweep()
     for status in (Status.RUNNING, Status.COMPLETED, Status.ERROR, Status.CANCELLED):
-        registry.set_status(registered(registry, label="by hand")[0], status)
+        registry.set_status(register_jobs(registry, label="by hand")[0], status)

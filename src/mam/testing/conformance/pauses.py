@@ -9,7 +9,7 @@ import pytest
 from mam.jobs.pause import Pause, draft_pause
 from mam.jobs.usage_limit import PROBE_SECONDS, end_of_limit, limit_pause, wait_for_reset
 from mam.stores.port import ClaimRequest
-from mam.testing.conformance.base import StoreCase, everything, picked, registered
+from mam.testing.conformance.base import StoreCase, pick_id, register_jobs, snapshot
 from mam.testing.tasks import LABEL
 
 if TYPE_CHECKING:
@@ -25,39 +25,39 @@ class Pauses(StoreCase):
         ids=["everything", "agent", "label", "both"],
     )
     def test_nothing_that_is_paused_is_claimed_until_it_is_resumed(self, registry: Registry, pause: Pause) -> None:
-        (job_id,) = registered(registry)
+        (job_id,) = register_jobs(registry)
         registry.pause(pause)
-        assert picked(registry) is None
+        assert pick_id(registry) is None
         assert "paused" in " ".join(registry.explain(job_id)[1])
 
         assert registry.resume(pause.agent, pause.label)
 
-        assert picked(registry) == job_id
+        assert pick_id(registry) == job_id
         assert not registry.resume(pause.agent, pause.label)
 
     @pytest.mark.parametrize(
         "pause", [Pause(agent="codex"), Pause(label="tmux:other"), Pause(agent="codex", label=LABEL)]
     )
     def test_a_pause_of_others_holds_nothing_back(self, registry: Registry, pause: Pause) -> None:
-        (job_id,) = registered(registry)
+        (job_id,) = register_jobs(registry)
         registry.pause(pause)
 
-        assert picked(registry) == job_id
+        assert pick_id(registry) == job_id
 
     def test_jobs_of_an_agent_that_is_paused_are_passed_over(self, registry: Registry) -> None:
-        registered(registry, 30, agent="codex", priority=5)
-        (low,) = registered(registry, agent="shell", priority=-5)
-        (other,) = registered(registry, agent="human")
-        (mine,) = registered(registry, priority=1)
+        register_jobs(registry, 30, agent="codex", priority=5)
+        (low,) = register_jobs(registry, agent="shell", priority=-5)
+        (other,) = register_jobs(registry, agent="human")
+        (mine,) = register_jobs(registry, priority=1)
         registry.pause(Pause(agent="codex"))
 
-        assert [picked(registry) for _ in range(4)] == [mine, other, low, None]
+        assert [pick_id(registry) for _ in range(4)] == [mine, other, low, None]
 
     def test_a_pause_ends_by_itself(self, registry: Registry, store: Store, clock: FakeClock) -> None:
-        (job_id,) = registered(registry)
+        (job_id,) = register_jobs(registry)
         now = clock.now()
         registry.pause(draft_pause("claude-code", None, now.wall_ms + 60_000, "usage limit", now))
-        assert picked(registry) is None
+        assert pick_id(registry) is None
         assert store.due_in() == pytest.approx(60)
         said = " ".join(registry.explain(job_id)[1])
         assert "usage limit" in said
@@ -66,45 +66,45 @@ class Pauses(StoreCase):
         clock.advance(61)
 
         assert store.due_in() is None
-        assert picked(registry) == job_id
+        assert pick_id(registry) == job_id
 
     def test_the_later_pause_of_the_same_kind_counts(self, registry: Registry, store: Store, clock: FakeClock) -> None:
-        registered(registry)
+        register_jobs(registry)
         now = clock.now()
         registry.pause(draft_pause(None, LABEL, now.wall_ms + 60_000, None, now))
         registry.pause(draft_pause(None, LABEL, None, "for good", now))
         clock.advance(61)
 
-        assert picked(registry) is None
+        assert pick_id(registry) is None
         assert [(one.label, one.until, one.reason) for one in store.pauses()] == [(LABEL, None, "for good")]
 
     def test_a_limits_pause_lets_one_job_through_before_all_others(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
         """Also before those of a higher priority; who is tried stands in the pause, so every claimer knows it."""
-        registered(registry, 3, priority=5)
-        (tried,) = registered(registry, priority=-5)
-        (other,) = registered(registry, agent="codex")
+        register_jobs(registry, 3, priority=5)
+        (tried,) = register_jobs(registry, priority=-5)
+        (other,) = register_jobs(registry, agent="codex")
         now = clock.now()
         pause = limit_pause(store.pauses(), store.get(tried), now.wall_ms + 1000, "limit", now)
         assert pause is not None
         registry.pause(pause)
         assert store.pauses() == [pause]
 
-        assert [picked(registry) for _ in range(3)] == [tried, other, None]
-        (again,) = registered(registry)
-        assert picked(registry) is None
+        assert [pick_id(registry) for _ in range(3)] == [tried, other, None]
+        (again,) = register_jobs(registry)
+        assert pick_id(registry) is None
 
         registry.release(tried)
-        assert picked(registry) == tried
+        assert pick_id(registry) == tried
         assert registry.resume("claude-code", None)
-        assert picked(registry) not in (None, again)
+        assert pick_id(registry) not in (None, again)
 
     def test_whom_a_pause_lets_through_waits_for_its_own_time(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
-        (tried,) = registered(registry)
-        (other,) = registered(registry)
+        (tried,) = register_jobs(registry)
+        (other,) = register_jobs(registry)
         job = registry.pick(LABEL, owner="worker")
         assert job is not None
         now = clock.now()
@@ -117,20 +117,20 @@ class Pauses(StoreCase):
             tried, "limited",
             lambda found, moment: wait_for_reset(found, moment, attempt=1, until_ms=until, reason="limit", run=run),
         )  # fmt: skip
-        assert picked(registry) is None
+        assert pick_id(registry) is None
         assert store.get(tried).waiting_for == "reset"
         assert (store.get(tried).retries, store.get(tried).losses) == (0, 0)
 
         clock.advance(62)
-        assert picked(registry) == tried
-        assert picked(registry) is None
+        assert pick_id(registry) == tried
+        assert pick_id(registry) is None
         clock.advance(PROBE_SECONDS)
-        assert picked(registry) in (tried, other)
+        assert pick_id(registry) in (tried, other)
 
     def test_a_job_that_is_wanted_by_name_is_held_back_by_a_limit_of_others(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
-        (tried,), (other,) = registered(registry), registered(registry)
+        (tried,), (other,) = register_jobs(registry), register_jobs(registry)
         now = clock.now()
         pause = limit_pause((), store.get(tried), now.wall_ms + 1000, "limit", now)
         assert pause is not None
@@ -144,26 +144,26 @@ class Pauses(StoreCase):
     def test_a_paused_label_holds_back_even_whom_a_limit_lets_through(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
-        (tried,) = registered(registry)
+        (tried,) = register_jobs(registry)
         now = clock.now()
         pause = limit_pause((), store.get(tried), now.wall_ms + 1000, "limit", now)
         assert pause is not None
         registry.pause(pause)
         registry.pause(Pause(label=LABEL))
 
-        assert picked(registry) is None
+        assert pick_id(registry) is None
 
     def test_pauses_are_no_part_of_any_job(self, registry: Registry, store: Store) -> None:
-        registered(registry)
-        before = everything(store)
+        register_jobs(registry)
+        before = snapshot(store)
 
         registry.pause(Pause(agent="claude-code"))
         registry.resume("claude-code", None)
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     def test_what_runs_goes_on(self, registry: Registry) -> None:
-        (job_id,) = registered(registry)
+        (job_id,) = register_jobs(registry)
         job = registry.pick(LABEL, owner="worker")
         assert job is not None
         registry.pause(Pause())

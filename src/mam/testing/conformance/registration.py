@@ -14,10 +14,10 @@ from mam.testing.conformance.base import (
     StoreCase,
     check_journal,
     claim_again,
-    everything,
-    in_status,
-    picked,
-    registered,
+    job_in_status,
+    pick_id,
+    register_jobs,
+    snapshot,
 )
 from mam.testing.tasks import LABEL
 
@@ -49,22 +49,22 @@ class Registrations(StoreCase):
         numbers = []
         for step in (0, -3600, 60):
             clock.set_wall(step)
-            numbers.append(registry.get(registered(registry)[0]).number)
+            numbers.append(registry.get(register_jobs(registry)[0]).number)
 
         assert numbers == sorted(set(numbers))
         assert numbers[0] > 0
 
     def test_an_id_that_is_taken_is_refused_and_nothing_is_overwritten(self, registry: Registry, store: Store) -> None:
         registry.register(prompt="the first", agent="codex", job_id="abc12345")
-        before = everything(store)
+        before = snapshot(store)
 
         with pytest.raises(AlreadyRegistered, match="abc12345"):
             registry.register(prompt="the second", agent="codex", job_id="abc12345")
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     def test_many_at_once_keep_their_order(self, registry: Registry, store: Store) -> None:
-        registered(registry)
+        register_jobs(registry)
         drafts = [draft_job(job_id=job_id, prompt=job_id, agent="codex", label="many") for job_id in ("b", "c", "a")]
 
         jobs = store.register_all(drafts)
@@ -73,7 +73,7 @@ class Registrations(StoreCase):
         assert [store.get(job.job_id) for job in jobs] == jobs
         numbers = [job.number for job in [*store.select(Query())][::-1]]
         assert numbers == sorted(set(numbers))
-        assert [picked(registry, "many") for _ in range(4)] == ["b", "c", "a", None]
+        assert [pick_id(registry, "many") for _ in range(4)] == ["b", "c", "a", None]
         assert store.register_all([]) == []
         check_journal(store)
 
@@ -85,13 +85,13 @@ class Registrations(StoreCase):
             registry.register(prompt="the first", agent="codex", job_id=job_id)
         registry.cancel("archived")
         assert registry.archive(["archived"]) == ["archived"]
-        before = everything(store)
+        before = snapshot(store)
         drafts = [draft_job(job_id=job_id, prompt="p", agent="codex") for job_id in ("new", taken, "newer")]
 
         with pytest.raises(AlreadyRegistered, match=taken):
             store.register_all(drafts)
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     def test_ids_differ_by_case(self, registry: Registry) -> None:
         for job_id in ("Abc", "abc", "aBC"):
@@ -101,12 +101,12 @@ class Registrations(StoreCase):
 
     def test_the_same_key_gives_the_same_job_whatever_else_is_said(self, registry: Registry, store: Store) -> None:
         first = registry.register(prompt="once", agent="codex", key="nightly")
-        before = everything(store)
+        before = snapshot(store)
 
         again = registry.register(prompt="something else", agent="claude-code", key="nightly")
 
         assert (again.job, again.created) == (first.job, False)
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     @pytest.mark.parametrize("status", list(Status))
     def test_the_key_of_a_job_holds_in_every_status(self, registry: Registry, status: Status) -> None:
@@ -131,9 +131,9 @@ class Registrations(StoreCase):
     def test_a_retry_is_a_new_job_and_a_second_one_is_the_same(
         self, registry: Registry, store: Store, status: str
     ) -> None:
-        old = in_status(registry, status)
+        old = job_in_status(registry, status)
         first = registry.retry(old.job_id)
-        before = everything(store)
+        before = snapshot(store)
 
         again = registry.retry(old.job_id)
 
@@ -142,17 +142,17 @@ class Registrations(StoreCase):
         assert (first.job.status, first.job.prompt, first.job.attempt) == ("pending", old.prompt, 0)
         assert (again.job.job_id, again.created) == (first.job.job_id, False)
         assert registry.get(old.job_id) == old
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     @pytest.mark.parametrize("status", ["pending", "waiting", "running"])
     def test_only_an_ended_job_is_retried(self, registry: Registry, store: Store, status: str) -> None:
-        job = in_status(registry, status)
-        before = everything(store)
+        job = job_in_status(registry, status)
+        before = snapshot(store)
 
         with pytest.raises(Refused):
             registry.retry(job.job_id)
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
     def test_fields_that_mam_does_not_know_survive_every_step(self, registry: Registry, store: Store) -> None:
         extra = {"x_team": "데이터", "x_tags": ["a", {"b": None}], "x_weight": 1.5}
@@ -170,7 +170,7 @@ class Registrations(StoreCase):
 
     def test_a_prompt_comes_back_as_it_was_given(self, registry: Registry) -> None:
         for prompt in ("line\nline\r\n\ttab", "\x1b[31mred\x07", "\u2028\ufeff\U0001f600 \\ud800 \"'", "x" * 1_048_576):
-            (job_id,) = registered(registry, prompt=prompt)
+            (job_id,) = register_jobs(registry, prompt=prompt)
             assert registry.get(job_id).prompt == prompt
 
     def test_ids_are_found_by_how_they_begin_in_order_and_no_more_than_asked(
@@ -188,16 +188,16 @@ class Registrations(StoreCase):
         ids = []
         for step in (0, -3600, 7200):
             clock.set_wall(step)
-            ids += registered(registry)
+            ids += register_jobs(registry)
 
         assert [job.job_id for job in registry.select(Query())] == ids[::-1]
 
     def test_a_list_shows_what_was_asked_for(self, registry: Registry, clock: FakeClock) -> None:
-        jobs = {status: in_status(registry, status).job_id for status in Status if status is not Status.PENDING}
+        jobs = {status: job_in_status(registry, status).job_id for status in Status if status is not Status.PENDING}
         clock.advance(60)
         later = clock.now().second
-        (pending,) = registered(registry)
-        (other,) = registered(registry, label="somebody else")
+        (pending,) = register_jobs(registry)
+        (other,) = register_jobs(registry, label="somebody else")
 
         def listed(query: Query) -> list[str]:
             return [job.job_id for job in registry.select(query)]
@@ -211,11 +211,11 @@ class Registrations(StoreCase):
 
     def test_the_queue_lists_pending_jobs_alone(self, registry: Registry, store: Store, clock: FakeClock) -> None:
         for status in sorted(Status, key=lambda status: status is Status.PENDING):
-            in_status(registry, status)
+            job_in_status(registry, status)
         clock.advance(60)
         later = clock.now().second
-        first, second = registered(registry, 2, priority=3)
-        (other,) = registered(registry, label="other")
+        first, second = register_jobs(registry, 2, priority=3)
+        (other,) = register_jobs(registry, label="other")
 
         def queued(label: str | None) -> list[tuple[str, str, int]]:
             return [(one.job_id, one.label, one.priority) for one in store.queue(label, since=later)]
@@ -227,15 +227,15 @@ class Registrations(StoreCase):
         )
 
     def test_a_job_that_nobody_registered_is_unknown(self, registry: Registry, store: Store) -> None:
-        registered(registry)
-        before = everything(store)
+        register_jobs(registry)
+        before = snapshot(store)
 
         with pytest.raises(UnknownJob, match="nobody"):
             store.get("nobody")
         with pytest.raises(UnknownJob, match="nobody"):
             store.change("nobody", _must_not_be_called)
 
-        assert everything(store) == before
+        assert snapshot(store) == before
 
 
 def _must_not_be_called(job: Job, now: Moment) -> Change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mam.errors import ClaimLost
-from mam.testing.conformance.base import StoreCase, check_journal, claimed, registered
+from mam.testing.conformance.base import StoreCase, check_journal, register_and_claim, register_jobs
 from mam.testing.tasks import event_numbers
 
 if TYPE_CHECKING:
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 class Sequences(StoreCase):
     def test_numbers_begin_at_one_and_are_kept(self, registry: Registry) -> None:
-        (job_id,) = registered(registry)
+        (job_id,) = register_jobs(registry)
 
         assert [registry.next_seq(job_id) for _ in range(3)] == [1, 2, 3]
         assert registry.get(job_id).last_seq == 3
 
     def test_each_job_counts_for_itself(self, registry: Registry) -> None:
-        one, two = registered(registry, 2)
+        one, two = register_jobs(registry, 2)
 
         assert [registry.next_seq(job_id) for job_id in (one, two, one, two, two)] == [1, 1, 2, 2, 3]
 
     def test_an_event_is_stored_with_its_number(self, registry: Registry, store: Store, clock: FakeClock) -> None:
-        job = claimed(registry)
+        job = register_and_claim(registry)
         clock.advance(7)
 
         registry.publish(job.job_id, event="progress", detail="절반", data={"percent": 50}, attempt=1)
@@ -46,7 +46,7 @@ class Sequences(StoreCase):
         assert registry.get(job.job_id).last_seq == 1
 
     def test_every_number_has_an_event_or_a_marker(self, registry: Registry, store: Store) -> None:
-        job = claimed(registry)
+        job = register_and_claim(registry)
         registry.publish(job.job_id, event="started", attempt=1)
         reserved = registry.next_seq(job.job_id)
         registry.publish(job.job_id, event="permission_required", attempt=1)
@@ -61,7 +61,7 @@ class Sequences(StoreCase):
         check_journal(store)
 
     def test_a_refused_event_uses_up_no_number(self, registry: Registry, store: Store) -> None:
-        job = claimed(registry)
+        job = register_and_claim(registry)
         registry.publish(job.job_id, event="progress", attempt=1)
         for _ in range(3):
             try:
@@ -74,7 +74,7 @@ class Sequences(StoreCase):
         assert event_numbers(store.events(job.job_id)) == [1, 2]
 
     def test_events_of_other_jobs_are_not_told(self, registry: Registry, store: Store) -> None:
-        one, two = claimed(registry), claimed(registry)
+        one, two = register_and_claim(registry), register_and_claim(registry)
         registry.publish(one.job_id, event="progress", detail="one", attempt=1)
         registry.publish(two.job_id, event="progress", detail="two", attempt=1)
 

@@ -11,14 +11,14 @@ from mam.jobs import usage_limit, worker_acts
 from mam.jobs.ending import supervised_end
 from mam.jobs.worker_acts import Ending, OutcomeReported
 from mam.stores.port import ClaimRequest
-from mam.testing.conformance.base import StoreCase, everything, registered
+from mam.testing.conformance.base import StoreCase, register_jobs, snapshot
 from mam.testing.tasks import LABEL
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.stores.port import Act, Store
-    from mam.work.claim import Held
+    from mam.work.claim import FenceFields
 
 OTHER = "another-claim_0"
 
@@ -37,24 +37,24 @@ class Supervising(StoreCase):
         assert (ended.status, ended.reason) == ("completed" if reason is None else "error", reason)
         assert (ended.result, ended.run, ended.checks) == ("all of it", {"exit_code": 0}, checks)
         assert (ended.checked, ended.supervised, ended.ended_attempt) == (reason is None or None, False, 1)
-        before = everything(store)
+        before = snapshot(store)
         assert (
             registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, only_if_unreported=True))
             == ended
         )
-        assert everything(store) == before
+        assert snapshot(store) == before
         _refuses_end(registry, store, job, ending)
 
     def test_the_worker_gets_a_report_that_it_did_not_know(self, registry: Registry, store: Store) -> None:
         job = _supervised(registry)
         registry.complete(job.job_id, **_held(job), result="said")
-        before = everything(store)
+        before = snapshot(store)
         ending = Ending(run={}, result="printed")
 
         with pytest.raises(OutcomeReported) as spoken:
             registry.end(job.job_id, "finish", supervised_end(**_held(job), ending=ending, only_if_unreported=True))
         assert spoken.value.said["result"] == "said"
-        assert everything(store) == before
+        assert snapshot(store) == before
 
         ended = registry.end(
             job.job_id, "finish", supervised_end(**_held(job), ending=ending, only_if_unreported=False)
@@ -69,7 +69,7 @@ class Supervising(StoreCase):
 
     def test_every_act_of_the_worker_is_fenced_by_its_claim(self, registry: Registry, store: Store) -> None:
         job = _supervised(registry)
-        before = everything(store)
+        before = snapshot(store)
         acts_of_worker: list[Act] = [
             lambda found, now: usage_limit.wait_for_reset(
                 found, now, attempt=1, claim_id=OTHER, until_ms=now.wall_ms, reason="limit", run={}
@@ -83,25 +83,25 @@ class Supervising(StoreCase):
         for act in acts_of_worker:
             with pytest.raises(ClaimLost, match="another claim"):
                 registry.act(job.job_id, "act", act)
-        assert everything(store) == before
+        assert snapshot(store) == before
 
 
-def _held(job: Job) -> Held:
+def _held(job: Job) -> FenceFields:
     return {"attempt": job.attempt, "claim_id": job.claim_id}
 
 
 def _supervised(registry: Registry) -> Job:
-    registered(registry)
+    register_jobs(registry)
     job = registry.claim(ClaimRequest(label=LABEL, owner="worker", lease_seconds=60, supervised=True))
     assert job is not None
     return job
 
 
 def _refuses_end(registry: Registry, store: Store, job: Job, ending: Ending) -> None:
-    before = everything(store)
+    before = snapshot(store)
     for only_if_unreported in (True, False):
         with pytest.raises(ClaimLost, match="another claim"):
             registry.end(
                 job.job_id, "finish", supervised_end(job.attempt, OTHER, ending, only_if_unreported=only_if_unreported)
             )
-    assert everything(store) == before
+    assert snapshot(store) == before

@@ -12,9 +12,9 @@ from mam.testing.conformance.base import (
     StoreCase,
     check_journal,
     claim_again,
-    claimed,
-    picked,
-    registered,
+    pick_id,
+    register_and_claim,
+    register_jobs,
     terminal_events,
     transitions_of,
 )
@@ -33,7 +33,7 @@ class Time(StoreCase):
     # -- leases --------------------------------------------------------------------------------------------------
 
     def test_a_claim_takes_over_what_was_lost(self, registry: Registry, clock: FakeClock) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
         clock.advance(60)
 
         again = claim_again(registry, job.job_id)
@@ -41,7 +41,7 @@ class Time(StoreCase):
         assert (again.attempt, again.losses, again.retries) == (2, 1, 0)
 
     def test_until_the_last_millisecond_the_job_is_held(self, registry: Registry, clock: FakeClock) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
 
         clock.advance(59.999)
         assert registry.sweep() == []
@@ -49,7 +49,7 @@ class Time(StoreCase):
         assert [(lost.job_id, lost.status, lost.losses) for lost in registry.sweep()] == [(job.job_id, "pending", 1)]
 
     def test_a_lost_job_belongs_to_nobody(self, registry: Registry, store: Store, clock: FakeClock) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
         clock.advance(61)
 
         registry.sweep()
@@ -63,7 +63,7 @@ class Time(StoreCase):
     def test_a_sign_of_life_renews_the_lease_for_as_long_as_it_was_taken(
         self, registry: Registry, clock: FakeClock, sign: str
     ) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
         clock.advance(59)
 
         if sign == "heartbeat":
@@ -77,7 +77,7 @@ class Time(StoreCase):
         assert [lost.job_id for lost in registry.sweep()] == [job.job_id]
 
     def test_a_heartbeat_may_ask_for_another_length(self, registry: Registry, clock: FakeClock) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
 
         registry.heartbeat(job.job_id, attempt=1, lease_seconds=600)
 
@@ -90,16 +90,16 @@ class Time(StoreCase):
     ) -> None:
         if not self.has_boot_clock:
             pytest.skip("the wall clock decides in this store")
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
 
         clock.set_wall(jump)
         assert registry.sweep() == []
-        assert picked(registry) is None
+        assert pick_id(registry) is None
         clock.advance(61)
         assert [lost.job_id for lost in registry.sweep()] == [job.job_id]
 
     def test_after_a_restart_the_wall_clock_decides(self, registry: Registry, clock: FakeClock) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
 
         clock.restart(59)
         assert registry.sweep() == []
@@ -107,7 +107,7 @@ class Time(StoreCase):
         assert [lost.job_id for lost in registry.sweep()] == [job.job_id]
 
     def test_a_boot_clock_that_began_anew_is_not_compared(self, registry: Registry, clock: FakeClock) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
 
         clock.restart(DAY)
 
@@ -116,7 +116,7 @@ class Time(StoreCase):
     def test_a_lease_of_another_boot_ends_also_when_its_job_was_touched_since(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
         clock.restart(1)
         assert registry.sweep() == []
 
@@ -129,13 +129,13 @@ class Time(StoreCase):
     # -- losses and retries --------------------------------------------------------------------------------------
 
     def test_the_third_loss_is_the_end(self, registry: Registry, store: Store, clock: FakeClock) -> None:
-        job = claimed(registry, lease_seconds=60)
+        job = register_and_claim(registry, lease_seconds=60)
         for losses in (1, 2):
             clock.advance(61)
             assert claim_again(registry, job.job_id, lease_seconds=60).losses == losses
         clock.advance(61)
 
-        assert picked(registry) is None
+        assert pick_id(registry) is None
 
         lost = registry.get(job.job_id)
         assert (lost.status, lost.losses, lost.attempt, lost.reason) == ("error", 3, 3, "lost 3 times")
@@ -145,7 +145,7 @@ class Time(StoreCase):
         check_journal(store)
 
     def test_a_release_costs_nothing(self, registry: Registry) -> None:
-        job = claimed(registry)
+        job = register_and_claim(registry)
         for attempt in range(1, 7):
             registry.release(job.job_id, attempt=attempt)
             claim_again(registry, job.job_id)
@@ -156,7 +156,7 @@ class Time(StoreCase):
     def test_a_failure_that_may_be_retried_waits_longer_each_time_and_then_is_final(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
-        job = claimed(registry, max_retries=3)
+        job = register_and_claim(registry, max_retries=3)
         delays = []
         for retries in (1, 2, 3):
             failed = registry.fail(job.job_id, attempt=retries, reason="no luck", retryable=True)
@@ -164,7 +164,7 @@ class Time(StoreCase):
             assert failed.due_at is not None
             delay = (parse_time(failed.due_at) - clock.now().wall_ms) / 1000
             clock.advance(delay - 0.001)
-            assert picked(registry) is None
+            assert pick_id(registry) is None
             clock.advance(0.001)
             claim_again(registry, job.job_id)
             delays.append(delay)
@@ -182,41 +182,41 @@ class Time(StoreCase):
         due = set()
         for chance in (0.0, 0.3, 0.9):
             clock.let_chance_be(chance)
-            job = claimed(registry)
+            job = register_and_claim(registry)
             due.add(registry.fail(job.job_id, attempt=1, reason="no luck", retryable=True).due_at)
 
         assert len(due) == 3
 
     def test_a_job_without_retries_fails_at_once(self, registry: Registry) -> None:
-        job = claimed(registry, max_retries=0)
+        job = register_and_claim(registry, max_retries=0)
 
         assert registry.fail(job.job_id, attempt=1, reason="no luck", retryable=True).status == "error"
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def test_a_job_with_a_start_time_waits_for_it(self, registry: Registry, store: Store, clock: FakeClock) -> None:
-        (job_id,) = registered(registry, due_ms=clock.now().wall_ms + 60_000)
+        (job_id,) = register_jobs(registry, due_ms=clock.now().wall_ms + 60_000)
         assert (registry.get(job_id).status, registry.get(job_id).waiting_for) == ("waiting", "time")
-        assert picked(registry) is None
+        assert pick_id(registry) is None
 
         clock.advance(60)
 
-        assert picked(registry) == job_id
+        assert pick_id(registry) == job_id
         assert transitions_of(store, job_id) == [("waiting", "pending"), ("pending", "running")]
         assert (registry.get(job_id).due_at, registry.get(job_id).waiting_for) == (None, None)
 
     def test_a_start_time_that_has_passed_is_now(self, registry: Registry, clock: FakeClock) -> None:
-        (job_id,) = registered(registry, due_ms=clock.now().wall_ms - 1)
+        (job_id,) = register_jobs(registry, due_ms=clock.now().wall_ms - 1)
 
         assert registry.get(job_id).status == "pending"
 
     def test_a_start_time_is_a_time_of_the_wall_clock(self, registry: Registry, clock: FakeClock) -> None:
-        (job_id,) = registered(registry, due_ms=clock.now().wall_ms + 60_000)
+        (job_id,) = register_jobs(registry, due_ms=clock.now().wall_ms + 60_000)
 
         clock.restart()
-        assert picked(registry) is None
+        assert pick_id(registry) is None
         clock.set_wall(60)
-        assert picked(registry) == job_id
+        assert pick_id(registry) == job_id
 
     # -- the bounded sweep ---------------------------------------------------------------------------------------
 
@@ -231,9 +231,9 @@ class Time(StoreCase):
 
     def test_waits_and_leases_share_one_queue(self, registry: Registry, clock: FakeClock) -> None:
         start = clock.now().wall_ms
-        lost = claimed(registry, lease_seconds=200).job_id
-        (early,) = registered(registry, due_ms=start + 100_000)
-        (late,) = registered(registry, due_ms=start + 300_000)
+        lost = register_and_claim(registry, lease_seconds=200).job_id
+        (early,) = register_jobs(registry, due_ms=start + 100_000)
+        (late,) = register_jobs(registry, due_ms=start + 300_000)
         clock.advance(DAY)
 
         assert [job.job_id for job in registry.sweep()] == [early, lost, late]
@@ -253,9 +253,9 @@ class Time(StoreCase):
     # -- clocks --------------------------------------------------------------------------------------------------
 
     def test_how_long_until_time_decides_something(self, registry: Registry, store: Store, clock: FakeClock) -> None:
-        registered(registry)
+        register_jobs(registry)
         assert store.due_in() is None
-        registered(registry, label="later", due_ms=clock.now().wall_ms + 90_000)
+        register_jobs(registry, label="later", due_ms=clock.now().wall_ms + 90_000)
         assert store.due_in() == pytest.approx(90)
         job = registry.pick(LABEL, owner="worker", lease_seconds=60)
         assert job is not None
@@ -269,7 +269,7 @@ class Time(StoreCase):
         assert store.due_in() is None
 
     def test_no_job_is_older_than_its_creation(self, registry: Registry, store: Store, clock: FakeClock) -> None:
-        (early,) = registered(registry, label="early")
+        (early,) = register_jobs(registry, label="early")
         clock.set_wall(-DAY)
         job = registry.pick("early", owner="worker", lease_seconds=1)
         assert job is not None
@@ -289,6 +289,6 @@ def _running_with_shuffled_leases(registry: Registry, count: int) -> list[str]:
     by_lease = {}
     for turn in range(count):
         lease = 60 + turn * 37 % count
-        by_lease[lease] = claimed(registry, lease_seconds=lease).job_id
+        by_lease[lease] = register_and_claim(registry, lease_seconds=lease).job_id
     assert len(by_lease) == count
     return [by_lease[lease] for lease in sorted(by_lease)]

@@ -19,7 +19,7 @@ CODING_AGENTS = {
 _MODULES = {"shell": "mam.work.adapters.shell", "human": "mam.work.adapters.human", **CODING_AGENTS}
 
 
-def adapter_of(name: str, config: Config) -> Adapter:
+def load_adapter(name: str, config: Config) -> Adapter:
     """A user's own agent wins over one that mam knows, except for those whose meaning everybody relies on, and which
     the settings do not accept as a name."""
     if name in config.commands:

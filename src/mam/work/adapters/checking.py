@@ -11,7 +11,7 @@ from importlib import import_module
 from mam.machine.environment import find_program, without_secrets
 from mam.util.frozen import Frozen
 from mam.work.adapters import CODING_AGENTS
-from mam.work.reports.report import words
+from mam.work.reports.report import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _LONGEST = 30.0
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*[\w.+-]*")
 
 
-class Check(Frozen):
+class AgentCheck(Frozen):
     agent: str
     state: str
     program: str | None = None
@@ -37,21 +37,21 @@ class Check(Frozen):
         return self.state == OK
 
 
-def check_agent(agent: str) -> Check:
+def check_agent(agent: str) -> AgentCheck:
     module = import_module(CODING_AGENTS[agent])
     program = find_program(module.PROGRAM, os.environ)
     install = f"npm install -g {module.PACKAGE}"
     if program is None:
-        return Check(agent=agent, state=MISSING, advice=f"`{install}` installs it")
+        return AgentCheck(agent=agent, state=MISSING, advice=f"`{install}` installs it")
     told, problem = _ask(program, ("--version",))
     if problem is not None:
-        return Check(agent=agent, state=BROKEN, program=program, advice=f"{problem}; `{install}` installs it anew")
+        return AgentCheck(agent=agent, state=BROKEN, program=program, advice=f"{problem}; `{install}` installs it anew")
     found = _VERSION.search(told)
-    known = Check(agent=agent, state=OK, program=program, version=found[0] if found else None)
+    known = AgentCheck(agent=agent, state=OK, program=program, version=found[0] if found else None)
     return _with_options(known, module, program, install)
 
 
-def _with_options(known: Check, module: ModuleType, program: str, install: str) -> Check:
+def _with_options(known: AgentCheck, module: ModuleType, program: str, install: str) -> AgentCheck:
     text = ""
     for arguments in module.HELP:
         told, problem = _ask(program, arguments)
@@ -78,6 +78,6 @@ def _ask(program: str, arguments: tuple[str, ...]) -> tuple[str, str | None]:
         return "", f"it cannot be started ({error.strerror})"
     text = (ran.stdout + b"\n" + ran.stderr)[: 1 << 20].decode("utf-8", "replace")
     if ran.returncode:
-        last = words(text.strip().splitlines()[-1] if text.strip() else "", 120) or f"exit code {ran.returncode}"
+        last = one_line(text.strip().splitlines()[-1] if text.strip() else "", 120) or f"exit code {ran.returncode}"
         return text, f"`{os.path.basename(program)} {' '.join(arguments)}` failed: {last}"
     return text, None

@@ -24,11 +24,11 @@ class ClaudeCodeAdapter(CodingAdapter):
     name, program, package, login = "claude-code", PROGRAM, PACKAGE, LOGIN
     reader = ClaudeCodeReader
 
-    def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
+    def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
         speaks = [] if permissions == "full" else ["--allowedTools", _SPEAKS]
         return ["--permission-mode", _MODES[permissions], *speaks], {}
 
-    def words(self, rights: list[str], session: str | None) -> list[str]:
+    def command_args(self, rights: list[str], session: str | None) -> list[str]:
         """Nobody can answer a question here, so the tool that asks one is taken away."""
         return [
             "--print", "--output-format", "stream-json", "--verbose", *rights, "--disallowedTools", "AskUserQuestion",

@@ -6,7 +6,7 @@ import glob
 import os
 
 from mam.work.adapters.coding import CodingAdapter
-from mam.work.reports.codex import CodexReader, look_through
+from mam.work.reports.codex import CodexReader, read_rollout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def look_at_session(report: Report, since: str) -> None:
     )
     for path in sorted(glob.glob(pattern))[-1:]:
         try:
-            look_through(_lines(path), since, report)
+            read_rollout(_lines(path), since, report)
         except OSError:
             return
 
@@ -53,13 +53,13 @@ def _lines(path: str) -> Iterator[bytes]:
 class CodexAdapter(CodingAdapter):
     name, program, package, login = "codex", PROGRAM, PACKAGE, LOGIN
     reader = CodexReader
-    look_back = staticmethod(look_at_session)
+    read_session_file = staticmethod(look_at_session)
 
-    def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
+    def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
         """Nobody is there to approve, so nothing is asked: what the sandbox does not allow fails."""
         return ["--sandbox", _SANDBOXES[permissions], "--config", 'approval_policy="never"'], {}
 
-    def words(self, rights: list[str], session: str | None) -> list[str]:
+    def command_args(self, rights: list[str], session: str | None) -> list[str]:
         """mam chooses the directory, so it need not be a repository."""
         return [
             "exec", "--json", "--color", "never", "--skip-git-repo-check", *rights,

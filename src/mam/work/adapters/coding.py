@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job, Json
     from mam.work.reports.report import Reader, Report
-    from mam.work.workdir import Place
+    from mam.work.workdir import WorkDir
 
 DOOR_VERBS = ("publish", "heartbeat", "complete", "fail")
 """What an agent may always run, to report. `register` is none of them: a job for `shell` is a command, and who may run
@@ -30,48 +30,54 @@ class CodingAdapter(ABC):
     package: str
     login: str
     reader: Callable[[], Reader]
-    look_back: Callable[[Report, str], None] | None = None
+    read_session_file: Callable[[Report, str], None] | None = None
 
-    def launch(self, job: Job, brief: str, place: Place, _private: str) -> Launch:
-        session = session_of(job, place)
-        rights, env = self.rights(job.permissions)
+    def launch(self, job: Job, brief: str, workdir: WorkDir, _private: str) -> Launch:
+        session = resumable_session(job, workdir)
+        rights, env = self.permission_args(job.permissions)
         return Launch(
-            argv=(program_of(self.name, self.program, self.package), *self.words(rights, session)),
+            argv=(find_agent_program(self.name, self.program, self.package), *self.command_args(rights, session)),
             env=env,
             stdin=brief.encode(errors="replace"),
             success=REPORT,
             reader=self.reader,
-            about=passed_on(job, [*rights, *(f"{name}={value}" for name, value in env.items())], session),
+            agent_record=permission_record(
+                job, [*rights, *(f"{name}={value}" for name, value in env.items())], session
+            ),
             login=self.login,
-            look_back=self.look_back,
+            read_session_file=self.read_session_file,
         )
 
     @abstractmethod
-    def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
+    def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
         """How it is told what it may do: on its command line, and in its environment."""
 
     @abstractmethod
-    def words(self, rights: list[str], session: str | None) -> list[str]:
+    def command_args(self, rights: list[str], session: str | None) -> list[str]:
         """The rest of its command line."""
 
 
-def program_of(agent: str, program: str, package: str) -> str:
+def find_agent_program(agent: str, program: str, package: str) -> str:
     found = find_program(program, os.environ)
     if found is None:
         raise AgentNotFound(agent=agent, why=f"{program} is not on PATH; `npm install -g {package}` installs it")
     return found
 
 
-def session_of(job: Job, place: Place) -> str | None:
+def resumable_session(job: Job, workdir: WorkDir) -> str | None:
     """The conversation of the attempt before, if it was held here: agents keep theirs by host and directory."""
     run = job.run or {}
-    about = run.get("agent")
-    here = run.get("host") == os.uname().nodename and run.get("place") == place.path
-    session = about.get("session") if here and isinstance(about, dict) and about.get("name") == job.agent else None
+    agent_record = run.get("agent")
+    here = run.get("host") == os.uname().nodename and run.get("place") == workdir.path
+    session = (
+        agent_record.get("session")
+        if here and isinstance(agent_record, dict) and agent_record.get("name") == job.agent
+        else None
+    )
     return session if isinstance(session, str) and session.replace("-", "").replace("_", "").isalnum() else None
 
 
-def passed_on(job: Job, words: Sequence[str], session: str | None) -> Json:
+def permission_record(job: Job, words: Sequence[str], session: str | None) -> Json:
     """For the record: what the job was allowed, and in which words the agent was told so."""
     resumed = {} if session is None else {"resumed": session}
     return {"name": job.agent, "permissions": job.permissions, "passed": list(words), **resumed}

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from mam.jobs.record import Job
-    from mam.work.workdir import Place
+    from mam.work.workdir import WorkDir
 
-_PLACE = re.compile(r"\{(prompt|brief|job_id|workdir)\}")
+_FIELD = re.compile(r"\{(prompt|brief|job_id|workdir)\}")
 _WORD_LIMIT = 128 * 1024 - 1
 """What Linux takes as one word of a command line."""
 
@@ -29,15 +29,15 @@ class CommandAdapter:
         self.name = name
         self._table = table
 
-    def launch(self, job: Job, brief: str, place: Place, private: str) -> Launch:
+    def launch(self, job: Job, brief: str, workdir: WorkDir, private: str) -> Launch:
         way = self._table.get("prompt", "argument")
         told = _written(brief, private) if way == "file" else brief
-        values = {"prompt": job.prompt, "brief": told, "job_id": job.job_id, "workdir": place.path}
+        values = {"prompt": job.prompt, "brief": told, "job_id": job.job_id, "workdir": workdir.path}
         program, *templates = self._table["argv"]
         argv = [self._program(program)]
         for template in templates:
             argv.append(self._filled(template, values, behind_dashes="--" in argv))
-        if way != "stdin" and not any({"prompt", "brief"}.intersection(_PLACE.findall(word)) for word in templates):
+        if way != "stdin" and not any({"prompt", "brief"}.intersection(_FIELD.findall(word)) for word in templates):
             argv.append(self._filled("{brief}", values, behind_dashes=False))
         return Launch(
             argv=tuple(argv),
@@ -56,7 +56,7 @@ class CommandAdapter:
 
     def _filled(self, template: str, values: dict[str, str], *, behind_dashes: bool) -> str:
         """In one go, so that a prompt that contains `{job_id}` stays what it is."""
-        word = _PLACE.sub(lambda place: values[place[1]], template)
+        word = _FIELD.sub(lambda field: values[field[1]], template)
         if word.startswith("-") and not template.startswith("-") and not behind_dashes:
             self._refuse(
                 f'the prompt begins with a dash and would be read as an option; put "--" before {template} in argv, '

@@ -6,13 +6,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.work.adapters.port import Adapter
-    from mam.work.workdir import Place
+    from mam.work.workdir import WorkDir
 
 
 class HumanAdapter:
     name = "human"
 
-    def launch(self, _job: Job, _brief: str, _place: Place, _private: str) -> None:
+    def launch(self, _job: Job, _brief: str, _place: WorkDir, _private: str) -> None:
         return None
 
 

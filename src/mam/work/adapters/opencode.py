@@ -30,10 +30,10 @@ class OpenCodeAdapter(CodingAdapter):
     name, program, package, login = "opencode", PROGRAM, PACKAGE, LOGIN
     reader = OpenCodeReader
 
-    def rights(self, permissions: str) -> tuple[list[str], dict[str, str]]:
+    def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
         return [], {"OPENCODE_PERMISSION": json.dumps(_RULES[permissions])}
 
-    def words(self, rights: list[str], session: str | None) -> list[str]:
+    def command_args(self, rights: list[str], session: str | None) -> list[str]:
         """Its log is read too: on stdout it says nothing while its vendor does not answer."""
         resumed = [] if session is None else ["--session", session]
         return ["run", "--format", "json", "--print-logs", "--log-level", "ERROR", *rights, *resumed]

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job, Json
     from mam.work.reports.report import Reader, Report
-    from mam.work.workdir import Place
+    from mam.work.workdir import WorkDir
 
     class Adapter(Protocol):
         """Knows one agent. `launch` may write files of the attempt's own, and starts nothing."""
 
         name: str
 
-        def launch(self, job: Job, brief: str, place: Place, private: str) -> Launch | None:
+        def launch(self, job: Job, brief: str, workdir: WorkDir, private: str) -> Launch | None:
             """None when there is no process: somebody reads the brief and reports by hand.
 
             `private` is how the names of the attempt's own files begin, in which its agent may find what to read.
@@ -43,9 +43,9 @@ class Launch(Frozen):
     """Exit codes after which it is worth trying again."""
     reader: Callable[[], Reader] | None = None
     """Who understands what the agent prints."""
-    about: Json = {}  # noqa: RUF012 - nothing writes into it
+    agent_record: Json = {}  # noqa: RUF012 - nothing writes into it
     """For the record: the agent, and which rights were passed on to it."""
     login: str = ""
     """What a user does who is not logged in."""
-    look_back: Callable[[Report, str], None] | None = None
+    read_session_file: Callable[[Report, str], None] | None = None
     """After the end: adds what the agent told elsewhere than in its output, since a time."""

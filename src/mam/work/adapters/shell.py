@@ -10,13 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.work.adapters.port import Adapter
-    from mam.work.workdir import Place
+    from mam.work.workdir import WorkDir
 
 
 class ShellAdapter:
     name = "shell"
 
-    def launch(self, job: Job, _brief: str, _place: Place, private: str) -> Launch:
+    def launch(self, job: Job, _brief: str, _place: WorkDir, private: str) -> Launch:
         """From a file: a script of any length works, and `ps` shows nothing of it. Like any script it goes on after a
         command that failed, unless it says `set -e`, and its own first line may name another interpreter."""
         script = f"{private}.script"

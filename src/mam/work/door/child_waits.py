@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 from mam.door_client import PARK_SECONDS, WAIT_LIMIT, NotHere
 from mam.errors import BadInput, BadRecord, Refused
-from mam.work.door.handlers import error_answer, look_at_child
+from mam.work.door.handlers import error_answer, read_child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
     from mam.registry import Registry
-    from mam.work.door.handlers import Asked, Bound
+    from mam.work.door.handlers import DoorRequest, DoorScope
 
     Json = dict[str, Any]
 
@@ -32,43 +32,43 @@ LONGEST_SLEEP_SECONDS = 5.0
 """Only bounds how long a worker that ends has to wait for this thread, and what a lost wake-up can cost."""
 
 
-class Wait:
+class ParkedWait:
     """One parked request."""
 
     NOTHING: ClassVar[Json] = {"ok": True, "jobs": [], "lost": []}
 
-    def __init__(self, bound: Bound, asked: Asked) -> None:
-        self._bound = bound
-        self.seen: dict[str, str] = _checked(bound, asked.fields.get("seen"))
-        longest = asked.fields.get("longest", PARK_SECONDS)
+    def __init__(self, scope: DoorScope, request: DoorRequest) -> None:
+        self._bound = scope
+        self.seen: dict[str, str] = _checked(scope, request.fields.get("seen"))
+        longest = request.fields.get("longest", PARK_SECONDS)
         if type(longest) not in (int, float) or not 0 <= longest <= PARK_SECONDS:
             raise BadInput(why=f"longest must be a number of seconds, at most {PARK_SECONDS:g}")
         self.ends = time.monotonic() + longest
 
-    def news(self, job_ids: Iterable[str]) -> Json | None:
+    def changes(self, job_ids: Iterable[str]) -> Json | None:
         """What has changed about these since the client saw them, or None."""
         told, lost, size = [], [], 0
         for job_id in job_ids:
             try:
-                job = look_at_child(self._bound, job_id)
+                job = read_child(self._bound, job_id)
             except (NotHere, BadRecord) as error:
                 if not self.seen[job_id]:
                     raise
                 lost.append({"job_id": job_id, **error_answer(error)})
                 continue
-            if _mark(job) != self.seen[job_id] and size < ANSWER_BYTES:
+            if _version(job) != self.seen[job_id] and size < ANSWER_BYTES:
                 fields = job.to_json()
                 size += len(json.dumps(fields))
-                told.append({"mark": _mark(job), "job": fields})
+                told.append({"mark": _version(job), "job": fields})
         return {"ok": True, "jobs": told, "lost": lost} if told or lost else None
 
 
-class Ear:
+class ChildWaiter:
     """Listens while somebody waits; `heard` is called in its thread with the ids that have an entry."""
 
-    def __init__(self, registry: Registry, heard: Callable[[set[str]], None]) -> None:
+    def __init__(self, registry: Registry, on_change: Callable[[set[str]], None]) -> None:
         self._registry = registry
-        self._heard = heard
+        self._on_change = on_change
         self._wanted = Event()
         self._closed = Event()
         self._offset: str | None = None
@@ -112,17 +112,17 @@ class Ear:
             changed.add(entry.job_id)
         self._offset = offset
         if changed:
-            self._heard(changed)
+            self._on_change(changed)
 
 
-def _checked(bound: Bound, seen: object) -> dict[str, str]:
+def _checked(scope: DoorScope, seen: object) -> dict[str, str]:
     if not isinstance(seen, dict) or not 0 < len(seen) <= WAIT_LIMIT or set(map(type, seen.values())) != {str}:
         raise BadInput(why='wait takes {"seen": {"<id of a child>": "<mark of the last answer>"}}, at most 1,000')
-    if bound.job_id in seen:
-        raise Refused(why=f"Job {bound.job_id} cannot wait for its own end.")
+    if scope.job_id in seen:
+        raise Refused(why=f"Job {scope.job_id} cannot wait for its own end.")
     return seen
 
 
-def _mark(job: Job) -> str:
+def _version(job: Job) -> str:
     """Changes when something has happened that whoever waits wants to see."""
     return f"{job.status}:{job.attempt}:{job.number}"

@@ -6,7 +6,7 @@ import time
 
 from mam.errors import BadInput, StoreUnavailable
 from mam.util.encoding import to_bytes
-from mam.work.door.handlers import BODY_LIMIT, Asked, body_bytes, error_answer, parse_line
+from mam.work.door.handlers import BODY_LIMIT, DoorRequest, body_bytes, error_answer, parse_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.errors import MamError
-    from mam.work.door.child_waits import Wait
+    from mam.work.door.child_waits import ParkedWait
     from mam.work.door.server import Door
 
 LINE_LIMIT = 1 << 20
@@ -27,14 +27,14 @@ TURN_SECONDS = 60.0
 _CHUNK = 1 << 18
 
 
-class Visit:
+class Connection:
     """Reads one request, holds it until its turn comes, writes one answer."""
 
-    def __init__(self, connection: socket, door: Door) -> None:
-        self.connection = connection
+    def __init__(self, sock: socket, door: Door) -> None:
+        self.sock = sock
         self.door = door
-        self.wait: Wait | None = None
-        self.asked: Asked | None = None
+        self.wait: ParkedWait | None = None
+        self.request: DoorRequest | None = None
         self.ends = time.monotonic() + READ_SECONDS
         self.size = 0
         """Bytes of the long text that was announced."""
@@ -43,14 +43,14 @@ class Visit:
         self._outbox = memoryview(b"")
 
     @property
-    def owed(self) -> int:
+    def unsent(self) -> int:
         """Bytes of the answer that the client has not taken yet."""
         return len(self._outbox)
 
     def read(self) -> bool:
         """Takes what has come; whether it is gone for good. `asked` is set when the request is whole."""
         try:
-            part = self.connection.recv(_CHUNK)
+            part = self.sock.recv(_CHUNK)
         except BlockingIOError:
             return True
         except OSError:
@@ -78,7 +78,7 @@ class Visit:
         """Whether there is more to write, and somebody to write it to."""
         try:
             while self._outbox:
-                self._outbox = self._outbox[self.connection.send(self._outbox) :]
+                self._outbox = self._outbox[self.sock.send(self._outbox) :]
         except BlockingIOError:
             return True
         except OSError:
@@ -106,7 +106,7 @@ class Visit:
                 body = self._inbox[: self.size].decode()
             except UnicodeDecodeError as error:
                 raise BadInput(why=f"the text is not valid UTF-8 at byte {error.start}") from None
-        self.asked = Asked(verb=self._fields["verb"], fields=self._fields, body=body)
+        self.request = DoorRequest(verb=self._fields["verb"], fields=self._fields, body=body)
         self._inbox = bytearray()
         self.ends = time.monotonic() + TURN_SECONDS
 

@@ -11,42 +11,42 @@ from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 
 from mam.door_client import peer_uid
 from mam.errors import MamError, StoreUnavailable
-from mam.work.door.child_waits import Wait
-from mam.work.door.connection import Visit
-from mam.work.door.handlers import answer, is_sign
+from mam.work.door.child_waits import ParkedWait
+from mam.work.door.connection import Connection
+from mam.work.door.handlers import answer, shows_activity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
     from typing import Any
 
-    from mam.work.door.child_waits import Ear
+    from mam.work.door.child_waits import ChildWaiter
     from mam.work.door.server import Door
 
-VISITS = 32
+MAX_CONNECTIONS = 32
 """Connections that one door serves at once."""
 
 QUEUE = 128
 """As many more wait in the kernel; who comes then is refused by it, and tries again."""
 
-OWED_LIMIT = 1 << 24
+UNSENT_LIMIT = 1 << 24
 """Bytes of answers that the clients of one door may leave unread before it answers no more."""
 
 LONG_SECONDS = 0.2
 """Longer than any request takes, unless the store is slow or locked."""
 
-BREATH_SECONDS = 0.2
+ACCEPT_PAUSE_SECONDS = 0.2
 """Pause after the system refused a connection: it is short of something, and asking again at once helps nobody."""
 
 
-class Reception:
+class DoorEventLoop:
     """All doors that are open, and who stands in them."""
 
-    def __init__(self, ear: Ear) -> None:
+    def __init__(self, child_waiter: ChildWaiter) -> None:
         self.selector = DefaultSelector()
         self._doors: set[Door] = set()
-        self._parked: set[Visit] = set()
-        self._ear = ear
+        self._parked: set[Connection] = set()
+        self._child_waiter = child_waiter
 
     # -- doors ---------------------------------------------------------------------------------------------------
 
@@ -61,9 +61,9 @@ class Reception:
             door.listener.close()
             door.listener = None
         door.listens_again_at = None
-        for visit in [visit for visit in door.visits if not visit.owed]:
-            self._leave(visit)
-        if not door.visits:
+        for connection in [connection for connection in door.connections if not connection.unsent]:
+            self._leave(connection)
+        if not door.connections:
             self._doors.discard(door)
 
     def shut_all(self) -> None:
@@ -75,44 +75,56 @@ class Reception:
 
     def drop_all(self) -> None:
         for door in list(self._doors):
-            for visit in list(door.visits):
-                self._leave(visit)
+            for connection in list(door.connections):
+                self._leave(connection)
         self.selector.close()
 
     # -- time ----------------------------------------------------------------------------------------------------
 
     def next_end(self) -> float | None:
         """When something has to be done that no client asks for."""
-        ends = [visit.wait.ends if visit.wait else visit.ends for door in self._doors for visit in door.visits]
+        ends = [
+            connection.wait.ends if connection.wait else connection.ends
+            for door in self._doors
+            for connection in door.connections
+        ]
         ends += [door.listens_again_at for door in self._doors if door.listens_again_at is not None]
         return min(ends, default=None)
 
-    def let_time_pass(self, spent: float) -> None:
+    def expire(self, spent: float) -> None:
         """`spent` went by while this thread was with one client; if it was long, the others are not to blame."""
         now = time.monotonic()
         if spent > LONG_SECONDS:
-            for visit in [visit for door in self._doors for visit in door.visits]:
-                visit.ends += spent
-        for visit in [visit for visit in self._parked if visit.wait is not None and visit.wait.ends <= now]:
-            self._unpark(visit, Wait.NOTHING)
+            for connection in [connection for door in self._doors for connection in door.connections]:
+                connection.ends += spent
+        for connection in [
+            connection for connection in self._parked if connection.wait is not None and connection.wait.ends <= now
+        ]:
+            self._unpark(connection, ParkedWait.NOTHING)
         for door in list(self._doors):
-            for visit in [visit for visit in door.visits if visit.wait is None and visit.ends <= now]:
-                self._time_out(visit)
+            for connection in [
+                connection for connection in door.connections if connection.wait is None and connection.ends <= now
+            ]:
+                self._time_out(connection)
             if door.listens_again_at is not None and door.listens_again_at <= now:
                 door.listens_again_at = None
                 self._listen(door)
 
-    def _time_out(self, visit: Visit) -> None:
-        if visit.owed or visit.asked is not None:
-            self._leave(visit)
+    def _time_out(self, connection: Connection) -> None:
+        if connection.unsent or connection.request is not None:
+            self._leave(connection)
         else:
-            visit.refuse(StoreUnavailable(store=visit.door.address, problem="no whole request came in time"))
-            self._write(visit)
+            connection.refuse(StoreUnavailable(store=connection.door.address, problem="no whole request came in time"))
+            self._write(connection)
 
     # -- coming in -----------------------------------------------------------------------------------------------
 
     def _listen(self, door: Door) -> None:
-        if door.listener is not None and len(door.visits) < VISITS and not self._is_watched(door.listener):
+        if (
+            door.listener is not None
+            and len(door.connections) < MAX_CONNECTIONS
+            and not self._is_watched(door.listener)
+        ):
             self.selector.register(door.listener, EVENT_READ, lambda: self._accept(door))
 
     def _is_watched(self, source: socket) -> bool:
@@ -124,142 +136,142 @@ class Reception:
             self.selector.unregister(door.listener)
 
     def _accept(self, door: Door) -> None:
-        while door.listener is not None and len(door.visits) < VISITS:
+        while door.listener is not None and len(door.connections) < MAX_CONNECTIONS:
             try:
-                connection, _ = door.listener.accept()
+                sock, _ = door.listener.accept()
             except BlockingIOError:
                 return
             except OSError:
                 self._stop_listening(door)
-                door.listens_again_at = time.monotonic() + BREATH_SECONDS
+                door.listens_again_at = time.monotonic() + ACCEPT_PAUSE_SECONDS
                 return
-            self._let_in(connection, door)
+            self._let_in(sock, door)
         self._stop_listening(door)
 
-    def _let_in(self, connection: socket, door: Door) -> None:
-        connection.setblocking(False)
-        if not _is_mine(connection):
-            connection.close()
+    def _let_in(self, sock: socket, door: Door) -> None:
+        sock.setblocking(False)
+        if not _is_mine(sock):
+            sock.close()
             return
-        visit = Visit(connection, door)
-        door.visits.add(visit)
-        self.selector.register(connection, EVENT_READ, lambda: self._read(visit))
+        connection = Connection(sock, door)
+        door.connections.add(connection)
+        self.selector.register(sock, EVENT_READ, lambda: self._read(connection))
 
-    def _read(self, visit: Visit) -> None:
+    def _read(self, connection: Connection) -> None:
         try:
-            if not visit.read():
-                self._leave(visit)
+            if not connection.read():
+                self._leave(connection)
                 return
         except MamError as error:
-            visit.refuse(error)
-            self._write(visit)
+            connection.refuse(error)
+            self._write(connection)
             return
-        if visit.asked is not None:
-            self.selector.unregister(visit.connection)
-            visit.door.turns.append(visit)
-            self._take_turns(visit.door)
+        if connection.request is not None:
+            self.selector.unregister(connection.sock)
+            connection.door.queue.append(connection)
+            self._serve_queue(connection.door)
 
     # -- being answered ------------------------------------------------------------------------------------------
 
-    def _take_turns(self, door: Door) -> None:
-        while door.turns and door.owed <= OWED_LIMIT:
-            visit = door.turns.popleft()
+    def _serve_queue(self, door: Door) -> None:
+        while door.queue and door.unsent <= UNSENT_LIMIT:
+            connection = door.queue.popleft()
             try:
-                self._carry_out(visit)
+                self._serve(connection)
             except MamError as error:
-                visit.refuse(error)
+                connection.refuse(error)
             except Exception as error:  # whatever a client has done, the worker goes on
-                visit.refuse(StoreUnavailable(store=door.address, problem=f"{type(error).__name__} in the worker"))
-            if visit.wait is None:
-                self._write(visit)
+                connection.refuse(StoreUnavailable(store=door.address, problem=f"{type(error).__name__} in the worker"))
+            if connection.wait is None:
+                self._write(connection)
 
-    def _carry_out(self, visit: Visit) -> None:
-        asked, door = visit.asked, visit.door
-        assert asked is not None
-        door.announce()
-        if asked.verb == "wait":
-            self._park(visit, Wait(door.bound, asked))
+    def _serve(self, connection: Connection) -> None:
+        request, door = connection.request, connection.door
+        assert request is not None
+        door.report_start()
+        if request.verb == "wait":
+            self._park(connection, ParkedWait(door.scope, request))
             return
-        visit.answer(answer(door.bound, asked))
-        if is_sign(asked.verb):
-            door.sign()
+        connection.answer(answer(door.scope, request))
+        if shows_activity(request.verb):
+            door.note_activity()
 
-    def _write(self, visit: Visit) -> None:
-        if not visit.write():
-            self._leave(visit)
+    def _write(self, connection: Connection) -> None:
+        if not connection.write():
+            self._leave(connection)
             return
-        change = self.selector.modify if self._is_watched(visit.connection) else self.selector.register
-        change(visit.connection, EVENT_WRITE, lambda: self._write_on(visit))
+        change = self.selector.modify if self._is_watched(connection.sock) else self.selector.register
+        change(connection.sock, EVENT_WRITE, lambda: self._write_on(connection))
 
-    def _write_on(self, visit: Visit) -> None:
-        self._write(visit)
-        self._take_turns(visit.door)
+    def _write_on(self, connection: Connection) -> None:
+        self._write(connection)
+        self._serve_queue(connection.door)
 
-    def _leave(self, visit: Visit) -> None:
-        door = visit.door
-        if visit not in door.visits:
+    def _leave(self, connection: Connection) -> None:
+        door = connection.door
+        if connection not in door.connections:
             return
-        door.visits.discard(visit)
-        if visit in door.turns:
-            door.turns.remove(visit)
-        if visit in self._parked:
-            self._parked.discard(visit)
+        door.connections.discard(connection)
+        if connection in door.queue:
+            door.queue.remove(connection)
+        if connection in self._parked:
+            self._parked.discard(connection)
             door.waits -= 1
-            self._rest_if_nobody_waits()
-        if self._is_watched(visit.connection):
-            self.selector.unregister(visit.connection)
-        visit.connection.close()
-        if door.listener is None and not door.visits:
+            self._pause_waiter_if_idle()
+        if self._is_watched(connection.sock):
+            self.selector.unregister(connection.sock)
+        connection.sock.close()
+        if door.listener is None and not door.connections:
             self._doors.discard(door)
         elif door.listens_again_at is None:
             self._listen(door)
 
     # -- waiting for children ------------------------------------------------------------------------------------
 
-    def hear(self, job_ids: set[str]) -> None:
+    def wake_waiters(self, job_ids: set[str]) -> None:
         """These jobs have changed; whoever waits for one of them is told."""
-        for visit in list(self._parked):
-            assert visit.wait is not None
-            concerned = job_ids & visit.wait.seen.keys()
+        for connection in list(self._parked):
+            assert connection.wait is not None
+            concerned = job_ids & connection.wait.seen.keys()
             if not concerned:
                 continue
             try:
-                news = visit.wait.news(concerned)
+                changes = connection.wait.changes(concerned)
             except Exception:
-                news = Wait.NOTHING  # it asks again, and hears then what is wrong
-            if news is not None:
-                self._unpark(visit, news)
+                changes = ParkedWait.NOTHING  # it asks again, and hears then what is wrong
+            if changes is not None:
+                self._unpark(connection, changes)
 
-    def _park(self, visit: Visit, wait: Wait) -> None:
-        self._ear.listen()  # before the look, so that nothing falls between the two
+    def _park(self, connection: Connection, wait: ParkedWait) -> None:
+        self._child_waiter.listen()  # before the look, so that nothing falls between the two
         try:
-            news = wait.news(wait.seen)
-            if news is not None:
-                visit.answer(news)
+            changes = wait.changes(wait.seen)
+            if changes is not None:
+                connection.answer(changes)
             else:
-                visit.wait = wait
-                visit.door.waits += 1
-                self._parked.add(visit)
-            visit.door.sign()
+                connection.wait = wait
+                connection.door.waits += 1
+                self._parked.add(connection)
+            connection.door.note_activity()
         finally:
-            self._rest_if_nobody_waits()
+            self._pause_waiter_if_idle()
 
-    def _unpark(self, visit: Visit, said: dict[str, Any]) -> None:
-        self._parked.discard(visit)
-        visit.wait = None
-        visit.door.waits -= 1
-        visit.door.sign()
-        visit.answer(said)
-        self._write(visit)
-        self._rest_if_nobody_waits()
+    def _unpark(self, connection: Connection, said: dict[str, Any]) -> None:
+        self._parked.discard(connection)
+        connection.wait = None
+        connection.door.waits -= 1
+        connection.door.note_activity()
+        connection.answer(said)
+        self._write(connection)
+        self._pause_waiter_if_idle()
 
-    def _rest_if_nobody_waits(self) -> None:
+    def _pause_waiter_if_idle(self) -> None:
         if not self._parked:
-            self._ear.rest()
+            self._child_waiter.rest()
 
 
-def _is_mine(connection: socket) -> bool:
+def _is_mine(sock: socket) -> bool:
     try:
-        return peer_uid(connection) == os.geteuid()
+        return peer_uid(sock) == os.geteuid()
     except OSError:
         return False

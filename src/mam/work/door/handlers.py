@@ -11,14 +11,14 @@ import os
 
 from mam.door_client import NotHere
 from mam.errors import AmbiguousId, BadInput, ClaimLost, MamError, Refused, UnknownJob
-from mam.events.data import check_levels
+from mam.events.data import check_nested_data
 from mam.jobs import acts
 from mam.jobs.input_rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
-from mam.jobs.record import MOST, Job
+from mam.jobs.record import MAX_COUNT, Job
 from mam.jobs.rights import Grants, child_choices, parent_fields
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
-from mam.work.children import is_below
+from mam.work.children import is_descendant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 BODY_LIMIT = TEXT_LIMIT
 """Bytes behind the line: a prompt or a result."""
 
-_TOLD = ("job_id", "status", "attempt", "claim_id", "last_seq", "lease", "retries", "max_retries", "due_at")
+_REPLY_FIELDS = ("job_id", "status", "attempt", "claim_id", "last_seq", "lease", "retries", "max_retries", "due_at")
 """What the verbs print after a write; the texts of a job may be megabytes."""
 
 _PREFIX_LIMIT = 100
@@ -42,21 +42,21 @@ _PREFIX_LIMIT = 100
 _OF_REGISTER = frozenset({"verb", "body", "whole", "agent", "prompt", "choices", "sign"})
 
 
-class Bound(Frozen):
+class DoorScope(Frozen):
     """What a door is for."""
 
     registry: Registry
     job_id: str
     attempt: int
     claim_id: str | None
-    place: str
+    workdir: str
     """Where the agent runs, without a link, as it was when the door was opened."""
     max_depth: int
     grants: Grants
     logs_dir: str | None
 
 
-class Asked(Frozen):
+class DoorRequest(Frozen):
     """One request, taken apart."""
 
     verb: str
@@ -97,17 +97,17 @@ def error_answer(error: MamError) -> Json:
     return {"error": type(error).__name__, "message": str(error), "exit_code": error.exit_code}
 
 
-def answer(bound: Bound, asked: Asked) -> Json:
+def answer(scope: DoorScope, request: DoorRequest) -> Json:
     """What the verb did, or MamError."""
     try:
-        do = _VERBS[asked.verb]
+        do = _VERBS[request.verb]
     except KeyError:
         known = ", ".join([*_VERBS, "wait"])
-        raise Refused(why=f"{asked.verb[:40]!r} is not for this socket; it takes {known}.") from None
-    return {"ok": True, **do(bound, asked)}
+        raise Refused(why=f"{request.verb[:40]!r} is not for this socket; it takes {known}.") from None
+    return {"ok": True, **do(scope, request)}
 
 
-def is_sign(verb: str) -> bool:
+def shows_activity(verb: str) -> bool:
     """Whether the agent shows by it that it is alive and working."""
     return verb in _WRITES
 
@@ -115,163 +115,163 @@ def is_sign(verb: str) -> bool:
 # -- what a holder says ----------------------------------------------------------------------------------------------
 
 
-def _publish(bound: Bound, asked: Asked) -> Json:
-    data = check_levels(asked.fields.get("data", {}))
+def _publish(scope: DoorScope, request: DoorRequest) -> Json:
+    data = check_nested_data(request.fields.get("data", {}))
     check_text("data", json.dumps(data), REASON_LIMIT)
-    detail = check_text("detail", asked.text("detail", ""), REASON_LIMIT)
-    job = bound.registry.publish(
-        _own(bound, asked), event=asked.text("event"), detail=detail, data=data, **_fence(bound, asked)
+    detail = check_text("detail", request.text("detail", ""), REASON_LIMIT)
+    job = scope.registry.publish(
+        _own(scope, request), event=request.text("event"), detail=detail, data=data, **_fence(scope, request)
     )
-    return _after(job, asked)
+    return _after(job, request)
 
 
-def _heartbeat(bound: Bound, asked: Asked) -> Json:
-    return _after(bound.registry.heartbeat(_own(bound, asked), **_fence(bound, asked)), asked)
+def _heartbeat(scope: DoorScope, request: DoorRequest) -> Json:
+    return _after(scope.registry.heartbeat(_own(scope, request), **_fence(scope, request)), request)
 
 
-def _complete(bound: Bound, asked: Asked) -> Json:
-    result = asked.long_text("result")
-    return _after(bound.registry.complete(_own(bound, asked), **_fence(bound, asked), result=result), asked)
+def _complete(scope: DoorScope, request: DoorRequest) -> Json:
+    result = request.long_text("result")
+    return _after(scope.registry.complete(_own(scope, request), **_fence(scope, request), result=result), request)
 
 
-def _fail(bound: Bound, asked: Asked) -> Json:
-    reason, retryable = asked.long_text("reason"), asked.fields.get("retryable", False)
+def _fail(scope: DoorScope, request: DoorRequest) -> Json:
+    reason, retryable = request.long_text("reason"), request.fields.get("retryable", False)
     if reason is None or not isinstance(retryable, bool):
         raise BadInput(why="fail takes a reason, and retryable as true or false")
-    job = bound.registry.fail(_own(bound, asked), reason=reason, **_fence(bound, asked), retryable=retryable)
-    return _after(job, asked)
+    job = scope.registry.fail(_own(scope, request), reason=reason, **_fence(scope, request), retryable=retryable)
+    return _after(job, request)
 
 
-def _register(bound: Bound, asked: Asked) -> Json:
+def _register(scope: DoorScope, request: DoorRequest) -> Json:
     """A child. Its rights are at most its parent's (`rights.py`), and it depends on nothing outside the family."""
-    parent = bound.registry.store.get(bound.job_id)
+    parent = scope.registry.store.get(scope.job_id)
     try:
-        acts.check_fence(parent, bound.attempt, bound.claim_id)
+        acts.check_fence(parent, scope.attempt, scope.claim_id)
     except ClaimLost as lost:
-        _note_loss(bound, asked, lost)
+        _note_loss(scope, request, lost)
         raise
-    prompt, sign, agent = asked.long_text("prompt"), asked.fields.get("sign", False), asked.text("agent")
+    prompt, sign, agent = request.long_text("prompt"), request.fields.get("sign", False), request.text("agent")
     if prompt is None or not isinstance(sign, bool):
         raise BadInput(why="register takes a prompt, and sign as true or false")
-    if more := asked.fields.keys() - _OF_REGISTER:
+    if more := request.fields.keys() - _OF_REGISTER:
         raise BadInput(why=f"register does not take {min(more)[:40]!r}; what is chosen for a child stands in choices")
-    wanted = asked.fields.get("choices", {})
-    choices = child_choices(parent, agent, wanted, bound.grants, bound.place, os.path.realpath)
-    choices["after"] = [resolve(bound, needed) for needed in choices.get("after", ())]
-    choices |= {**parent_fields(parent, bound.max_depth), "origin_host": os.uname().nodename}
-    registration = bound.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)
-    whole = bool(asked.fields.get("whole")) or not registration.created
+    wanted = request.fields.get("choices", {})
+    choices = child_choices(parent, agent, wanted, scope.grants, scope.workdir, os.path.realpath)
+    choices["after"] = [resolve(scope, needed) for needed in choices.get("after", ())]
+    choices |= {**parent_fields(parent, scope.max_depth), "origin_host": os.uname().nodename}
+    registration = scope.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)
+    whole = bool(request.fields.get("whole")) or not registration.created
     return {"job": registration.job.to_json() if whole else _short(registration.job), "created": registration.created}
 
 
 # -- what may be read ------------------------------------------------------------------------------------------------
 
 
-def _get(bound: Bound, asked: Asked) -> Json:
-    return {"job": bound.registry.store.get(resolve(bound, asked.fields.get("job", bound.job_id))).to_json()}
+def _get(scope: DoorScope, request: DoorRequest) -> Json:
+    return {"job": scope.registry.store.get(resolve(scope, request.fields.get("job", scope.job_id))).to_json()}
 
 
-def _resolve(bound: Bound, asked: Asked) -> Json:
-    return {"job_id": resolve(bound, asked.fields.get("job", bound.job_id))}
+def _resolve(scope: DoorScope, request: DoorRequest) -> Json:
+    return {"job_id": resolve(scope, request.fields.get("job", scope.job_id))}
 
 
-def _logs(bound: Bound, asked: Asked) -> Json:
-    if bound.logs_dir is None:
+def _logs(scope: DoorScope, request: DoorRequest) -> Json:
+    if scope.logs_dir is None:
         raise Refused(why="This worker keeps no log that could be read through its socket.")
     from mam.audit.sync import AuditLog
-    from mam.work.door.logs import read_page
+    from mam.work.door.logs import read_log_page
 
-    job_id, place = resolve(bound, asked.fields.get("job", bound.job_id)), asked.fields.get("place", 0)
-    if type(place) is not int or not 0 <= place < 2**63:
+    job_id, workdir = resolve(scope, request.fields.get("job", scope.job_id)), request.fields.get("place", 0)
+    if type(workdir) is not int or not 0 <= workdir < 2**63:
         raise BadInput(why="place must be where the last answer ended")
-    AuditLog(bound.logs_dir).follow(bound.registry.store)
-    lines, place = read_page(bound.logs_dir, job_id, place)
-    return {"lines": lines, "place": place}
+    AuditLog(scope.logs_dir).follow(scope.registry.store)
+    lines, workdir = read_log_page(scope.logs_dir, job_id, workdir)
+    return {"lines": lines, "place": workdir}
 
 
 # -- within the family -----------------------------------------------------------------------------------------------
 
 
-def resolve(bound: Bound, name: object) -> str:
+def resolve(scope: DoorScope, name: object) -> str:
     """The whole id of this job or of a descendant; anything else, and anything that is not there, is NotHere."""
     if not isinstance(name, str) or not is_job_id(name):
-        raise _stranger(name)
-    if name == bound.job_id or is_below(bound.registry, name, bound.job_id):
+        raise _not_here(name)
+    if name == scope.job_id or is_descendant(scope.registry, name, scope.job_id):
         return name
-    found = bound.registry.store.ids_with_prefix(name, _PREFIX_LIMIT)
+    found = scope.registry.store.ids_with_prefix(name, _PREFIX_LIMIT)
     if len(found) == _PREFIX_LIMIT:
         raise BadInput(why=f"{name} is too short for the beginning of an id here; give more of it")
-    family = [job_id for job_id in found if _is_family(bound, job_id)]
+    family = [job_id for job_id in found if _is_family(scope, job_id)]
     if len(family) > 1:
         raise AmbiguousId(prefix=name, candidates=family[:10], more="")
     if not family:
-        raise _stranger(name)
+        raise _not_here(name)
     return family[0]
 
 
-def look_at_child(bound: Bound, job_id: str) -> Job:
+def read_child(scope: DoorScope, job_id: str) -> Job:
     """A descendant, by its whole id, as it is now."""
     if not is_job_id(job_id):
-        raise _stranger(job_id)
+        raise _not_here(job_id)
     try:
-        job = bound.registry.store.get(job_id)
+        job = scope.registry.store.get(job_id)
     except UnknownJob:
-        raise _stranger(job_id) from None
-    if not is_below(bound.registry, job_id, bound.job_id):
-        raise _stranger(job_id)
+        raise _not_here(job_id) from None
+    if not is_descendant(scope.registry, job_id, scope.job_id):
+        raise _not_here(job_id)
     return job
 
 
-def _is_family(bound: Bound, job_id: str) -> bool:
-    return job_id == bound.job_id or is_below(bound.registry, job_id, bound.job_id)
+def _is_family(scope: DoorScope, job_id: str) -> bool:
+    return job_id == scope.job_id or is_descendant(scope.registry, job_id, scope.job_id)
 
 
-def _stranger(name: object) -> NotHere:
+def _not_here(name: object) -> NotHere:
     shown = repr(name[:80]) if isinstance(name, str) else "that"
     return NotHere(message=f"There is no job {shown} here: this socket knows one job and its children.")
 
 
-def _own(bound: Bound, asked: Asked) -> str:
-    name = asked.fields.get("job", bound.job_id)
-    if name != bound.job_id and resolve(bound, name) != bound.job_id:
+def _own(scope: DoorScope, request: DoorRequest) -> str:
+    name = request.fields.get("job", scope.job_id)
+    if name != scope.job_id and resolve(scope, name) != scope.job_id:
         raise NotHere(message="This socket takes reports of its own job only.")
-    return bound.job_id
+    return scope.job_id
 
 
-def _fence(bound: Bound, asked: Asked) -> Fence:
+def _fence(scope: DoorScope, request: DoorRequest) -> Fence:
     """The door's own claim, whatever the agent gives of it; what it gives must be the same."""
-    given, claim_id = asked.fields.get("attempt", bound.attempt), asked.fields.get("claim_id")
-    if type(given) is not int or not 0 <= given <= MOST:
+    given, claim_id = request.fields.get("attempt", scope.attempt), request.fields.get("claim_id")
+    if type(given) is not int or not 0 <= given <= MAX_COUNT:
         raise BadInput(why="attempt must be a whole number")
     if claim_id is not None and not is_claim_id(claim_id):
         raise BadInput(why="claim_id must be the id of a claim")
-    is_another = None not in (claim_id, bound.claim_id) and claim_id != bound.claim_id
-    if given != bound.attempt or is_another:
-        owner = f"attempt {bound.attempt}" if given != bound.attempt else f"another claim of attempt {given}"
-        lost = ClaimLost(job=bound.job_id, attempt=given, why=f"this socket belongs to {owner}")
-        _note_loss(bound, asked, lost)
+    is_another = None not in (claim_id, scope.claim_id) and claim_id != scope.claim_id
+    if given != scope.attempt or is_another:
+        owner = f"attempt {scope.attempt}" if given != scope.attempt else f"another claim of attempt {given}"
+        lost = ClaimLost(job=scope.job_id, attempt=given, why=f"this socket belongs to {owner}")
+        _note_loss(scope, request, lost)
         raise lost
-    return {"attempt": bound.attempt, "claim_id": bound.claim_id}
+    return {"attempt": scope.attempt, "claim_id": scope.claim_id}
 
 
-def _note_loss(bound: Bound, asked: Asked, lost: ClaimLost) -> None:
+def _note_loss(scope: DoorScope, request: DoorRequest, lost: ClaimLost) -> None:
     """A refused writer leaves a line in the audit log; the registry sees to that, unless it was not even asked."""
-    if bound.logs_dir is not None:
+    if scope.logs_dir is not None:
         from mam.audit.sync import AuditLog
 
-        AuditLog(bound.logs_dir).refused(bound.registry.store, bound.job_id, asked.verb, str(lost))
+        AuditLog(scope.logs_dir).refused(scope.registry.store, scope.job_id, request.verb, str(lost))
 
 
-def _after(job: Job, asked: Asked) -> Json:
-    return {"job": job.to_json() if asked.fields.get("whole") is True else _short(job)}
+def _after(job: Job, request: DoorRequest) -> Json:
+    return {"job": job.to_json() if request.fields.get("whole") is True else _short(job)}
 
 
 def _short(job: Job) -> Json:
-    fields = {name: getattr(job, name) for name in _TOLD}
+    fields = {name: getattr(job, name) for name in _REPLY_FIELDS}
     return {**fields, "lease": job.lease.as_dict() if job.lease else None}
 
 
-_VERBS: dict[str, Callable[[Bound, Asked], Json]] = {
+_VERBS: dict[str, Callable[[DoorScope, DoorRequest], Json]] = {
     "publish": _publish, "heartbeat": _heartbeat, "complete": _complete, "fail": _fail, "register": _register,
     "get": _get, "resolve": _resolve, "logs": _logs,
 }  # fmt: skip

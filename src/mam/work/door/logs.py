@@ -17,18 +17,18 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def read_page(logs_dir: str, job_id: str, place: int) -> tuple[list[dict[str, Any]], int]:
+def read_log_page(logs_dir: str, job_id: str, offset: int) -> tuple[list[dict[str, Any]], int]:
     """The lines from a place on, as many as a page holds, and the place behind them: at the end it is the same."""
     try:
-        data = _read(logs_dir, job_id, place)
+        data = _read(logs_dir, job_id, offset)
     except OSError:
-        return [], place
+        return [], offset
     whole = data[: data.rfind(b"\n") + 1]
     lines = [line for line in map(parse_line, whole.split(b"\n")) if line is not None]
-    return lines, place + len(whole)
+    return lines, offset + len(whole)
 
 
-def _read(logs_dir: str, job_id: str, place: int) -> bytes:
+def _read(logs_dir: str, job_id: str, offset: int) -> bytes:
     folder = os.open(job_dir(logs_dir, job_id), _FOLDER)
     try:
         file = os.open(EVENTS, _FILE, dir_fd=folder)
@@ -36,9 +36,9 @@ def _read(logs_dir: str, job_id: str, place: int) -> bytes:
         os.close(folder)
     try:
         check_regular(file, EVENTS)
-        data = os.pread(file, PAGE_BYTES, place)
+        data = os.pread(file, PAGE_BYTES, offset)
         if b"\n" not in data:  # a line longer than a page, or one that somebody is still writing
-            data = os.pread(file, LINE_LIMIT, place)
+            data = os.pread(file, LINE_LIMIT, offset)
     finally:
         os.close(file)
     return data

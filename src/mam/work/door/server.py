@@ -15,11 +15,11 @@ from threading import Event, Thread, current_thread
 
 from mam.errors import StoreUnavailable
 from mam.jobs.rights import MAX_DEPTH, Grants
-from mam.work.door.child_waits import Ear
-from mam.work.door.connection import ROOM, Visit
-from mam.work.door.event_loop import QUEUE, Reception
-from mam.work.door.handlers import Bound
-from mam.work.door.socket_dir import Place
+from mam.work.door.child_waits import ChildWaiter
+from mam.work.door.connection import ROOM, Connection
+from mam.work.door.event_loop import QUEUE, DoorEventLoop
+from mam.work.door.handlers import DoorScope
+from mam.work.door.socket_dir import SocketDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,50 +37,50 @@ class Door:
 
     def __init__(
         self,
-        doors: Doors,
-        bound: Bound,
+        server: DoorServer,
+        scope: DoorScope,
         address: str,
-        on_sign: Callable[[], None] | None,
-        announce: Callable[[], None],
+        on_activity: Callable[[], None] | None,
+        report_start: Callable[[], None],
     ) -> None:
         self.address = address
-        self.bound = bound
-        self.visits: set[Visit] = set()
-        self.turns: deque[Visit] = deque()
+        self.scope = scope
+        self.connections: set[Connection] = set()
+        self.queue: deque[Connection] = deque()
         self.waits = 0
         """How many of the visitors wait for the job's children; any thread may look."""
         self.listens_again_at: float | None = None
         self.listener: socket.socket | None = _listening(address)
-        self._doors = doors
-        self._on_sign = on_sign
-        self.announce = announce
+        self._server = server
+        self._on_activity = on_activity
+        self.report_start = report_start
 
     @property
     def environment(self) -> dict[str, str]:
         """What the agent is told."""
-        bound = self.bound
-        claim = {} if bound.claim_id is None else {"MAM_CLAIM": bound.claim_id}
-        return {"MAM_JOB_ID": bound.job_id, "MAM_ATTEMPT": str(bound.attempt), **claim, "MAM_SOCKET": self.address}
+        scope = self.scope
+        claim = {} if scope.claim_id is None else {"MAM_CLAIM": scope.claim_id}
+        return {"MAM_JOB_ID": scope.job_id, "MAM_ATTEMPT": str(scope.attempt), **claim, "MAM_SOCKET": self.address}
 
     @property
     def room(self) -> int:
         """Bytes of long texts for which there is still room."""
-        return ROOM - sum(visit.size for visit in self.visits)
+        return ROOM - sum(connection.size for connection in self.connections)
 
     @property
-    def owed(self) -> int:
-        return sum(visit.owed for visit in self.visits)
+    def unsent(self) -> int:
+        return sum(connection.unsent for connection in self.connections)
 
-    def sign(self) -> None:
+    def note_activity(self) -> None:
         try:
-            if self._on_sign is not None:
-                self._on_sign()
+            if self._on_activity is not None:
+                self._on_activity()
         except Exception:  # what was reported is stored; a listener's trouble is not the agent's
             return
 
     def close(self) -> None:
         """Nobody can come in any more; who has been answered may still read. More than once is the same as once."""
-        self._doors.shut(self)
+        self._server.shut(self)
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +89,7 @@ class Door:
         self.close()
 
 
-class Doors:
+class DoorServer:
     """All doors of one worker, and the thread that serves them.
 
     `directory` is a private one for their sockets; without it one is found. `logs_dir` is where the audit log is, for
@@ -109,12 +109,12 @@ class Doors:
         self._logs_dir = logs_dir
         self._max_depth = max_depth
         self._grants = grants or Grants()
-        self._place = Place(directory)
+        self._socket_dir = SocketDir(directory)
         self._calls: deque[Callable[[], None]] = deque()
-        self._bell, self._ringer = socket.socketpair()
+        self._wake_receiver, self._wake_sender = socket.socketpair()
         self._ends: float | None = None
-        self._ear = Ear(registry, lambda job_ids: self._call(lambda: self._reception.hear(job_ids)))
-        self._reception = Reception(self._ear)
+        self._child_waiter = ChildWaiter(registry, lambda job_ids: self._call(lambda: self._loop.wake_waiters(job_ids)))
+        self._loop = DoorEventLoop(self._child_waiter)
         self._thread = Thread(target=self._run, name="mam-doors", daemon=True)
         self._thread.start()
 
@@ -122,31 +122,32 @@ class Doors:
         self,
         job_id: str,
         attempt: int,
-        place: str,
-        on_sign: Callable[[], None] | None = None,
-        announce: Callable[[], None] = lambda: None,
+        workdir: str,
+        on_activity: Callable[[], None] | None = None,
+        report_start: Callable[[], None] = lambda: None,
         claim_id: str | None = None,
     ) -> Door:
         """`place` is where the agent runs. Both calls are made in the doors' thread: `on_sign` whenever the agent has
         reported something, and must not wait; `announce` before anything is carried out, and what it raises is the
         answer."""
-        bound = Bound(
-            registry=self._registry, job_id=job_id, attempt=attempt, claim_id=claim_id, place=os.path.realpath(place),
+        scope = DoorScope(
+            registry=self._registry, job_id=job_id, attempt=attempt, claim_id=claim_id,
+            workdir=os.path.realpath(workdir),
             max_depth=self._max_depth, grants=self._grants, logs_dir=self._logs_dir,
         )  # fmt: skip
-        door = Door(self, bound, self._place.new_address(), on_sign, announce)
-        self._call(lambda: self._reception.open(door))
+        door = Door(self, scope, self._socket_dir.new_address(), on_activity, report_start)
+        self._call(lambda: self._loop.open(door))
         return door
 
     def shut(self, door: Door) -> None:
         _unlink(door.address)
         if current_thread() is self._thread:
-            self._reception.shut(door)
+            self._loop.shut(door)
             return
         done = Event()
 
         def end() -> None:
-            self._reception.shut(door)
+            self._loop.shut(door)
             done.set()
 
         self._call(end)
@@ -155,10 +156,10 @@ class Doors:
 
     def close(self) -> None:
         """Every door is shut, and the directory of their sockets is gone. More than once is the same as once."""
-        self._ear.close()
+        self._child_waiter.close()
         self._call(self._begin_closing)
         self._thread.join(2 * CLOSING_SECONDS)
-        self._place.close()
+        self._socket_dir.close()
 
     def __enter__(self) -> Self:
         return self
@@ -172,37 +173,37 @@ class Doors:
         """Has it done by the doors' thread."""
         self._calls.append(do)
         try:
-            self._ringer.send(b"!", socket.MSG_DONTWAIT)
+            self._wake_sender.send(b"!", socket.MSG_DONTWAIT)
         except OSError:
             pass  # it has been rung often enough, or for ever
 
     def _run(self) -> None:
-        reception = self._reception
-        self._bell.setblocking(False)
-        reception.selector.register(self._bell, EVENT_READ, self._answer_bell)
-        while self._ends is None or not (reception.is_empty() or time.monotonic() > self._ends):
-            ready = reception.selector.select(self._patience())
+        loop = self._loop
+        self._wake_receiver.setblocking(False)
+        loop.selector.register(self._wake_receiver, EVENT_READ, self._drain_wakes)
+        while self._ends is None or not (loop.is_empty() or time.monotonic() > self._ends):
+            ready = loop.selector.select(self._poll_timeout())
             begun = time.monotonic()
             for key, _ in ready:
                 key.data()
             while self._calls:
                 self._calls.popleft()()
-            reception.let_time_pass(time.monotonic() - begun)
-        reception.drop_all()
-        self._bell.close()
-        self._ringer.close()
+            loop.expire(time.monotonic() - begun)
+        loop.drop_all()
+        self._wake_receiver.close()
+        self._wake_sender.close()
 
-    def _patience(self) -> float | None:
-        ends = [end for end in (self._reception.next_end(), self._ends) if end is not None]
+    def _poll_timeout(self) -> float | None:
+        ends = [end for end in (self._loop.next_end(), self._ends) if end is not None]
         return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def _begin_closing(self) -> None:
         self._ends = time.monotonic() + CLOSING_SECONDS
-        self._reception.shut_all()
+        self._loop.shut_all()
 
-    def _answer_bell(self) -> None:
+    def _drain_wakes(self) -> None:
         try:
-            self._bell.recv(4096)
+            self._wake_receiver.recv(4096)
         except BlockingIOError:
             pass
 

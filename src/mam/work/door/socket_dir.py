@@ -23,7 +23,7 @@ _LEFTOVER_SECONDS = 60.0
 """Younger directories are left alone: their owner may not have locked them yet."""
 
 
-class Place:
+class SocketDir:
     """Its directory is locked for as long as its worker lives, so that what a killed one left can be told from it."""
 
     def __init__(self, base: str | None = None) -> None:

@@ -14,8 +14,8 @@ import time
 
 from mam.machine.environment import find_program
 from mam.util.frozen import Frozen
-from mam.work.git.guards import FIXED, NO_WAY, WAYS, environment, far_end, undoing
-from mam.work.host_checks import tells_of_lack
+from mam.work.git.guards import FIXED, NO_TRANSPORT, TRANSPORTS, environment, neutralising_settings, service_command
+from mam.work.host_checks import reports_shortage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ _ERROR_LIMIT = 1 << 14
 class GitFailed(Exception):
     """One line for the person who reads the job's record."""
 
-    def tells_of_lack(self) -> bool:
+    def reports_shortage(self) -> bool:
         """Whether the machine lacked something. Of a file that it could not write git does not say why."""
-        return tells_of_lack(str(self)) or str(self).startswith("unable to write ")
+        return reports_shortage(str(self)) or str(self).startswith("unable to write ")
 
 
 class Git(Frozen):
@@ -43,7 +43,7 @@ class Git(Frozen):
     where: tuple[str, ...]
     """`-C directory` to look for the repository, or `--git-dir=… --work-tree=…` when it is known."""
     settings: Pairs = FIXED
-    ways: str = NO_WAY
+    transports: str = NO_TRANSPORT
     """The transports that it may use."""
     keep_open: tuple[int, ...] = ()
     """Descriptors that git holds for as long as it runs: the lock of the place that it works on."""
@@ -67,7 +67,7 @@ class Git(Frozen):
     def _run(
         self, words: tuple[str, ...], seconds: float, limit: int, given: str | None = None
     ) -> tuple[int, str, str]:
-        environ = environment(os.environ, self.settings, self.ways)
+        environ = environment(os.environ, self.settings, self.transports)
         program = find_program("git", environ)
         if program is None:
             raise GitFailed("git is not on PATH")
@@ -100,19 +100,19 @@ def at(git_directory: str, work_tree: str | None = None, keep_open: tuple[int, .
 def with_transports(git: Git) -> Git:
     """For a repository whose settings only mam writes: it may fetch and push by the ways that run nothing but git and
     ssh, with the user's own credentials, and without asking anybody."""
-    return git.replace(ways=WAYS)
+    return git.replace(transports=TRANSPORTS)
 
 
-def serving(service: str, path: str) -> str:
+def service_option(service: str, path: str) -> str:
     """The option of a fetch or push that guards the repository at the other end, a directory here."""
     inner = os.path.join(path, ".git")
     settings = at(inner if os.path.lexists(inner) else path).settings
-    return f"--{service}={far_end(service, settings)}"
+    return f"--{service}={service_command(service, settings)}"
 
 
 def _guarded(git: Git) -> Git:
     listed = git.text("config", "-z", "--show-scope", "--list")
-    return git.replace(settings=(*FIXED, *undoing(listed)))
+    return git.replace(settings=(*FIXED, *neutralising_settings(listed)))
 
 
 def _readable(given: str | None) -> IO[bytes]:

@@ -13,12 +13,12 @@ import time
 from mam.errors import MamError
 from mam.machine.environment import find_program, without_secrets
 from mam.util.frozen import Frozen
-from mam.work.cleanup import look, remove
+from mam.work.cleanup import inspect_workspace, remove_workspace
 from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, with_transports
-from mam.work.git.mirrors import address_of, guarded_end, is_local, opened, shown
+from mam.work.git.mirrors import guarded_service, is_local, locked_mirror, redact_address, repository_address
 from mam.work.git.staging import stage
-from mam.work.git.worktrees import commit_of, read_page
-from mam.work.job_dir import Home, write_private
+from mam.work.git.worktrees import branch_commit, read_plan
+from mam.work.job_dir import JobDirectory, write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Delivery(Frozen):
     """For the record: branch, commits, pushed, pull_request."""
     reason: str | None = None
     """Why the work is done and could not be handed on; it is kept, and the reason says where."""
-    clears: bool = False
+    is_clean: bool = False
     """Whether nothing is left in the worktree that is nowhere else, so that it may go once the job has ended."""
 
 
@@ -55,16 +55,16 @@ class Undelivered(Exception):
 
 def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Sequence[str], private: str) -> Delivery:
     """`private` is how the names of the attempt's own files begin; one is the text of a pull request."""
-    home = Home(work_directory, job.job_id)
-    page = read_page(home)
-    assert page is not None
+    job_dir = JobDirectory(work_directory, job.job_id)
+    plan = read_plan(job_dir)
+    assert plan is not None
     assert job.repository is not None
-    with home.locked() as lock:
+    with job_dir.locked() as lock:
         try:
-            commits, nested = _committed(job, home, page, lock)
+            commits, nested = _committed(job, job_dir, plan, lock)
         except (GitFailed, OSError) as failed:
-            return Delivery(run={}, reason=f"its work could not be committed: {failed}; it is in {home.worktree}")
-    facts: Json = {"branch": page["branch"] if commits else None, "commits": commits}
+            return Delivery(run={}, reason=f"its work could not be committed: {failed}; it is in {job_dir.worktree}")
+    facts: Json = {"branch": plan["branch"] if commits else None, "commits": commits}
     if not commits:
         facts["note"] = "it changed nothing, so there is no branch"
     if nested:
@@ -72,48 +72,48 @@ def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Se
     reason = None
     if commits and job.workdir is None:
         try:
-            _hand_on(job, page, repos, command, private, facts)
+            _push_branch(job, plan, repos, command, private, facts)
         except (GitFailed, Undelivered, MamError, OSError) as failed:
-            reason = f"its work is committed on {page['branch']} in {page['repository']}, but {failed}"
-    clears = reason is None and _is_clear(home)
-    if clears:
+            reason = f"its work is committed on {plan['branch']} in {plan['repository']}, but {failed}"
+    is_clean = reason is None and _is_clear(job_dir)
+    if is_clean:
         facts["place"] = None
-    return Delivery(run=facts, reason=reason, clears=clears)
+    return Delivery(run=facts, reason=reason, is_clean=is_clean)
 
 
-def clear_away(work_directory: str, job_id: str) -> None:
+def remove_clean_worktree(work_directory: str, job_id: str) -> None:
     """The worktree of a job that has ended. Its branch stays for as long as it has commits that are nowhere else,
     whatever force means to files. Not before the end: a worker that is killed just then goes on with what is there."""
     try:
-        if _is_clear(Home(work_directory, job_id)):
-            remove(work_directory, job_id, force=True)
+        if _is_clear(JobDirectory(work_directory, job_id)):
+            remove_workspace(work_directory, job_id, force=True)
     except (MamError, GitFailed, OSError):
         return  # `mam workspaces` shows it
 
 
-def _is_clear(home: Home) -> bool:
-    held = look(home)
+def _is_clear(job_dir: JobDirectory) -> bool:
+    held = inspect_workspace(job_dir)
     return held is not None and not held.dirty and held.problem is None
 
 
 # -- commits ---------------------------------------------------------------------------------------------------------
 
 
-def _committed(job: Job, home: Home, page: Json, lock: int) -> tuple[int, list[str]]:
+def _committed(job: Job, job_dir: JobDirectory, plan: Json, lock: int) -> tuple[int, list[str]]:
     """How many commits there are, and the nested repositories that are in none."""
-    git = at(page["git_directory"], home.worktree, (lock,))
+    git = at(plan["git_directory"], job_dir.worktree, (lock,))
     git = git.replace(settings=(*git.settings, *_WHO))
-    nested = stage(git, home.worktree)
+    nested = stage(git, job_dir.worktree)
     if not git.succeeds("diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"):
         git.text("commit", "--quiet", "--no-verify", "-m", _message(job), seconds=LONG_SECONDS)
     tip = git.path("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    repository = at(page["repository"], keep_open=(lock,))
-    branch = commit_of(repository, page["branch"])
+    repository = at(plan["repository"], keep_open=(lock,))
+    branch = branch_commit(repository, plan["branch"])
     # An agent may have left its branch; what it stands on counts if it comes after what the branch has.
     if branch != tip and (branch is None or repository.succeeds("merge-base", "--is-ancestor", branch, tip)):
-        repository.text("update-ref", f"refs/heads/{page['branch']}", tip, *([branch] if branch else []))
+        repository.text("update-ref", f"refs/heads/{plan['branch']}", tip, *([branch] if branch else []))
         branch = tip
-    return int(repository.path("rev-list", "--count", f"{page['base']}..{branch}")), nested
+    return int(repository.path("rev-list", "--count", f"{plan['base']}..{branch}")), nested
 
 
 def _some(names: list[str]) -> str:
@@ -140,49 +140,51 @@ def _line(text: str) -> str:
 # -- handing on ------------------------------------------------------------------------------------------------------
 
 
-def _hand_on(job: Job, page: Json, repos: Mapping[str, str], command: Sequence[str], private: str, facts: Json) -> None:
+def _push_branch(
+    job: Job, plan: Json, repos: Mapping[str, str], command: Sequence[str], private: str, facts: Json
+) -> None:
     """A repository that is a directory here always gets the branch; one elsewhere only if that was asked for."""
     repository = job.repository or {}
-    address = address_of(job, repos)
+    address = repository_address(job, repos)
     wants_request = bool(repository.get("pull_request"))
     if not (is_local(address) or repository.get("push") or wants_request):
-        facts["kept"] = f"git fetch {page['repository']} {page['branch']}"
+        facts["kept"] = f"git fetch {plan['repository']} {plan['branch']}"
         return
-    with opened(address, str(repository["name"])) as (transport, _work, lock):
+    with locked_mirror(address, str(repository["name"])) as (transport, _work, lock):
         git = with_transports(at(transport, keep_open=(lock,)))
-        ref = f"refs/heads/{page['branch']}"
-        end, source = guarded_end("upload-pack", page["repository"]), page["repository"]
+        ref = f"refs/heads/{plan['branch']}"
+        end, source = guarded_service("upload-pack", plan["repository"]), plan["repository"]
         git.text("fetch", "--no-tags", "--quiet", *end, "--", source, f"+{ref}:{ref}", seconds=LONG_SECONDS)
         _push(git, address, ref)
         # So that whoever clears the worktree away knows that its commits are elsewhere too.
         tip = git.path("rev-parse", "--verify", "--quiet", ref)
-        at(page["repository"]).succeeds("update-ref", f"refs/remotes/origin/{page['branch']}", tip)
+        at(plan["repository"]).succeeds("update-ref", f"refs/remotes/origin/{plan['branch']}", tip)
         git.succeeds("update-ref", "-d", ref)
         facts["pushed"] = str(repository["name"])
         if wants_request:
-            facts["pull_request"] = _request(job, page, command, private, transport)
+            facts["pull_request"] = _request(job, plan, command, private, transport)
 
 
 def _push(git: Git, address: str, ref: str) -> None:
     for remaining in reversed(range(_TRIES)):
         try:
-            end = guarded_end("receive-pack", address)
+            end = guarded_service("receive-pack", address)
             git.text("push", "--quiet", "--no-verify", *end, "--", address, f"{ref}:{ref}", seconds=LONG_SECONDS)
             return
         except GitFailed as failed:
             if not remaining:
-                raise Undelivered(f"it could not be pushed: {shown(str(failed), address)}") from None
+                raise Undelivered(f"it could not be pushed: {redact_address(str(failed), address)}") from None
             time.sleep(_PAUSE_SECONDS)
 
 
-def _request(job: Job, page: Json, command: Sequence[str], private: str, transport: str) -> str:
+def _request(job: Job, plan: Json, command: Sequence[str], private: str, transport: str) -> str:
     """Away from the work tree, whose settings the agent could write."""
     body = f"{private}.pull-request.md"
     text = f"{job.prompt}\n\n---\nJob `{job.job_id}`, by {job.agent}.\n"
     write_private(body, text.encode(errors="replace"))
     repository = job.repository or {}
     words = {
-        "name": repository["name"], "branch": page["branch"], "base": repository.get("branch"), "title": _title(job),
+        "name": repository["name"], "branch": plan["branch"], "base": repository.get("branch"), "title": _title(job),
         "body": body, "job_id": job.job_id,
     }  # fmt: skip
     argv = [_filled(word, words) for word in command]

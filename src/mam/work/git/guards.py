@@ -43,9 +43,9 @@ FIXED: Pairs = (
     ("maintenance.auto", "false"),
     ("receive.autogc", "false"),
 )
-WAYS = "file:git:http:https:ssh"
+TRANSPORTS = "file:git:http:https:ssh"
 """The transports that start nothing but git and ssh."""
-NO_WAY = ""
+NO_TRANSPORT = ""
 _OWN_SCOPES = ("local", "worktree")
 _COMMANDS = {
     "core": ("sshcommand", "gitproxy"),
@@ -62,7 +62,7 @@ _COMMANDS = {
 }
 
 
-def undoing(listed: str) -> Pairs:
+def neutralising_settings(listed: str) -> Pairs:
     """Settings that undo the commands which the repository's own configuration names.
 
     `listed` is what `git config -z --show-scope --list` prints. An empty value ends a list of helpers and switches a
@@ -92,14 +92,14 @@ def _entries(listed: str) -> Iterator[tuple[str, str, str]]:
         yield scope, key, value if equals else "true"
 
 
-def environment(environ: Mapping[str, str], pairs: Pairs, ways: str) -> dict[str, str]:
+def environment(environ: Mapping[str, str], pairs: Pairs, transports: str) -> dict[str, str]:
     """The user's, for HOME and what filters may need; nothing that steers git itself is left of it."""
     kept = {name: value for name, value in without_secrets(environ).items() if not name.startswith("GIT_")}
     return {
         **kept,
         **_as_variables(pairs),
         "PATH": absolute_path(environ),
-        "GIT_ALLOW_PROTOCOL": ways,
+        "GIT_ALLOW_PROTOCOL": transports,
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "",
         "SSH_ASKPASS": "",
@@ -112,7 +112,7 @@ def environment(environ: Mapping[str, str], pairs: Pairs, ways: str) -> dict[str
     }
 
 
-def far_end(service: str, pairs: Pairs) -> str:
+def service_command(service: str, pairs: Pairs) -> str:
     """The command, for a shell, that serves a fetch or a push in a repository on this host."""
     words = [f"{name}={shlex.quote(value)}" for name, value in _as_variables(pairs).items()]
     return " ".join([*words, "git", service])

@@ -15,7 +15,7 @@ import os
 from mam.errors import FetchFailed, WorkDirMissing, WorkDirUnusable
 from mam.util.frozen import Frozen
 from mam.util.state_dir import make_private, state_directory
-from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, serving, with_transports
+from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, service_option, with_transports
 from mam.work.job_dir import remove_tree
 
 TYPE_CHECKING = False
@@ -43,12 +43,12 @@ def is_local(address: str) -> bool:
     return address.startswith(("/", "~"))
 
 
-def guarded_end(service: str, address: str) -> tuple[str, ...]:
+def guarded_service(service: str, address: str) -> tuple[str, ...]:
     """For a repository that is a directory here, where an agent may have been. One elsewhere keeps its own rules."""
-    return (serving(service, address),) if is_local(address) else ()
+    return (service_option(service, address),) if is_local(address) else ()
 
 
-def address_of(job: Job, repos: Mapping[str, str]) -> str:
+def repository_address(job: Job, repos: Mapping[str, str]) -> str:
     name = str((job.repository or {}).get("name"))
     if name not in repos:
         raise WorkDirMissing(job=job.job_id, why=f"no repository {name} is known here; [repos] in config.toml names it")
@@ -56,22 +56,22 @@ def address_of(job: Job, repos: Mapping[str, str]) -> str:
     return os.path.expanduser(address) if is_local(address) else address
 
 
-def fetched(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> Upstream:
+def fetch_mirror(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> Upstream:
     """FetchFailed may pass; WorkDirUnusable says that there is no such branch. Nothing is ever deleted for either."""
-    address = address_of(job, repos)
+    address = repository_address(job, repos)
     name, branch = (str((job.repository or {}).get(word)) for word in ("name", "branch"))
-    with opened(address, name) as (transport, work, lock):
+    with locked_mirror(address, name) as (transport, work, lock):
         git = with_transports(at(transport, keep_open=(*keep_open, lock)))
         try:
             # Not from the settings of a remote: the address stays out of every file. A branch that is gone there is
             # gone here too, which takes nothing away from the work that began from it.
             heads = f"+refs/heads/*:{_UPSTREAM}/*"
-            end = guarded_end("upload-pack", address)
+            end = guarded_service("upload-pack", address)
             git.text("fetch", "--prune", "--no-tags", "--quiet", *end, "--", address, heads, seconds=LONG_SECONDS)
         except GitFailed as failed:
-            if failed.tells_of_lack():
-                raise WorkDirMissing(job=job.job_id, why=shown(str(failed), address)) from None
-            raise FetchFailed(repository=name, why=shown(str(failed), address)) from None
+            if failed.reports_shortage():
+                raise WorkDirMissing(job=job.job_id, why=redact_address(str(failed), address)) from None
+            raise FetchFailed(repository=name, why=redact_address(str(failed), address)) from None
         base = _commit(git, branch)
         if base is None:
             raise WorkDirUnusable(job=job.job_id, why=f"{name} has no branch {branch}{_branches(git)}")
@@ -79,7 +79,7 @@ def fetched(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> U
 
 
 @contextlib.contextmanager
-def opened(address: str, name: str) -> Iterator[tuple[str, str, int]]:
+def locked_mirror(address: str, name: str) -> Iterator[tuple[str, str, int]]:
     """Both repositories, made if need be, and locked: one fetch or push at a time."""
     digest = hashlib.sha256(address.encode(errors="surrogateescape")).hexdigest()[:16]
     top = make_private(os.path.join(state_directory(), "mirrors"))
@@ -109,7 +109,7 @@ def _make(path: str, lends: str | None) -> None:
     os.rename(half, path)
 
 
-def shown(words: str, address: str) -> str:
+def redact_address(words: str, address: str) -> str:
     """What git says, without the address, which may hold a password."""
     words = words.replace(address, "its address")
     login, at_sign, _ = address.partition("://")[2].rpartition("@")

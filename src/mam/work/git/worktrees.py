@@ -15,14 +15,14 @@ from mam.errors import WorkDirMissing, WorkDirUnusable
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, discover
 from mam.work.job_dir import remove_tree
-from mam.work.workdir import Place, source_of
+from mam.work.workdir import WorkDir, source_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mam.jobs.record import Job, Json
-    from mam.work.job_dir import Home
+    from mam.work.job_dir import JobDirectory
 
 MAKING, MADE, REMOVING = "making", "made", "removing"
 _FIELDS = ("state", "repository", "git_directory", "branch", "base", "prefix")
@@ -30,43 +30,43 @@ _SLUG_LIMIT = 40
 _WALK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def prepare_worktree(job: Job, home: Home, mapping: Mapping[str, str], repos: Mapping[str, str]) -> Place:
-    with home.locked() as lock:
-        page = _checked(home)
-        if page is not None and page["state"] == REMOVING:
+def prepare_worktree(job: Job, job_dir: JobDirectory, mapping: Mapping[str, str], repos: Mapping[str, str]) -> WorkDir:
+    with job_dir.locked() as lock:
+        plan = _checked(job_dir)
+        if plan is not None and plan["state"] == REMOVING:
             from mam.work.cleanup import finish_removing
 
-            finish_removing(home, page, lock)
-            home.make()
-            page = None
-        if page is None:
+            finish_removing(job_dir, plan, lock)
+            job_dir.make()
+            plan = None
+        if plan is None:
             if job.repository is not None and job.workdir is None:
-                page = _planned_upstream(job, repos, lock)
+                plan = _planned_upstream(job, repos, lock)
             else:
-                page = _planned(job, source_of(job, mapping), lock)
-            home.write(page)
+                plan = _planned(job, source_directory(job, mapping), lock)
+            job_dir.write(plan)
         note = None
-        if page["state"] == MAKING or not os.path.lexists(home.worktree):
-            note = None if page["state"] == MAKING else "its worktree was gone and was made anew from its branch"
-            page = _make(home, page, lock)
-        path = _enter(home, page)
-    return Place(path=path, kind="worktree", branch=page["branch"], note=note or _about_submodules(home))
+        if plan["state"] == MAKING or not os.path.lexists(job_dir.worktree):
+            note = None if plan["state"] == MAKING else "its worktree was gone and was made anew from its branch"
+            plan = _make(job_dir, plan, lock)
+        path = _enter(job_dir, plan)
+    return WorkDir(path=path, kind="worktree", branch=plan["branch"], note=note or _about_submodules(job_dir))
 
 
-def read_page(home: Home) -> Json | None:
+def read_plan(job_dir: JobDirectory) -> Json | None:
     """What is written down about the worktree; None when there is none, or nothing that can be relied on."""
-    page = {"git_directory": "", "artifacts": [], **(home.read() or {})}
-    if not isinstance(page["artifacts"], list):
+    plan = {"git_directory": "", "artifacts": [], **(job_dir.read() or {})}
+    if not isinstance(plan["artifacts"], list):
         return None
-    texts = [page.get(name) for name in _FIELDS] + page["artifacts"]
-    return page if all(isinstance(text, str) for text in texts) else None
+    texts = [plan.get(name) for name in _FIELDS] + plan["artifacts"]
+    return plan if all(isinstance(text, str) for text in texts) else None
 
 
-def _checked(home: Home) -> Json | None:
-    page = read_page(home)
-    if page is None and os.path.lexists(home.worktree):
-        raise WorkDirUnusable(job=home.job_id, why=f"nothing says what is in {home.worktree}; it was left alone")
-    return page
+def _checked(job_dir: JobDirectory) -> Json | None:
+    plan = read_plan(job_dir)
+    if plan is None and os.path.lexists(job_dir.worktree):
+        raise WorkDirUnusable(job=job_dir.job_id, why=f"nothing says what is in {job_dir.worktree}; it was left alone")
+    return plan
 
 
 def _planned(job: Job, source: str, lock: int) -> Json:
@@ -91,9 +91,9 @@ def _planned(job: Job, source: str, lock: int) -> Json:
 
 def _planned_upstream(job: Job, repos: Mapping[str, str], lock: int) -> Json:
     """From a repository that is named, as it is now where it comes from."""
-    from mam.work.git.mirrors import fetched
+    from mam.work.git.mirrors import fetch_mirror
 
-    upstream = fetched(job, repos, (lock,))
+    upstream = fetch_mirror(job, repos, (lock,))
     return {
         "state": MAKING,
         "repository": upstream.work,
@@ -116,7 +116,7 @@ def _free_branch(git: Git, job: Job) -> str:
     names = [f"{start}-{job.job_id[:ID_PREFIX_SHOWN]}", f"{start}-{job.job_id}"]
     names += [f"{start}-{job.job_id}-{number}" for number in range(2, 10)]
     for name in names:
-        if commit_of(git, name) is None:
+        if branch_commit(git, name) is None:
             return name
     raise GitFailed(f"the branches {names[0]} to {names[-1]} exist already")
 
@@ -132,58 +132,58 @@ def slug(prompt: str) -> str:
     return text or (words[0][:_SLUG_LIMIT] if words else "job")
 
 
-def commit_of(git: Git, branch: str) -> str | None:
+def branch_commit(git: Git, branch: str) -> str | None:
     try:
         return git.path("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
     except GitFailed:
         return None
 
 
-def _make(home: Home, page: Json, lock: int) -> Json:
-    _check_repository(home, page)
-    with repository_alone(home, page) as alone:
-        _add(home, page, at(page["repository"], keep_open=(lock, alone)))
-    directory = _checked_out(home, lock)
-    page = {**page, "state": MADE, "git_directory": directory}
-    home.write(page)
-    return page
+def _make(job_dir: JobDirectory, plan: Json, lock: int) -> Json:
+    _check_repository(job_dir, plan)
+    with repository_lock(job_dir, plan) as alone:
+        _add(job_dir, plan, at(plan["repository"], keep_open=(lock, alone)))
+    directory = _checked_out(job_dir, lock)
+    plan = {**plan, "state": MADE, "git_directory": directory}
+    job_dir.write(plan)
+    return plan
 
 
-def _checked_out(home: Home, lock: int) -> str:
+def _checked_out(job_dir: JobDirectory, lock: int) -> str:
     """The worktree's git directory. A step of its own, since git reads other settings in a worktree than in its
     repository: a file may be included for one branch. Half a checkout goes, and leaves the disk its room."""
     try:
-        directory = discover(home.worktree).path("rev-parse", "--absolute-git-dir")
-        at(directory, home.worktree, (lock,)).text("reset", "--hard", "--quiet", seconds=LONG_SECONDS)
+        directory = discover(job_dir.worktree).path("rev-parse", "--absolute-git-dir")
+        at(directory, job_dir.worktree, (lock,)).text("reset", "--hard", "--quiet", seconds=LONG_SECONDS)
     except GitFailed:
-        remove_tree(home.worktree)
+        remove_tree(job_dir.worktree)
         raise
     return directory
 
 
-def _add(home: Home, page: Json, git: Git) -> None:
-    remove_tree(home.worktree)
-    forget_worktree(git, home)
-    held = commit_of(git, page["branch"])
-    if page["state"] == MAKING and held not in (None, page["base"]):
-        raise GitFailed(f"somebody else made the branch {page['branch']} meanwhile")
-    words = [home.worktree, page["branch"]]
+def _add(job_dir: JobDirectory, plan: Json, git: Git) -> None:
+    remove_tree(job_dir.worktree)
+    forget_worktree(git, job_dir)
+    held = branch_commit(git, plan["branch"])
+    if plan["state"] == MAKING and held not in (None, plan["base"]):
+        raise GitFailed(f"somebody else made the branch {plan['branch']} meanwhile")
+    words = [job_dir.worktree, plan["branch"]]
     if held is None:
-        words = ["--no-track", "-b", page["branch"], home.worktree, page["base"]]
+        words = ["--no-track", "-b", plan["branch"], job_dir.worktree, plan["base"]]
     git.text("worktree", "add", "--no-checkout", *words, seconds=LONG_SECONDS)
 
 
 @contextlib.contextmanager
-def repository_alone(home: Home, page: Json) -> Iterator[int]:
+def repository_lock(job_dir: JobDirectory, plan: Json) -> Iterator[int]:
     """One at a time changes a repository's list of worktrees: git stumbles over one that another git is just adding.
 
     The lock is on the directory itself, so that nothing is left in it. Some file systems do not lock directories; there
     it has to go without.
     """
-    descriptor = os.open(page["repository"], _WALK)
+    descriptor = os.open(plan["repository"], _WALK)
     try:
         try:
-            home.wait_for(descriptor)
+            job_dir.wait_for(descriptor)
         except OSError:
             pass
         yield descriptor
@@ -191,38 +191,39 @@ def repository_alone(home: Home, page: Json) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _check_repository(home: Home, page: Json) -> None:
-    if not os.path.isdir(page["repository"]):
-        raise WorkDirMissing(job=home.job_id, why=f"its repository {page['repository']} is not there")
+def _check_repository(job_dir: JobDirectory, plan: Json) -> None:
+    if not os.path.isdir(plan["repository"]):
+        raise WorkDirMissing(job=job_dir.job_id, why=f"its repository {plan['repository']} is not there")
 
 
-def forget_worktree(git: Git, home: Home) -> None:
+def forget_worktree(git: Git, job_dir: JobDirectory) -> None:
     """git's own note of a worktree that is gone. Twice --force: one that was being made is locked by git."""
-    git.succeeds("worktree", "remove", "--force", "--force", home.worktree)
+    git.succeeds("worktree", "remove", "--force", "--force", job_dir.worktree)
 
 
-def _enter(home: Home, page: Json) -> str:
+def _enter(job_dir: JobDirectory, plan: Json) -> str:
     """The same directory below the repository's top as the job's `workdir`, reached without a link."""
-    _check_repository(home, page)
-    if not os.path.isdir(page["git_directory"]):
+    _check_repository(job_dir, plan)
+    if not os.path.isdir(plan["git_directory"]):
         raise WorkDirUnusable(
-            job=home.job_id,
-            why=f"git no longer knows {home.worktree}; `mam workspaces --remove {home.job_id} --force` clears it away",
+            job=job_dir.job_id,
+            why=f"git no longer knows {job_dir.worktree}; "
+            f"`mam workspaces --remove {job_dir.job_id} --force` removes it",
         )
-    names = [name for name in page["prefix"].split("/") if name]
+    names = [name for name in plan["prefix"].split("/") if name]
     try:
-        directory = os.open(home.worktree, _WALK)
+        directory = os.open(job_dir.worktree, _WALK)
         try:
             for name in names:
                 directory = _step(directory, name)
         finally:
             os.close(directory)
     except NotADirectoryError:
-        below = f"{page['prefix']} in its worktree" if names else home.worktree
+        below = f"{plan['prefix']} in its worktree" if names else job_dir.worktree
         raise WorkDirUnusable(
-            job=home.job_id, why=f"{below} is not a directory, or leads out of it by a link"
+            job=job_dir.job_id, why=f"{below} is not a directory, or leads out of it by a link"
         ) from None
-    return os.path.join(home.worktree, *names)
+    return os.path.join(job_dir.worktree, *names)
 
 
 def _step(directory: int, name: str) -> int:
@@ -236,6 +237,6 @@ def _step(directory: int, name: str) -> int:
     return below
 
 
-def _about_submodules(home: Home) -> str | None:
-    there = os.path.lexists(os.path.join(home.worktree, ".gitmodules"))
+def _about_submodules(job_dir: JobDirectory) -> str | None:
+    there = os.path.lexists(os.path.join(job_dir.worktree, ".gitmodules"))
     return "the repository's submodules are not checked out in a worktree" if there else None

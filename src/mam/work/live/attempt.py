@@ -19,14 +19,14 @@ from mam.work import supervision
 from mam.work.adapters.port import EXIT
 from mam.work.attempt import Attempt
 from mam.work.brief import CANNOT, brief
-from mam.work.claim import AWAY
+from mam.work.claim import STORE_UNREACHABLE
+from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
-from mam.work.live.session_state import ENDED, INTERRUPTED
-from mam.work.live.submit import Handing
-from mam.work.outcome import REASON_LIMIT, failure, result_of, was_cut
-from mam.work.reports.troubles import reset_in
-from mam.work.usage_limits import Limits
-from mam.work.workdir import prepare
+from mam.work.live.submit import Submission
+from mam.work.outcome import REASON_LIMIT, failure, result_text, was_interrupted
+from mam.work.reports.problems import reset_in
+from mam.work.usage_limits import UsageLimits
+from mam.work.workdir import prepare_workdir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from mam.agents.turns import Turn
     from mam.jobs.record import Job, Json
-    from mam.work.context import Crew
+    from mam.work.context import WorkerContext
     from mam.work.live.session import LiveSession
-    from mam.work.workdir import Place
+    from mam.work.workdir import WorkDir
 
 LOOK_SECONDS = 0.2
 SCREEN_SECONDS = 2.0
@@ -51,11 +51,11 @@ _WORDS_LIMIT = 200
 
 
 class LiveAttempt(Attempt):
-    def __init__(self, crew: Crew, job: Job, session: LiveSession) -> None:
-        super().__init__(crew, job)
+    def __init__(self, context: WorkerContext, job: Job, session: LiveSession) -> None:
+        super().__init__(context, job)
         self._session = session
-        self._limits = Limits(crew.registry, self._holding, job)
-        self._handing: Handing | None = None
+        self._limits = UsageLimits(context.registry, self._claim, job)
+        self._submission: Submission | None = None
         self._since = time.monotonic()
         self._looked = self._sought = 0.0
         self._asked = self._asked_on_screen = self._replacement_told = False
@@ -63,24 +63,26 @@ class LiveAttempt(Attempt):
     def _run(self) -> Callable[[], None]:
         self._end_earlier()
         session, job = self._session, self.job
-        place = prepare(job, self._crew.work_directory, self._crew.workdirs)
-        self._begun |= {"place": place.path, "branch": place.branch, "note": place.note, "session": self._about()}
-        with self._crew.door(job, place.path, self.watching.spoke, self._beginning.tell) as door:
-            self.watching.is_waiting = lambda: door.waits > 0
-            self._handing = Handing(session, job, door.address, lambda: self.watching.ended_because is not None)
+        workdir = prepare_workdir(job, self._context.work_directory, self._context.workdirs)
+        self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note, "session": self._about()}
+        with self._context.door(job, workdir.path, self.supervision.note_report, self._start_reporter.report) as door:
+            self.supervision.waits_for_children = lambda: door.waits > 0
+            self._submission = Submission(
+                session, job, door.address, lambda: self.supervision.ended_because is not None
+            )
             try:
-                self._handing.run(brief(job, place.path))
-            except AWAY:
+                self._submission.run(brief(job, workdir.path))
+            except STORE_UNREACHABLE:
                 raise
             except MamError as refusal:
                 return self._refused(str(refusal))
-            how = f"{session.name} goes on with it" if self._handing.resumed else f"handed to {session.name}"
-            self._crew.say(job, f"{how} (proof: {self._handing.proof or 'none'})")
-            self._begun["session"] |= {"proof": self._handing.proof, "mark": self._handing.mark}
+            how = f"{session.name} goes on with it" if self._submission.resumed else f"handed to {session.name}"
+            self._context.say(job, f"{how} (proof: {self._submission.proof or 'none'})")
+            self._begun["session"] |= {"proof": self._submission.proof, "mark": self._submission.mark}
             self._happened()
-            self._insist(self._beginning.tell)
+            self._insist(self._start_reporter.report)
             is_gone = self._until_over()
-        return self._judged_turn(place, is_gone=is_gone)
+        return self._judged_turn(workdir, is_gone=is_gone)
 
     def _about(self) -> Json:
         record = self._session.record
@@ -88,15 +90,15 @@ class LiveAttempt(Attempt):
 
     def _refused(self, why: str) -> Callable[[], None]:
         """Nothing was submitted, so the job is as it was."""
-        because = self.watching.ended_because
+        because = self.supervision.ended_because
         if because == supervision.REVOKED:
             return self._give_up
         if because is not None:
             return lambda: self._hand_back(self._begun)
 
         def wait() -> None:
-            if self._write(lambda: self._holding.postpone(why, TRY_AGAIN_SECONDS, SESSION)) is not None:
-                self._crew.say(self.job, why)
+            if self._write(lambda: self._claim.postpone(why, TRY_AGAIN_SECONDS, SESSION)) is not None:
+                self._context.say(self.job, why)
 
         return wait
 
@@ -104,17 +106,17 @@ class LiveAttempt(Attempt):
 
     @property
     def _own_turn(self) -> Turn | None:
-        assert self._handing is not None
-        return self._session.turns.find_by_mark(self._handing.mark)
+        assert self._submission is not None
+        return self._session.turns.find_by_mark(self._submission.mark)
 
     def _until_over(self) -> bool:
         """Until the turn has ended, the agent has said that it is done, or the attempt is over. Whether the session's
         program has ended, which counts before all else."""
         settled = 0.0
-        while not self.watching.said_within(LOOK_SECONDS):
-            self._hear()
+        while not self.supervision.reported_within(LOOK_SECONDS):
+            self._read_hooks()
             if self._session.is_gone():
-                self._hear()
+                self._read_hooks()
                 return (turn := self._own_turn) is None or not turn.ended
             turn = self._own_turn
             if turn is not None and turn.ended:
@@ -125,7 +127,7 @@ class LiveAttempt(Attempt):
                 settled = 0.0
             self._look_for_end(turn)
             self._look_at_screen()
-        self._hear()
+        self._read_hooks()
         return False
 
     def _look_for_end(self, turn: Turn | None) -> None:
@@ -136,17 +138,17 @@ class LiveAttempt(Attempt):
         if time.time() * 1000 - turn.last_hook_ms >= SEEK_SECONDS * 1000:
             self._session.look_for_end(turn)
 
-    def _hear(self) -> None:
-        assert self._handing is not None
-        for fields, turn in self._session.hear():
-            if turn.mark != self._handing.mark:
+    def _read_hooks(self) -> None:
+        assert self._submission is not None
+        for fields, turn in self._session.read_hooks():
+            if turn.mark != self._submission.mark:
                 continue
-            self.watching.sign()
+            self.supervision.note_activity()
             told = event_from_hook(self._session.tool, fields)
             now = bool(turn.question)
             if told is not None and (now != self._asked or (not now and fields["hook_event_name"] in _TOLD)):
                 self._tell(*told)
-            self._asked = self.watching.asks = now
+            self._asked = self.supervision.waits_for_person = now
         self._notice_earlier_question()
         self._notice_replacement()
 
@@ -154,7 +156,7 @@ class LiveAttempt(Attempt):
         """A quick agent asks before the proof of its turn has been looked at."""
         turn = self._own_turn
         if turn is not None and turn.question and not self._asked:
-            self._asked = self.watching.asks = True
+            self._asked = self.supervision.waits_for_person = True
             told = f"{self._session.tool} needs permission for {turn.question}"
             self._tell("permission_required", told, {"source": f"{self._session.tool} hook"})
 
@@ -163,7 +165,7 @@ class LiveAttempt(Attempt):
         turn = self._own_turn
         if turn is None or turn.ended or not turn.replaced:
             return
-        self.watching.asks = True
+        self.supervision.waits_for_person = True
         if not self._replacement_told:
             self._replacement_told = True
             told = "another prompt took the place of its turn; mam complete, fail or cancel says what became of it"
@@ -175,8 +177,8 @@ class LiveAttempt(Attempt):
             return
         self._looked = time.monotonic()
         try:
-            if self._session.still_seconds(self._session.target()) < SCREEN_SECONDS:
-                self.watching.sign()
+            if self._session.screen_unchanged_seconds(self._session.target()) < SCREEN_SECONDS:
+                self.supervision.note_activity()
         except MamError:
             return  # not to be seen is not dead
         if self._session.turns.has_hooks:
@@ -187,39 +189,39 @@ class LiveAttempt(Attempt):
             self._tell("permission_required", f"its screen asks: {state.why}", {"source": SCREEN})
         elif self._asked_on_screen and not asks:
             self._tell("progress", "its screen asks no more", {"source": SCREEN})
-        self._asked_on_screen = self.watching.asks = asks
+        self._asked_on_screen = self.supervision.waits_for_person = asks
 
     def _tell(self, event: str, detail: str, data: Json) -> None:
         """A hook that could not be told costs nothing but news; whatever ails the claim, the next renewal meets it."""
         try:
-            self._holding.tell("progress" if event == "started" else event, detail, data)
+            self._claim.publish("progress" if event == "started" else event, detail, data)
         except MamError:
             return
 
     # -- how it ends -----------------------------------------------------------------------------------------------
 
-    def _judged_turn(self, place: Place, *, is_gone: bool) -> Callable[[], None]:
-        turn, because = self._own_turn, self.watching.ended_because
+    def _judged_turn(self, workdir: WorkDir, *, is_gone: bool) -> Callable[[], None]:
+        turn, because = self._own_turn, self.supervision.ended_because
         took = {"wall_seconds": round(time.monotonic() - self._since, 3)}
         facts = {**self._begun, **took, "turn": self._ended_by(turn, is_gone=is_gone)}
         if because == supervision.REVOKED:
             return self._revoked
-        if was_cut(None, because):
+        if was_interrupted(None, because):
             return lambda: self._hand_back(facts)
-        said = self._insist(self._holding.look).said
+        said = self._insist(self._claim.read).said
         if is_gone and said is None:
             return self._gone(facts)
         if turn is not None and turn.failure == LIMIT:
             self._cancel_own_wait()
-            if said is None and self._crew.waits_for_limits:
+            if said is None and self._context.waits_for_limits:
                 return lambda: self._limited(turn, facts)
-        self._limits.let_others_go()
+        self._limits.resume_others()
         ending = self._stopped() or failure(None, said, EXIT, ()) or _failed(turn if said is None else None)
         if ending is None:
-            ending = self._checked(place)
-            if ending.reason is not None and self.watching.ended_because is not None and self._stopped() is None:
+            ending = self._checked(workdir)
+            if ending.reason is not None and self.supervision.ended_because is not None and self._stopped() is None:
                 return lambda: self._hand_back(facts)
-        answer = result_of(None, said) or (turn.text if turn is not None else None)
+        answer = result_text(None, said) or (turn.text if turn is not None else None)
         ending = ending.replace(run=facts, result=answer)
         if because is not None:
             self._break_off()
@@ -231,21 +233,21 @@ class LiveAttempt(Attempt):
             return {"ended_by": "process"}
         if turn is not None and turn.ended:
             return {"ended_by": turn.ended_by, "name": turn.name}
-        return {"ended_by": "protocol" if self.watching.ended_because is None else self.watching.ended_because}
+        return {"ended_by": "protocol" if self.supervision.ended_because is None else self.supervision.ended_because}
 
     def _last_word(self, ending: Ending) -> None:
         self._finish(ending)
-        assert self._handing is not None
-        self._session.end_page(self._handing.mark, INTERRUPTED if self.watching.ended_because else ENDED)
+        assert self._submission is not None
+        self._session.end_assignment(self._submission.mark, INTERRUPTED if self.supervision.ended_because else ENDED)
 
     def _limited(self, turn: Turn, facts: Json) -> None:
         """The agent pauses until the limit is over; that costs the job nothing."""
         words = first_line(turn.text) or turn.failure
         resets_at_ms = reset_in(turn.text or "")
-        if self._write(lambda: self._limits.wait_out(words, resets_at_ms, facts, answered=False)) is not None:
-            self._crew.say(self.job, f"usage limit: {words}")
-        assert self._handing is not None
-        self._session.end_page(self._handing.mark)
+        if self._write(lambda: self._limits.wait_for_reset(words, resets_at_ms, facts, answered=False)) is not None:
+            self._context.say(self.job, f"usage limit: {words}")
+        assert self._submission is not None
+        self._session.end_assignment(self._submission.mark)
 
     def _gone(self, facts: Json) -> Callable[[], None]:
         """Started anew, its jobs go back, which is no fault of theirs; ended for good, it failed, and may be tried
@@ -260,15 +262,15 @@ class LiveAttempt(Attempt):
 
     def _revoked(self) -> None:
         """Called off: the session is stopped too. Taken by somebody else: it is theirs."""
-        assert self._handing is not None
+        assert self._submission is not None
         self._give_up()
         try:
-            ended = self._holding.look().status.ended
+            ended = self._claim.read().status.ended
         except MamError:
             return
         if ended:
             self._break_off()
-            self._session.end_page(self._handing.mark, INTERRUPTED)
+            self._session.end_assignment(self._submission.mark, INTERRUPTED)
 
     def _break_off(self) -> None:
         """The agent's own key for it, once. In a dialog it means no."""
@@ -288,7 +290,7 @@ class LiveAttempt(Attempt):
                 time.sleep(LOOK_SECONDS)
                 press_key(self._session.target(), "Escape")
         except MamError as error:
-            self._crew.say(self.job, f"not broken off: {error}")
+            self._context.say(self.job, f"not broken off: {error}")
 
 
 def _failed(turn: Turn | None) -> Ending | None:

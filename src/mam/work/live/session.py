@@ -24,8 +24,8 @@ from mam.jobs.activity import DONE, GONE, NEEDS_PERMISSION, QUIET, WORKING, deci
 from mam.jobs.status import PENDING, RUNNING, WAITING
 from mam.stores.port import Query
 from mam.util.encoding import to_bytes
-from mam.work.claim import AWAY
-from mam.work.live.session_state import ENDED, INTERRUPTED, Page, read_page, write_page
+from mam.work.claim import STORE_UNREACHABLE
+from mam.work.live.assignment import ENDED, INTERRUPTED, Assignment, read_assignment, write_assignment
 from mam.work.live.transcripts import end_in_transcript
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ RESTART_SECONDS = 5.0
 class LiveSession:
     def __init__(self, directory: Directory, name: str, between: str | None = None) -> None:
         self.between = between
-        self.shut: str | None = None
+        self.unready_reason: str | None = None
         """Why nothing was claimed at the last try, though something might be there."""
         self.lost: MamError | None = None
         """That there has been no live session of this name for a while; it may be started anew at any time."""
@@ -106,27 +106,29 @@ class LiveSession:
 
     def claim(self, registry: Registry, request: ClaimRequest) -> Job | None:
         """As the registry's, for this generation, and only when the session can take a job. `shut` says why not."""
-        self.shut = None
+        self.unready_reason = None
         try:
             self._renew()
             request = request.replace(agent_id=self.record.agent_id, generation_id=self.record.generation_id)
             self._note(registry)
-            page = self.page()
-            if page.is_open and self._is_open_in(registry, page):
-                job = registry.claim(request.replace(job_id=page.job_id))
-                self.shut = (
-                    None if job is not None else f"{self.name} is at job {page.job_id[:8]}, which cannot be claimed yet"
+            assignment = self.assignment()
+            if assignment.is_open and self._is_open_in(registry, assignment):
+                job = registry.claim(request.replace(job_id=assignment.job_id))
+                self.unready_reason = (
+                    None
+                    if job is not None
+                    else f"{self.name} is at job {assignment.job_id[:8]}, which cannot be claimed yet"
                 )
                 return job
-            why = self._hindrance(page)
-        except AWAY:
+            why = self._why_not_ready(assignment)
+        except STORE_UNREACHABLE:
             raise
         except MamError as error:
             why = str(error)
         if why is None:
             return registry.claim(request)
         label = Query(statuses=frozenset({PENDING, WAITING}), label=request.label)
-        self.shut = why if next(iter(registry.select(label)), None) is not None else None
+        self.unready_reason = why if next(iter(registry.select(label)), None) is not None else None
         return None
 
     def _note(self, registry: Registry) -> None:
@@ -136,33 +138,33 @@ class LiveSession:
             note_store(self._directory, self.record.agent_id, self.record.generation_id, address)
             self._noted = self.record.generation_id
 
-    def _is_open_in(self, registry: Registry, page: Page) -> bool:
+    def _is_open_in(self, registry: Registry, assignment: Assignment) -> bool:
         """Whether the job of the page may come back to this session; one that has ended has left it."""
         try:
-            job = registry.store.get(page.job_id)
+            job = registry.store.get(assignment.job_id)
         except UnknownJob:
             job = None
         if job is not None and job.agent_session == self.label:
             comes_back = job.status is WAITING and job.waiting_for == SESSION
             if job.status in (PENDING, RUNNING) or comes_back:
                 return True
-        self.write_page(page.replace(turn=ENDED))
+        self.write_assignment(assignment.replace(turn=ENDED))
         return False
 
-    def _hindrance(self, page: Page) -> str | None:
+    def _why_not_ready(self, assignment: Assignment) -> str | None:
         """Why a line cannot be typed now; None when it can."""
         target = check_target(self.record, agent_def_dir="/")
         check_can_type(target)
-        self.hear()
-        state = self.turns.state(page.at_ms if page.turn == INTERRUPTED else 0)
-        still = self.still_seconds(target)
+        self.read_hooks()
+        state = self.turns.state(assignment.at_ms if assignment.turn == INTERRUPTED else 0)
+        still = self.screen_unchanged_seconds(target)
         if not self._screen.strip():
             return f"{self.name} shows nothing yet"  # some take no key before they have drawn themselves
         if state is None or state.state in (DONE, GONE):
-            settles = page.turn == INTERRUPTED and still < SETTLED_SECONDS
+            settles = assignment.turn == INTERRUPTED and still < SETTLED_SECONDS
             return f"{self.name} was just broken off" if settles else None
         if state.state in (WORKING, QUIET, NEEDS_PERMISSION) and still < STILL_SECONDS:
-            return f"{self.name} is at something else: {state.told(self._now_ms())}"
+            return f"{self.name} is at something else: {state.format_at(self._now_ms())}"
         return None
 
     def _renew(self) -> None:
@@ -206,7 +208,7 @@ class LiveSession:
         state = process_state(self.record, self._now_ms())
         return state is not None and state.state == GONE
 
-    def hear(self) -> list[tuple[Json, Turn]]:
+    def read_hooks(self) -> list[tuple[Json, Turn]]:
         """The hooks that have come, each with the turn that it told something about, as it was after that hook."""
         heard = []
         for fields in self._fields():
@@ -222,13 +224,13 @@ class LiveSession:
         if told is not None:
             append(self.root, self.record.generation_id, to_bytes({**told, "at_ms": self._now_ms()}))
 
-    def hear_again(self, page: Page) -> None:
+    def reread_hooks(self, assignment: Assignment) -> None:
         """The prompt of a long turn may have left the file; what is left of it is then read as that turn's."""
         self._take(self.record)
-        if page.turn_name:
-            start = {"hook_event_name": "UserPromptSubmit", "turn": page.turn_name, "mark": page.mark}
-            self.turns.apply({**start, "at_ms": page.at_ms})
-        self.hear()
+        if assignment.turn_name:
+            start = {"hook_event_name": "UserPromptSubmit", "turn": assignment.turn_name, "mark": assignment.mark}
+            self.turns.apply({**start, "at_ms": assignment.at_ms})
+        self.read_hooks()
 
     def screen(self, target: Target) -> str:
         shown = target.tmux.run("capture-pane", "-p", "-t", target.pane.pane)
@@ -236,7 +238,7 @@ class LiveSession:
             self._screen, self._screen_since = shown, time.monotonic()
         return shown
 
-    def still_seconds(self, target: Target) -> float:
+    def screen_unchanged_seconds(self, target: Target) -> float:
         """For how long its screen has shown the same."""
         self.screen(target)
         return time.monotonic() - self._screen_since
@@ -249,17 +251,17 @@ class LiveSession:
 
     # -- its page --------------------------------------------------------------------------------------------------
 
-    def page(self) -> Page:
-        return read_page(self.root, self.record.generation_id)
+    def assignment(self) -> Assignment:
+        return read_assignment(self.root, self.record.generation_id)
 
-    def write_page(self, page: Page) -> None:
+    def write_assignment(self, assignment: Assignment) -> None:
         """Only while it is the session's own: a newer life has a page of its own."""
-        write_page(self.root, page)
+        write_assignment(self.root, assignment)
 
-    def end_page(self, mark: str, turn: str = ENDED) -> None:
-        page = self.page()
-        if page.mark == mark and page.is_open:
-            self.write_page(page.replace(turn=turn, at_ms=self._now_ms(), socket=""))
+    def end_assignment(self, mark: str, turn: str = ENDED) -> None:
+        assignment = self.assignment()
+        if assignment.mark == mark and assignment.is_open:
+            self.write_assignment(assignment.replace(turn=turn, at_ms=self._now_ms(), socket=""))
 
     def _fields(self) -> Iterator[Json]:
         assert self._reader is not None

@@ -18,7 +18,7 @@ from mam.errors import MamError
 from mam.jobs.activity import HOOK, SCREEN
 from mam.util.state_dir import make_private
 from mam.work.job_dir import write_private
-from mam.work.live.session_state import HANDED, TYPING, Page
+from mam.work.live.assignment import HANDED, TYPING, Assignment
 from mam.work.live.transcripts import transcript_has
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ _CALM_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
 
 
-class Handing:
+class Submission:
     """Of one job, to one session. `over` says whether it has become pointless."""
 
     def __init__(self, session: LiveSession, job: Job, socket: str, over: Callable[[], bool]) -> None:
@@ -53,21 +53,21 @@ class Handing:
 
     def run(self, brief: str) -> None:
         """Returns when the turn has begun. MamError when the session cannot take it; nothing was submitted then."""
-        page = self._session.page()
-        if page.is_open and page.job_id == self._job.job_id and self._resume(page):
+        assignment = self._session.assignment()
+        if assignment.is_open and assignment.job_id == self._job.job_id and self._resume(assignment):
             return
-        self._calm_between(page)
+        self._calm_between(assignment)
         path = self._write(brief)
-        before = self._session.page()
+        before = self._session.assignment()
         after = before.replace(
             job_id=self._job.job_id, attempt=self._job.attempt, claim_id=self._job.claim_id or "", mark=self.mark,
             turn=TYPING, turn_name="", proof="", socket=self._socket, served=before.served + 1,
         )  # fmt: skip
-        self._session.write_page(after)
+        self._session.write_assignment(after)
         try:
             send(self._session.target(), f"Read {path} and do what it says. ({MARK}{self.mark})")
         except MamError:
-            self._session.write_page(before)
+            self._session.write_assignment(before)
             raise
         self._await_proof(self._session.target())
         if self.proof:  # else it became pointless meanwhile, and whoever comes next has to look for itself
@@ -75,18 +75,18 @@ class Handing:
 
     # -- after a worker that was killed ----------------------------------------------------------------------------
 
-    def _resume(self, page: Page) -> bool:
-        session, self.mark = self._session, page.mark
-        session.hear()
-        if session.turns.find_by_mark(page.mark) is None and page.turn_name:
-            session.hear_again(page)
-        self.proof = page.proof if page.turn == HANDED else self._proof(session.target())
+    def _resume(self, assignment: Assignment) -> bool:
+        session, self.mark = self._session, assignment.mark
+        session.read_hooks()
+        if session.turns.find_by_mark(assignment.mark) is None and assignment.turn_name:
+            session.reread_hooks(assignment)
+        self.proof = assignment.proof if assignment.turn == HANDED else self._proof(session.target())
         if not self.proof:
             self.mark = f"{self._job.job_id}.{self._job.attempt}"
             return False
         self.resumed = True
         held = {"attempt": self._job.attempt, "claim_id": self._job.claim_id or ""}
-        self._handed(page.replace(**held, socket=self._socket))
+        self._handed(assignment.replace(**held, socket=self._socket))
         return True
 
     # -- the line --------------------------------------------------------------------------------------------------
@@ -100,20 +100,22 @@ class Handing:
         write_private(path, brief.encode(errors="surrogateescape"))
         return path
 
-    def _calm_between(self, page: Page) -> None:
+    def _calm_between(self, assignment: Assignment) -> None:
         """The user's own text between two jobs, `/clear` for instance, and a moment for it to take effect."""
         session = self._session
-        if session.between is None or not page.served:
+        if session.between is None or not assignment.served:
             return
         target, cleared = session.target(), session.turns.cleared_ms
         send(target, session.between)
         ends = time.monotonic() + BETWEEN_SECONDS
         while time.monotonic() < ends and not self._over():
             time.sleep(_LOOK_SECONDS)
-            session.hear()
+            session.read_hooks()
             turn = session.turns.latest
             busy = turn is not None and not turn.ended
-            if not busy and (session.turns.cleared_ms > cleared or session.still_seconds(target) > _CALM_SECONDS):
+            if not busy and (
+                session.turns.cleared_ms > cleared or session.screen_unchanged_seconds(target) > _CALM_SECONDS
+            ):
                 return
 
     # -- proof -----------------------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ class Handing:
     def _proof(self, target: Target, *, patient: bool = False) -> str:
         """With hooks that work the other two are only asked when they have been waited for."""
         session = self._session
-        session.hear()
+        session.read_hooks()
         if session.turns.find_by_mark(self.mark) is not None:
             return HOOK
         # Some agents call their first hook at their first prompt.
@@ -162,7 +164,7 @@ class Handing:
         except MamError:
             return
 
-    def _handed(self, page: Page) -> None:
+    def _handed(self, assignment: Assignment) -> None:
         turn = self._session.turns.find_by_mark(self.mark)
         name, began = ("", 0) if turn is None else (turn.name, turn.began_ms)
-        self._session.write_page(page.replace(turn=HANDED, proof=self.proof, turn_name=name, at_ms=began))
+        self._session.write_assignment(assignment.replace(turn=HANDED, proof=self.proof, turn_name=name, at_ms=began))

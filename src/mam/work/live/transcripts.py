@@ -17,8 +17,8 @@ from mam.agents.hook_events import TEXT_LIMIT
 from mam.agents.hook_setup import CLAUDE, CODEX
 from mam.jobs.activity import PROTOCOL
 from mam.util.strict_json import safe_json
-from mam.work.reports.report import BILLING, LIMIT, LOGIN, OVERLOAD, part, words
-from mam.work.reports.troubles import kind_of
+from mam.work.reports.problems import kind_of
+from mam.work.reports.report import BILLING, LIMIT, LOGIN, OVERLOAD, get_path, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,16 +51,16 @@ def end_in_transcript(tool: str, path: str, turn: str) -> Json | None:
 
 def _told_end(line: bytes, turn: str) -> Json | None:
     try:
-        payload = part(safe_json(line), "payload")
+        payload = get_path(safe_json(line), "payload")
     except ValueError:
         return None
-    if part(payload, "type") != "task_complete" or part(payload, "turn_id") != turn:
+    if get_path(payload, "type") != "task_complete" or get_path(payload, "turn_id") != turn:
         return None
     told: Json = {"agent": CODEX, "turn": turn, "by": PROTOCOL}
-    said, error = part(payload, "last_agent_message"), part(payload, "error")
+    said, error = get_path(payload, "last_agent_message"), get_path(payload, "error")
     if error is None:
         return {**told, "hook_event_name": "Stop", "text": said[-TEXT_LIMIT // 4 :] if isinstance(said, str) else None}
-    text = words(part(error, "message")) or ""
+    text = one_line(get_path(error, "message")) or ""
     return {**told, "hook_event_name": "StopFailure", "error": _FAILURES.get(kind_of(text), "error"), "text": text}
 
 
@@ -84,8 +84,8 @@ def _tail(path: str) -> bytes:
             return b""
         os.lseek(descriptor, max(0, found.st_size - TAIL), os.SEEK_SET)
         parts = []
-        while part := os.read(descriptor, 1 << 16):
-            parts.append(part)
+        while chunk := os.read(descriptor, 1 << 16):
+            parts.append(chunk)
             if len(parts) > 2 * TAIL >> 16:
                 break
         return b"".join(parts)

@@ -18,7 +18,7 @@ _MOST_DESCRIPTORS = 3
 _CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-class Wire:
+class Channel:
     """One end. Whoever holds it polls `fileno()`, for reading always and for writing while `has_more()`."""
 
     def __init__(self, connection: socket.socket) -> None:

@@ -19,12 +19,12 @@ import time
 
 from mam.machine.kernel import become_subreaper
 from mam.machine.processes import identify
-from mam.work.process.channel import Wire
-from mam.work.process.keeper import get_ready, rehearse, serve
+from mam.work.process.channel import Channel
+from mam.work.process.keeper import prepare_keeper, serve, warm_up
 from mam.work.process.keeper_pool import ERRNO_BYTES, NOW, SPARE
-from mam.work.process.self_pipe import Wakes
-from mam.work.process.termination import Ending
-from mam.work.process.tree import finder
+from mam.work.process.signal_pipe import SignalPipe
+from mam.work.process.termination import Termination
+from mam.work.process.tree import child_finder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _ORPHAN_GRACE = 2.0
 _SPARE_SECONDS = 0.005
 _AGAIN_SECONDS = 1.0
 """Between two tries to fork a keeper ahead, which the system may refuse."""
-_REHEARSALS = 8
+_WARM_UPS = 8
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -43,7 +43,7 @@ class Guardian:
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
         self._is_open = True
-        self._wakes = Wakes(signal.SIGCHLD)
+        self._signal_pipe = SignalPipe(signal.SIGCHLD)
         self._keepers: set[int] = set()
         self._owes = self._is_urgent = False
         """Whether the worker is to get a keeper, and whether it waits for it."""
@@ -51,27 +51,27 @@ class Guardian:
         self._life, self._life_end = os.pipe()
         """Ends with this process, and with it whoever still waits for something to keep."""
         self._childless = True
-        self._ending: Ending | None = None
+        self._termination: Termination | None = None
 
     def serve(self) -> None:
         while self._is_open or not self._childless:
             self._make_keeper()
             self._wait()
             self._reap()
-            self._look_after_orphans()
+            self._end_orphans()
 
     def _wait(self) -> None:
         poll = select.poll()
-        poll.register(self._wakes, select.POLLIN)
+        poll.register(self._signal_pipe, select.POLLIN)
         if self._is_open:
             poll.register(self._requests, select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
-        self._wakes.heard()
+        ready = {descriptor for descriptor, _ in poll.poll(self._poll_timeout())}
+        self._signal_pipe.read()
         if self._requests.fileno() in ready:
             self._take_request()
 
-    def _patience(self) -> float | None:
-        times = [] if self._ending is None else [self._ending.wakes_at()]
+    def _poll_timeout(self) -> float | None:
+        times = [] if self._termination is None else [self._termination.wakes_at()]
         if self._is_open and self._owes:
             times.append(self._due_at)
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
@@ -120,7 +120,7 @@ class Guardian:
             self._childless = False
             return
         try:
-            self._wakes.close()
+            self._signal_pipe.close()
             self._requests.close()
             worker_end.close()
             os.close(self._life_end)
@@ -131,40 +131,40 @@ class Guardian:
     def _reap(self) -> None:
         try:
             while (ended := os.waitpid(-1, os.WNOHANG | os.WUNTRACED)) != (0, 0):
-                self._take_note(*ended)
+                self._note_status(*ended)
         except ChildProcessError:
             self._childless = True
 
-    def _take_note(self, pid: int, status: int) -> None:
+    def _note_status(self, pid: int, status: int) -> None:
         """A keeper that somebody has stopped cannot end its tree; it is made to go on."""
         if not os.WIFSTOPPED(status):
             self._keepers.discard(pid)
         elif pid in self._keepers:
             os.kill(pid, signal.SIGCONT)
 
-    def _look_after_orphans(self) -> None:
+    def _end_orphans(self) -> None:
         """Children that are not keepers have lost theirs."""
-        if self._keepers.issuperset(finder()(os.getpid())):
-            self._ending = None
+        if self._keepers.issuperset(child_finder()(os.getpid())):
+            self._termination = None
             return
-        if self._ending is None:
-            self._ending = Ending(_ORPHAN_GRACE, "the keeper was killed")
-        self._ending.step(self._reap, self._keepers)
+        if self._termination is None:
+            self._termination = Termination(_ORPHAN_GRACE, "the keeper was killed")
+        self._termination.step(self._reap, self._keepers)
 
 
 def _keep_when_asked(connection: socket.socket, guardian_life: int, is_urgent: bool) -> None:
-    ready = get_ready()
+    ready = prepare_keeper()
     if not is_urgent:
-        rehearse(ready)
-    serve(ready, Wire(connection), guardian_life)
+        warm_up(ready)
+    serve(ready, Channel(connection), guardian_life)
 
 
 def main() -> None:
     """Ignores what a terminal or a service manager sends to everybody: its work is over when the worker's is."""
-    ready = get_ready()
-    for _ in range(_REHEARSALS):
-        rehearse(ready)
-    ready.wakes.close()
+    ready = prepare_keeper()
+    for _ in range(_WARM_UPS):
+        warm_up(ready)
+    ready.signal_pipe.close()
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     become_subreaper("mam-guardian")

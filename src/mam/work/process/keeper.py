@@ -23,12 +23,12 @@ from mam.machine.processes import identify
 from mam.util.encoding import to_bytes
 from mam.util.frozen import Frozen
 from mam.work.output_log import OutputLog
-from mam.work.process.channel import Wire
+from mam.work.process.channel import Channel
 from mam.work.process.messages import LEFT_BEHIND
 from mam.work.process.pumps import Pump, Tee
-from mam.work.process.self_pipe import Wakes
+from mam.work.process.signal_pipe import SignalPipe
 from mam.work.process.spawn import CannotStart, spawn
-from mam.work.process.termination import Ending
+from mam.work.process.termination import Termination
 from mam.work.process.tree import end_group
 
 TYPE_CHECKING = False
@@ -40,49 +40,49 @@ _WORKER_GONE_GRACE = 3.0
 _LINGER_SECONDS = 0.2  # what the agent leaves may just be finishing: a `tee` that writes its last line
 _LEFTOVER_GRACE = 1.0
 _GIVE_UP_SECONDS = 5.0
-_ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class Readiness(Frozen):
+class PreparedKeeper(Frozen):
     """What a keeper can do before it knows what to keep."""
 
-    wakes: Wakes
-    name: dict[str, Any] | None
+    signal_pipe: SignalPipe
+    identity: dict[str, Any] | None
     """Of the keeper itself."""
 
 
-def get_ready() -> Readiness:
+def prepare_keeper() -> PreparedKeeper:
     become_subreaper("mam-keeper")
-    return Readiness(wakes=Wakes(signal.SIGCHLD, *_ASKED), name=_name_of(os.getpid()))
+    return PreparedKeeper(signal_pipe=SignalPipe(signal.SIGCHLD, *_END_SIGNALS), identity=_identity_of(os.getpid()))
 
 
-def rehearse(ready: Readiness) -> None:
+def warm_up(ready: PreparedKeeper) -> None:
     """Keeps nothing at all. Python runs faster what it has run before, and memory that a fork shares is copied when it
     is first touched: whoever asks for a run would wait for both."""
     theirs, mine = socket.socketpair()
     with theirs, mine:
         plan = {"argv": [""], "env": {}, "cwd": os.sep, "stdin": False, "tee": False, "tee_errors": False}
         theirs.send(to_bytes({**plan, "log": os.path.join(os.devnull, "none"), "log_limit": 0}) + b"\n")
-        wire = Wire(mine)
-        _keep(ready, wire, wire.receive())
+        channel = Channel(mine)
+        _keep(ready, channel, channel.receive())
 
 
-def serve(ready: Readiness, wire: Wire, guardian_life: int) -> None:
+def serve(ready: PreparedKeeper, channel: Channel, guardian_life: int) -> None:
     """The whole life of a keeper: one run after the other, as long as the worker has some, and while nobody is kept the
     guardian lives. Without it nobody would look after what a killed keeper leaves; the worker finds another."""
     poll = select.poll()
-    for source in (wire, ready.wakes, guardian_life):
+    for source in (channel, ready.signal_pipe, guardian_life):
         poll.register(source, select.POLLIN)
-    while wire.is_open:
+    while channel.is_open:
         come = {descriptor for descriptor, _ in poll.poll()}
-        if guardian_life in come or set(_ASKED).intersection(ready.wakes.heard()):
+        if guardian_life in come or set(_END_SIGNALS).intersection(ready.signal_pipe.read()):
             return
         # What is no plan was meant for the run before, and came too late.
-        if not _keep(ready, wire, list(dropwhile(lambda order: "argv" not in order, wire.receive()))):
+        if not _keep(ready, channel, list(dropwhile(lambda order: "argv" not in order, channel.receive()))):
             return
 
 
-def _keep(ready: Readiness, wire: Wire, orders: list[dict[str, Any]]) -> bool:
+def _keep(ready: PreparedKeeper, channel: Channel, orders: list[dict[str, Any]]) -> bool:
     """One run, if the orders begin with a plan. The descriptors that came with it: stdin and tees, if there are any.
 
     False when somebody told the keeper itself to end, and waits for that."""
@@ -90,29 +90,31 @@ def _keep(ready: Readiness, wire: Wire, orders: list[dict[str, Any]]) -> bool:
         return True
     plan, *orders = orders
     # Before the agent runs: whatever it may do to its keeper, the worker knows where to look for it.
-    wire.send({"kind": "ready", "keeper": ready.name})
-    given = wire.descriptors()
+    channel.send({"kind": "ready", "keeper": ready.identity})
+    given = channel.descriptors()
     stdin = given.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
     tee = Tee(given.pop(0), plan["tee_patience"]) if plan["tee"] else None
     tee_errors = Tee(given.pop(0), plan["tee_patience"]) if plan["tee_errors"] else None
-    keeper = Keeper(wire, ready, OutputLog(plan["log"], plan["log_limit"]), tee, tee_errors)
-    if wire.is_open and keeper.start(plan, stdin):
+    keeper = Keeper(channel, ready, OutputLog(plan["log"], plan["log_limit"]), tee, tee_errors)
+    if channel.is_open and keeper.start(plan, stdin):
         for order in orders:
-            keeper.obey(order)
+            keeper.handle_order(order)
         keeper.watch()
-    return keeper.say_goodbye()
+    return keeper.flush_last_message()
 
 
-def _name_of(pid: int) -> dict[str, Any] | None:
+def _identity_of(pid: int) -> dict[str, Any] | None:
     process = identify(pid)
     return None if process is None else process.to_json()
 
 
 class Keeper:
-    def __init__(self, wire: Wire, ready: Readiness, log: OutputLog, tee: Tee | None, tee_errors: Tee | None) -> None:
-        self._wire = wire
-        self._wakes = ready.wakes
-        self._name = ready.name
+    def __init__(
+        self, channel: Channel, ready: PreparedKeeper, log: OutputLog, tee: Tee | None, tee_errors: Tee | None
+    ) -> None:
+        self._channel = channel
+        self._signal_pipe = ready.signal_pipe
+        self._identity = ready.identity
         self._log = log
         self._tee, self._tee_errors = tee, tee_errors
         self._tees = [one for one in (tee, tee_errors) if one is not None]
@@ -122,14 +124,14 @@ class Keeper:
         self._childless = False
         self._user_seconds = self._system_seconds = 0.0
         self._peak_memory = 0
-        self._ending: Ending | None = None
+        self._termination: Termination | None = None
         self._linger_until: float | None = None
-        self._hold_until: float | None = None
+        self._alive_until: float | None = None
         self._reported = (time.monotonic(), 0)
         self._started = 0.0
         self._ended = 0.0
-        self._told = False
-        self._has_to_go = False
+        self._ended_sent = False
+        self._must_exit = False
 
     def start(self, plan: dict[str, Any], stdin: int) -> bool:
         out, out_end = os.pipe()
@@ -139,15 +141,15 @@ class Keeper:
         try:
             self._agent = spawn(plan["argv"], plan["env"], plan["cwd"], (stdin, out_end, err_end))
         except CannotStart as failure:
-            said = {"kind": "failed", "reason": str(failure), "is_the_machines": failure.is_the_machines}
-            self._wire.send(said)
+            said = {"kind": "failed", "reason": str(failure), "is_machine_error": failure.is_machine_error}
+            self._channel.send(said)
             for pump in self._pumps:
                 pump.close()
             return False
         finally:
             for descriptor in (stdin, out_end, err_end):
                 os.close(descriptor)
-        self._wire.send({"kind": "started", "agent": _name_of(self._agent), "keeper": self._name})
+        self._channel.send({"kind": "started", "agent": _identity_of(self._agent), "keeper": self._identity})
         return True
 
     def watch(self) -> None:
@@ -155,25 +157,25 @@ class Keeper:
         while not self._childless:
             self._wait()
             self._reap()
-            self._look_at_the_clock()
-            if self._ending is not None and not self._childless:
-                self._ending.step(self._reap)
-        self._tell_end()
+            self._check_deadlines()
+            if self._termination is not None and not self._childless:
+                self._termination.step(self._reap)
+        self._send_ended()
 
     def _wait(self) -> None:
         poll = select.poll()
-        poll.register(self._wakes, select.POLLIN)
-        if self._wire.is_open:
-            poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
+        poll.register(self._signal_pipe, select.POLLIN)
+        if self._channel.is_open:
+            poll.register(self._channel, select.POLLIN | (select.POLLOUT if self._channel.has_more() else 0))
         for pump in self._pumps:
             if pump.wants_more():
                 poll.register(pump, select.POLLIN)
         for tee in self._waiting_tees():
             poll.register(tee, select.POLLOUT)
-        ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
-        if self._wakes.fileno() in ready and self._hears_to_go():
+        ready = {descriptor for descriptor, _ in poll.poll(self._poll_timeout())}
+        if self._signal_pipe.fileno() in ready and self._got_end_signal():
             self.end(_WORKER_GONE_GRACE, "the keeper was told to end")
-        if self._wire.fileno() in ready:
+        if self._channel.fileno() in ready:
             self._listen()
         for pump in self._pumps:
             if pump.fileno() in ready:
@@ -181,45 +183,45 @@ class Keeper:
         for tee in self._waiting_tees():
             tee.flush()
 
-    def _hears_to_go(self) -> bool:
+    def _got_end_signal(self) -> bool:
         """Whether somebody has told the keeper so since it last listened."""
-        told = bool(set(_ASKED).intersection(self._wakes.heard()))
-        self._has_to_go = self._has_to_go or told
+        told = bool(set(_END_SIGNALS).intersection(self._signal_pipe.read()))
+        self._must_exit = self._must_exit or told
         return told
 
     def _waiting_tees(self) -> list[Tee]:
         return [tee for tee in self._tees if tee.waits_until() is not None]
 
-    def _patience(self) -> float | None:
+    def _poll_timeout(self) -> float | None:
         """Milliseconds until something is due; None when nothing is."""
-        due = [self._hold_until, self._linger_until, self._report_due()]
-        if self._ending is not None:
-            due.append(self._ending.wakes_at())
+        due = [self._alive_until, self._linger_until, self._report_due()]
+        if self._termination is not None:
+            due.append(self._termination.wakes_at())
         due += [tee.waits_until() for tee in self._tees]
         times = [moment for moment in due if moment is not None]
         # Rounded up: waking a moment too early would only mean going to sleep again.
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
 
     def _listen(self) -> None:
-        self._wire.flush()
-        for order in self._wire.receive():
-            self.obey(order)
-        if not self._wire.is_open:
+        self._channel.flush()
+        for order in self._channel.receive():
+            self.handle_order(order)
+        if not self._channel.is_open:
             self.end(_WORKER_GONE_GRACE, "the worker is gone")
 
-    def obey(self, order: dict[str, Any]) -> None:
+    def handle_order(self, order: dict[str, Any]) -> None:
         match order:
             case {"order": "stop", "grace": grace, "why": why}:
                 self.end(float(grace), str(why))
             case {"order": "hold", "seconds": seconds}:
-                self._hold_until = None if seconds is None else time.monotonic() + float(seconds)
+                self._alive_until = None if seconds is None else time.monotonic() + float(seconds)
 
     def end(self, grace: float, why: str) -> None:
-        self._hold_until = self._linger_until = None
-        if self._ending is None:
-            self._ending = Ending(grace, why)
+        self._alive_until = self._linger_until = None
+        if self._termination is None:
+            self._termination = Termination(grace, why)
         else:
-            self._ending.hasten(grace)
+            self._termination.shorten_grace(grace)
 
     def _reap(self) -> None:
         try:
@@ -235,11 +237,11 @@ class Keeper:
         except ChildProcessError:
             self._childless = True
 
-    def _look_at_the_clock(self) -> None:
+    def _check_deadlines(self) -> None:
         now = time.monotonic()
-        if self._hold_until is not None and now >= self._hold_until:
+        if self._alive_until is not None and now >= self._alive_until:
             self.end(_WORKER_GONE_GRACE, "the worker did not renew in time")
-        if self._status is not None and self._ending is None and not self._childless:
+        if self._status is not None and self._termination is None and not self._childless:
             if self._linger_until is None:
                 self._linger_until = now + _LINGER_SECONDS
             elif now >= self._linger_until:
@@ -247,12 +249,16 @@ class Keeper:
         due = self._report_due()
         if due is not None and now >= due:
             self._report(now)
-        if self._ending is not None and self._ending.forced_at and now > self._ending.forced_at + _GIVE_UP_SECONDS:
-            self._tell_end()
+        if (
+            self._termination is not None
+            and self._termination.forced_at
+            and now > self._termination.forced_at + _GIVE_UP_SECONDS
+        ):
+            self._send_ended()
 
     def _report_due(self) -> float | None:
         when, count = self._reported
-        return when + _REPORT_SECONDS if count != self._count() and not self._told else None
+        return when + _REPORT_SECONDS if count != self._count() and not self._ended_sent else None
 
     def _count(self) -> int:
         return sum(pump.count for pump in self._pumps)
@@ -260,18 +266,18 @@ class Keeper:
     def _report(self, now: float) -> None:
         """A sign of life. A worker that does not read is not sent more of them."""
         self._reported = (now, self._count())
-        if self._wire.is_open and not self._wire.has_more():
-            self._wire.send({"kind": "output", "stdout": self._pumps[0].count, "stderr": self._pumps[1].count})
+        if self._channel.is_open and not self._channel.has_more():
+            self._channel.send({"kind": "output", "stdout": self._pumps[0].count, "stderr": self._pumps[1].count})
 
-    def _tell_end(self) -> None:
-        if self._told:
+    def _send_ended(self) -> None:
+        if self._ended_sent:
             return
-        self._told = True
+        self._ended_sent = True
         if self._childless:
             for pump in self._pumps:
                 pump.drain()
-        status, ending = self._status, self._ending
-        self._wire.send(
+        status, termination = self._status, self._termination
+        self._channel.send(
             {
                 "kind": "ended",
                 "exit_code": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
@@ -285,12 +291,12 @@ class Keeper:
                 "stdout_tail": self._pumps[0].tail.text(),
                 "lost_bytes": self._log.lost,
                 "log_problem": self._log.problem,
-                "tree_ended_because": ending.why if ending is not None else None,
+                "tree_ended_because": termination.why if termination is not None else None,
                 "is_tree_gone": self._childless,
             }
         )
 
-    def say_goodbye(self) -> bool:
+    def flush_last_message(self) -> bool:
         """The last words, for as long as somebody listens and has not taken them, and nobody tells the keeper to go.
         Whether it may have another run.
 
@@ -298,19 +304,19 @@ class Keeper:
         shows by what it does not take any more.
         """
         self._log.close()
-        while self._wire.has_more() or self._waiting_tees():
+        while self._channel.has_more() or self._waiting_tees():
             poll = select.poll()
-            poll.register(self._wakes, select.POLLIN)
-            if self._wire.has_more():
-                poll.register(self._wire, select.POLLOUT)
+            poll.register(self._signal_pipe, select.POLLIN)
+            if self._channel.has_more():
+                poll.register(self._channel, select.POLLOUT)
             times = []
             for tee in self._waiting_tees():
                 poll.register(tee, select.POLLOUT)
                 times.append(tee.waits_until() or 0.0)
             poll.poll(max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None)
-            if self._hears_to_go():
+            if self._got_end_signal():
                 return False
             for tee in self._waiting_tees():
                 tee.flush()
-            self._wire.flush()
-        return not self._has_to_go
+            self._channel.flush()
+        return not self._must_exit

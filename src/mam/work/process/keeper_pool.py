@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 
-from mam.work.process.channel import Wire
+from mam.work.process.channel import Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR
 _CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-class Silent(Exception):
+class GuardianUnresponsive(Exception):
     """The guardian process does not answer."""
 
 
-class Keepers:
+class KeeperPool:
     """Any thread may take one."""
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Keepers:
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
         self._is_owed = False
-        self._idle: list[Wire] = []
+        self._idle: list[Channel] = []
 
     @property
     def guardian_pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    def take(self) -> tuple[Wire, int]:
+    def take(self) -> tuple[Channel, int]:
         """The wire of a keeper, and the pid of its guardian. Raises OSError for what the system lacks, or Silent."""
         with self._lock:
             for _ in range(_TRIES):
@@ -74,10 +74,10 @@ class Keepers:
                     keeper.close()
                     self._forget(_DEAD_SECONDS)
                     continue
-                return Wire(keeper), process.pid
-        raise Silent
+                return Channel(keeper), process.pid
+        raise GuardianUnresponsive
 
-    def take_back(self, keeper: Wire) -> None:
+    def return_keeper(self, keeper: Channel) -> None:
         """One whose run has ended. It goes away by itself when its guardian dies."""
         with self._lock:
             if self._requests is not None and len(self._idle) < _MOST_IDLE:
@@ -85,7 +85,7 @@ class Keepers:
             else:
                 keeper.close()
 
-    def _take_idle(self) -> Wire | None:
+    def _take_idle(self) -> Channel | None:
         """The one that was busy last, whose memory is the warmest."""
         while self._idle:
             keeper = self._idle.pop()
@@ -94,13 +94,13 @@ class Keepers:
             keeper.close()  # it is dead, or out of step
         return None
 
-    def let_idle_go(self) -> None:
+    def discard_idle(self) -> None:
         """One of them went when it was given a run, most likely because the guardian has died: then so will the others,
         and whoever tried them one by one would run out of tries."""
         with self._lock:
             self._close_idle()
 
-    def end_stuck(self, pid: int) -> None:
+    def kill_guardian(self, pid: int) -> None:
         """A guardian whose keepers do not answer is of no use. Those that do go on without it."""
         with self._lock:
             if self._process is not None and self._process.pid == pid:
@@ -150,7 +150,7 @@ class Keepers:
             self._idle.pop().close()
 
 
-def _has_come(source: socket.socket | Wire) -> bool:
+def _has_come(source: socket.socket | Channel) -> bool:
     poll = select.poll()
     poll.register(source, select.POLLIN)
     return bool(poll.poll(0))

@@ -65,7 +65,7 @@ class Failed(Frozen):
     """Nothing was started."""
 
     reason: str
-    is_the_machines: bool = False
+    is_machine_error: bool = False
     """Whether any other plan would have failed too: mam.work.host_checks."""
 
 
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     LastMessage = Ended | Failed | Lost
 
 
-def from_wire(value: dict[str, Any]) -> Message:
+def parse_message(value: dict[str, Any]) -> Message:
     facts = {name: fact for name, fact in value.items() if name != "kind"}
     match value["kind"]:
         case "started":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _DIGITS = 18
 
 
-class Earlier(Frozen):
+class EarlierAttempts(Frozen):
     """The attempts at one job before one of them."""
 
     job_id: str
@@ -30,7 +30,7 @@ class Earlier(Frozen):
     mark: str
     """Of the store: another one may have a job of the same id."""
 
-    def strays(self) -> list[ProcessId]:
+    def find_orphans(self) -> list[ProcessId]:
         """Those that run now, of this user."""
         if sys.platform != "linux":
             return []

@@ -34,7 +34,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _WHO = ("worker", "keeper", "agent")
 
 
-class Traces:
+class PidFile:
     """Of one worker, whose attempts may all come at once. Nothing here raises: an agent may spoil the directory, and a
     disk may be full."""
 
@@ -48,23 +48,23 @@ class Traces:
         self._left: set[int] = set()
         """Lines of runs that were given up, which stay until their processes have ended."""
 
-    def leave(self, job: Job, run: Json) -> int | None:
+    def add(self, job: Job, run: Json) -> int | None:
         """The number of the line, for `clear`; None when it could not be written."""
-        trace = {"job_id": job.job_id, "attempt": job.attempt, "host": run["host"], **run["process"]}
+        entry = {"job_id": job.job_id, "attempt": job.attempt, "host": run["host"], **run["process"]}
         with self._lock:
             try:
                 self._open()
-                self._clear_the_dead()
+                self._remove_dead()
                 if None not in self._lines:
                     self._lines.append(None)
                 number = self._lines.index(None)
-                self._write(number, trace)
+                self._write(number, entry)
             except OSError:
                 return None
-            self._lines[number] = trace
+            self._lines[number] = entry
             return number
 
-    def clear(self, number: int, *, is_tree_gone: bool) -> None:
+    def remove(self, number: int, *, is_tree_gone: bool) -> None:
         with self._lock:
             if self._descriptor < 0:
                 return
@@ -78,7 +78,7 @@ class Traces:
         with self._lock:
             if self._descriptor < 0:
                 return
-            self._clear_the_dead()
+            self._remove_dead()
             if not any(self._lines[1:]):
                 _unlink(self._path)
             self._shut()
@@ -120,20 +120,20 @@ class Traces:
         except OSError:
             self._left.add(number)  # tried again with the next
 
-    def _clear_the_dead(self) -> None:
-        for number in [number for number in self._left if not _has_somebody(self._lines[number] or {})]:
+    def _remove_dead(self) -> None:
+        for number in [number for number in self._left if not _has_live_process(self._lines[number] or {})]:
             self._left.discard(number)
             self._empty(number)
 
 
-def earlier_traces(job: Job, work_directory: str) -> list[Json]:
+def recorded_processes(job: Job, work_directory: str) -> list[Json]:
     """What attempts before this one have left on this host that the record may not know of, newest first."""
     known = (job.run or {}).get("attempt")
     least = known if type(known) is int else 0
-    traces = [trace for path in _paths(os.path.join(work_directory, FOLDER)) for trace in _read(path)]
-    found = [trace for trace in traces if trace.get("job_id") == job.job_id and type(trace.get("attempt")) is int]
-    unknown = [trace for trace in found if least < trace["attempt"] < job.attempt]
-    return sorted(unknown, key=lambda trace: int(trace["attempt"]), reverse=True)
+    entries = [entry for path in _paths(os.path.join(work_directory, FOLDER)) for entry in _read(path)]
+    found = [entry for entry in entries if entry.get("job_id") == job.job_id and type(entry.get("attempt")) is int]
+    unknown = [entry for entry in found if least < entry["attempt"] < job.attempt]
+    return sorted(unknown, key=lambda entry: int(entry["attempt"]), reverse=True)
 
 
 def _sweep(folder: str) -> None:
@@ -149,17 +149,17 @@ def _is_over(path: str) -> bool:
             return True
     except OSError:
         return False
-    traces = _read(path)
-    worker = ProcessId.from_json(traces[0].get("worker")) if traces else None
+    entries = _read(path)
+    worker = ProcessId.from_json(entries[0].get("worker")) if entries else None
     if worker is None:
         return False  # it is just being made
     if worker.boot_id != boot_id():
-        return traces[0].get("host") == os.uname().nodename
-    return worker.namespace in (0, pid_namespace()) and not any(map(_has_somebody, traces))
+        return entries[0].get("host") == os.uname().nodename
+    return worker.namespace in (0, pid_namespace()) and not any(map(_has_live_process, entries))
 
 
-def _has_somebody(trace: Json) -> bool:
-    return any(process is not None and is_alive(process) for process in map(ProcessId.from_json, map(trace.get, _WHO)))
+def _has_live_process(entry: Json) -> bool:
+    return any(process is not None and is_alive(process) for process in map(ProcessId.from_json, map(entry.get, _WHO)))
 
 
 def _paths(folder: str) -> list[str]:

@@ -16,7 +16,7 @@ TAIL = 64 << 10
 _TEE_BACKLOG = 1 << 20
 
 
-class Tail:
+class TailBuffer:
     """The last bytes of a stream, kept as the parts they came in."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Tee:
     def __init__(self, descriptor: int, patience: float) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
-        self._patience = patience
+        self._poll_timeout = patience
         self._backlog: deque[bytes] = deque()
         self._size = 0
         self._moved_at = 0.0
@@ -67,7 +67,7 @@ class Tee:
 
     def waits_until(self) -> float | None:
         """When patience ends; None while nothing waits."""
-        return self._moved_at + self._patience if self._backlog else None
+        return self._moved_at + self._poll_timeout if self._backlog else None
 
     def offer(self, part: bytes) -> None:
         if self._descriptor < 0:
@@ -91,7 +91,7 @@ class Tee:
             if self._is_last:
                 self.close()
         except BlockingIOError:
-            if time.monotonic() > self._moved_at + self._patience:
+            if time.monotonic() > self._moved_at + self._poll_timeout:
                 self.close()
         except OSError:
             self.close()  # the worker closed its end
@@ -117,7 +117,7 @@ class Pump:
         self._descriptor = descriptor
         self._log = log
         self._tee = tee
-        self.tail = Tail()
+        self.tail = TailBuffer()
         self.count = 0
 
     def fileno(self) -> int:

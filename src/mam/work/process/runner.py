@@ -15,9 +15,9 @@ from collections import deque
 from mam.util.encoding import write_all
 from mam.util.frozen import Frozen
 from mam.work.output_log import LIMIT
-from mam.work.process.channel import Wire
-from mam.work.process.keeper_pool import READY_SECONDS, Keepers, Silent
-from mam.work.process.messages import Ended, Failed, Lost, Started, from_wire
+from mam.work.process.channel import Channel
+from mam.work.process.keeper_pool import READY_SECONDS, GuardianUnresponsive, KeeperPool
+from mam.work.process.messages import Ended, Failed, Lost, Started, parse_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Run:
     """One run of one agent. Closing it before its last message ends the agent."""
 
     def __init__(self) -> None:
-        self._wire: Wire | None = None
-        self._idle: Wire | None = None
+        self._channel: Channel | None = None
+        self._idle: Channel | None = None
         """To a keeper that has nothing to keep any more."""
         self._lock = threading.Lock()
         """Orders may come from several threads, and none may be written to a descriptor that has just been closed."""
@@ -71,11 +71,11 @@ class Run:
     def fileno(self) -> int:
         """Readable when something new has come; -1 after the last message. Whoever sleeps on it calls `wait(0)` until
         that gives None first, since messages that came together have been taken in together."""
-        return -1 if self._wire is None else self._wire.fileno()
+        return -1 if self._channel is None else self._channel.fileno()
 
     def is_open(self) -> bool:
         """Whether there may be more to hear."""
-        return self._wire is not None and self._wire.is_open
+        return self._channel is not None and self._channel.is_open
 
     def wait(self, timeout: float | None = None) -> Message | None:
         """The next message; None when the time is up, or when the last one has been given.
@@ -83,11 +83,11 @@ class Run:
         When a keeper has not ended its tree long after it was told to, it is done from here, and the answer is `Lost`.
         """
         ends = None if timeout is None else time.monotonic() + timeout
-        while not self._waiting and self._wire is not None:
+        while not self._waiting and self._channel is not None:
             if self._poll(_earlier(ends, self._overdue_at)):
                 self._listen()
             elif self._overdue_at is not None and time.monotonic() >= self._overdue_at:
-                self._add(self._end_what_is_left("the keeper of the run does not answer"))
+                self._add(self._end_leftovers("the keeper of the run does not answer"))
             elif ends is not None and time.monotonic() >= ends:
                 return None
         return self._waiting.popleft() if self._waiting else None
@@ -106,14 +106,14 @@ class Run:
         self._overdue_at = overdue if self._overdue_at is None else min(overdue, self._overdue_at)
         self._order({"order": "stop", "grace": grace, "why": why})
 
-    def hold(self, seconds: float | None) -> None:
+    def keep_alive(self, seconds: float | None) -> None:
         """The tree is ended unless this is called again in time: the way in which a worker that hangs, or is stopped
         by a signal, loses its agent before it loses its claim. None takes it back."""
         self._order({"order": "hold", "seconds": seconds})
 
     def close(self) -> None:
-        self._close_wire()
-        if (idle := self.idle_keeper()) is not None:
+        self._close_channel()
+        if (idle := self.take_idle_keeper()) is not None:
             idle.close()
         for tee in (self.tee, self.tee_errors):
             if tee is not None:
@@ -130,9 +130,9 @@ class Run:
         """A run that its thread forgot, by an error for instance, must not go on unwatched."""
         self.close()
 
-    def begin(self, keeper: Wire, plan: Plan, log: str, given: list[int]) -> None:
+    def begin(self, keeper: Channel, plan: Plan, log: str, given: list[int]) -> None:
         """Makes this the run of a keeper that has nothing to keep. One that has died shows as the wire's end."""
-        self._wire = keeper
+        self._channel = keeper
         keeper.send(
             {
                 "argv": plan.argv,
@@ -148,7 +148,7 @@ class Run:
             given,
         )
 
-    def is_taken(self) -> bool:
+    def wait_accepted(self) -> bool:
         """False when the keeper went away, or never came, before it started anything."""
         ends = time.monotonic() + READY_SECONDS
         while not self._is_ready and self.is_open() and self._poll(ends):
@@ -157,16 +157,16 @@ class Run:
 
     def fail(self, reason: str) -> Run:
         """Before any keeper has seen the plan."""
-        self._add(Failed(reason=reason, is_the_machines=True))
+        self._add(Failed(reason=reason, is_machine_error=True))
         return self
 
     def _poll(self, ends: float | None) -> bool:
         while True:
             with self._lock:
-                if self._wire is None:
+                if self._channel is None:
                     return False
                 poll = select.poll()
-                poll.register(self._wire, select.POLLIN | (select.POLLOUT if self._wire.has_more() else 0))
+                poll.register(self._channel, select.POLLIN | (select.POLLOUT if self._channel.has_more() else 0))
             found = poll.poll(None if ends is None else max(0.0, ends - time.monotonic()) * 1000)
             self._flush()
             if not found or found[0][1] != select.POLLOUT:
@@ -174,26 +174,26 @@ class Run:
 
     def _flush(self) -> None:
         with self._lock:
-            if self._wire is not None:
-                self._wire.flush()
+            if self._channel is not None:
+                self._channel.flush()
 
     def _order(self, order: dict[str, Any]) -> None:
         with self._lock:
-            if self._wire is not None:
-                self._wire.send(order)
+            if self._channel is not None:
+                self._channel.send(order)
 
     def _listen(self) -> None:
-        wire = self._wire
-        if wire is None:
+        channel = self._channel
+        if channel is None:
             return
-        for value in wire.receive():
+        for value in channel.receive():
             self._is_ready = True
             if value["kind"] == "ready":
                 self._kept_by = {"keeper": value["keeper"]}
             else:
-                self._add(from_wire(value))
-        if not wire.is_open and self._is_ready and self.ended is None:
-            self._add(self._end_what_is_left("the keeper of the run was killed"))
+                self._add(parse_message(value))
+        if not channel.is_open and self._is_ready and self.ended is None:
+            self._add(self._end_leftovers("the keeper of the run was killed"))
 
     def _add(self, message: Message) -> None:
         self._waiting.append(message)
@@ -204,38 +204,38 @@ class Run:
             self.ended = message
             if isinstance(message, Ended) and message.is_tree_gone:
                 with self._lock:
-                    self._wire, self._idle = None, self._wire
+                    self._channel, self._idle = None, self._channel
             else:
-                self._close_wire()
+                self._close_channel()
 
-    def idle_keeper(self) -> Wire | None:
+    def take_idle_keeper(self) -> Channel | None:
         """Of a run that has ended, for whoever asks first: to be given to `Guardian.take_back`, or closed. What nobody
         has asked for goes when the run is closed."""
         idle, self._idle = self._idle, None
         return idle
 
-    def _close_wire(self) -> None:
+    def _close_channel(self) -> None:
         with self._lock:
-            if self._wire is not None:
-                self._wire.close()
-                self._wire = None
+            if self._channel is not None:
+                self._channel.close()
+                self._channel = None
 
-    def _end_what_is_left(self, reason: str) -> Lost:
+    def _end_leftovers(self, reason: str) -> Lost:
         """The guardian does the same when a keeper has died, unless it is gone too."""
         from mam.work.takeover import end_earlier
 
         return Lost(reason=reason, left=end_earlier(self._kept_by))
 
 
-class Guardian:
+class GuardianClient:
     """The worker's hold on its guardian process and the keepers that it forks."""
 
     def __init__(self) -> None:
-        self._keepers = Keepers()
+        self._pool = KeeperPool()
 
     @property
     def pid(self) -> int | None:
-        return self._keepers.guardian_pid
+        return self._pool.guardian_pid
 
     def start(self, plan: Plan, log: str) -> Run:
         """Never raises for what the system or the plan lacks: the run then has one message, `Failed`. What fails here
@@ -246,22 +246,22 @@ class Guardian:
                     return run
         except OSError as error:
             return Run().fail(f"the run could not be started: {os.strerror(error.errno or 0)}")
-        except Silent:
+        except GuardianUnresponsive:
             pass
         return Run().fail("the guardian process does not answer")
 
-    def take_back(self, idle: Wire | None) -> None:
+    def return_keeper(self, idle: Channel | None) -> None:
         """A keeper may have another run.
 
         Only when nobody will look for the last one any more, so after its end is written: whoever takes a job over ends
         what is left of the earlier attempt by the name of its keeper, and would end another job's agent.
         """
         if idle is not None:
-            self._keepers.take_back(idle)
+            self._pool.return_keeper(idle)
 
     def close(self, timeout: float = 10.0) -> None:
         """It ends as soon as its last run has; that long is waited for it."""
-        self._keepers.close(timeout)
+        self._pool.close(timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -281,7 +281,7 @@ class Guardian:
             if plan.tee_errors:
                 run.tee_errors, tee_end = os.pipe()
                 given.append(tee_end)
-            keeper, guardian = self._keepers.take()
+            keeper, guardian = self._pool.take()
             run.begin(keeper, plan, log, given)
         except BaseException:
             run.close()
@@ -289,11 +289,11 @@ class Guardian:
         finally:
             for descriptor in given:
                 os.close(descriptor)
-        if run.is_taken():
+        if run.wait_accepted():
             return run
         if run.is_open():
-            self._keepers.end_stuck(guardian)
-        self._keepers.let_idle_go()
+            self._pool.kill_guardian(guardian)
+        self._pool.discard_idle()
         run.close()
         return None
 

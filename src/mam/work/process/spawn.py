@@ -7,7 +7,7 @@ import os
 import signal
 
 from mam.machine.environment import find_program
-from mam.work.host_checks import is_resource
+from mam.work.host_checks import is_resource_errno
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _SIGNALS = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 class CannotStart(Exception):
     """One line for the person who reads the job's record."""
 
-    is_the_machines = False
+    is_machine_error = False
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, streams: tuple[int, int, int]) -> int:
@@ -42,7 +42,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, streams: tuple[
         )
     except OSError as error:
         failure = CannotStart(_sentence(error, argv[0]))
-        failure.is_the_machines = is_resource(error.errno)
+        failure.is_machine_error = is_resource_errno(error.errno)
         raise failure from None
     except ValueError as error:
         raise CannotStart(f"the command line or the environment cannot be given to a program: {error}") from None

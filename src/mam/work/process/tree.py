@@ -25,7 +25,7 @@ _AT_ONCE = 500  # descriptors, of the 1024 that a process may usually have
 _ROUND_SECONDS = 0.5  # then the caller looks after its other duties, and comes back
 
 
-def ask_everything_below_me(until: float, spare: Collection[int] = ()) -> None:
+def terminate_descendants(until: float, spare: Collection[int] = ()) -> None:
     """SIGTERM, and SIGCONT so that those who were stopped can act on it. A forest of processes may take longer than
     the time they have, so it is given up then.
 
@@ -38,13 +38,13 @@ def ask_everything_below_me(until: float, spare: Collection[int] = ()) -> None:
             signal_children(pids, parent, signal.SIGTERM, signal.SIGCONT)
 
 
-def kill_everything_below_me(reap: Callable[[], object], spare: Collection[int] = ()) -> bool:
+def kill_descendants(reap: Callable[[], object], spare: Collection[int] = ()) -> bool:
     """One round. True when nobody new turned up at its end; those who were told may still be dying then."""
     me, told = os.getpid(), set[int]()
     ends = time.monotonic() + _ROUND_SECONDS
     while time.monotonic() < ends:
         before = len(told)
-        _kill_groups(set(finder()(me)).difference(spare))
+        _kill_groups(set(child_finder()(me)).difference(spare))
         # Not only the children: who is killed must get the processor to die, and its own children wait for that.
         walk(me, lambda pids, parent: _kill_new(pids, parent, told), spare, ends)
         reap()
@@ -81,7 +81,7 @@ def walk(
     root: int, tell: Callable[[list[int], int], object], spare: Collection[int] = (), until: float = float("inf")
 ) -> None:
     """Calls `tell(pids, parent)` for everything below, parents first."""
-    find = finder()
+    find = child_finder()
     seen = {root, *spare}
     todo = [root]
     while todo and time.monotonic() < until:
@@ -117,7 +117,7 @@ def _signal_others(pids: list[int], parent: int, numbers: tuple[int, ...]) -> No
                 if error.errno == errno.EMFILE and opened:
                     os.close(opened.popitem()[1])  # a look needs one too; the next round goes on
                     break
-        find = finder()
+        find = child_finder()
         still = opened.keys() & {*find(parent), *find(os.getpid())}
         _signal_each(signal.pidfd_send_signal, [opened[pid] for pid in still], numbers)
     finally:
@@ -134,7 +134,7 @@ def _signal_each(send: Callable[[int, int], None], those: list[int], numbers: tu
             continue  # it has ended, or is not ours to end; the next round sees which
 
 
-def finder() -> Finder:
+def child_finder() -> Finder:
     """How to find the children of a process here."""
     return _children_by_file if _has_children_files() else _children_by_table()
 

@@ -6,6 +6,7 @@ a refused tool leaves exit code 0, so neither is believed.
 
 from __future__ import annotations
 
+from mam.work.reports.problems import epoch_ms, problem_from_text
 from mam.work.reports.report import (
     BILLING,
     DECLINED,
@@ -13,14 +14,13 @@ from mam.work.reports.report import (
     LIMIT,
     LOGIN,
     OVERLOAD,
+    AgentProblem,
     Reader,
-    Trouble,
-    part,
-    parts,
-    step,
-    words,
+    get_list,
+    get_path,
+    one_line,
+    tool_summary,
 )
-from mam.work.reports.troubles import epoch_ms, trouble_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class ClaudeCodeReader(Reader):
     def __init__(self) -> None:
         super().__init__()
         self._resets_at_ms: int | None = None
-        self._said: Trouble | None = None
+        self._said: AgentProblem | None = None
         """What the last line of an error said; the result that follows it says less."""
 
-    def take(self, message: Json) -> str | None:
+    def read_message(self, message: Json) -> str | None:
         match message.get("type"):
             case "system":
                 return self._system(message)
@@ -49,19 +49,19 @@ class ClaudeCodeReader(Reader):
             case "result":
                 self._result(message)
             case "rate_limit_event":
-                if part(message, "rate_limit_info", "status") == "rejected":
-                    self._resets_at_ms = epoch_ms(part(message, "rate_limit_info", "resetsAt"))
+                if get_path(message, "rate_limit_info", "status") == "rejected":
+                    self._resets_at_ms = epoch_ms(get_path(message, "rate_limit_info", "resetsAt"))
             case "user" | "stream_event" | "tool_progress":
                 pass
             case _:
-                self.report.strange += 1
+                self.report.unknown_lines += 1
         return None
 
     def _system(self, message: Json) -> str | None:
         match message.get("subtype"):
             case "init":
-                self.report.name_session(message.get("session_id"))
-                self.report.version = words(message.get("claude_code_version"), 40)
+                self.report.set_session(message.get("session_id"))
+                self.report.version = one_line(message.get("claude_code_version"), 40)
             case "permission_denied":
                 self.report.deny(message.get("tool_name"))
             case "api_retry":
@@ -70,10 +70,10 @@ class ClaudeCodeReader(Reader):
 
     def _retry(self, message: Json) -> str | None:
         """It tries again by itself, up to minutes; who is not logged in need not wait for that."""
-        error = words(message.get("error"), 60) or "unknown"
+        error = one_line(message.get("error"), 60) or "unknown"
         if (kind := _KINDS.get(error)) in _HOPELESS:
-            self.report.trouble = Trouble(kind=kind or FAILED, words=error)
-            self.report.is_hopeless = True
+            self.report.problem = AgentProblem(kind=kind or FAILED, text=error)
+            self.report.is_stuck = True
         attempt, most = message.get("attempt"), message.get("max_retries")
         count = f" {attempt} of {most}" if type(attempt) is int and type(most) is int else ""
         return f"the model does not answer ({error}); retry{count}"
@@ -84,19 +84,19 @@ class ClaudeCodeReader(Reader):
             return None
         self.report.has_answered = True
         told = None
-        for block in parts(message, "message", "content"):
-            if part(block, "type") == "tool_use":
-                told = step(part(block, "name"), part(block, "input", "file_path"))
+        for block in get_list(message, "message", "content"):
+            if get_path(block, "type") == "tool_use":
+                told = tool_summary(get_path(block, "name"), get_path(block, "input", "file_path"))
                 self.report.asked = None
-                if part(block, "name") == "AskUserQuestion":
-                    self.report.ask(part(next(iter(parts(block, "input", "questions")), None), "question"))
-            elif part(block, "type") == "text" and message.get("parent_tool_use_id") is None:
-                self.report.say(part(block, "text"))
+                if get_path(block, "name") == "AskUserQuestion":
+                    self.report.ask(get_path(next(iter(get_list(block, "input", "questions")), None), "question"))
+            elif get_path(block, "type") == "text" and message.get("parent_tool_use_id") is None:
+                self.report.set_last_message(get_path(block, "text"))
         return told
 
-    def _error(self, message: Json) -> Trouble:
-        texts = [part(block, "text") for block in parts(message, "message", "content")]
-        found = trouble_of(next(iter(texts), None), message.get("api_error_status"), self._resets_at_ms)
+    def _error(self, message: Json) -> AgentProblem:
+        texts = [get_path(block, "text") for block in get_list(message, "message", "content")]
+        found = problem_from_text(next(iter(texts), None), message.get("api_error_status"), self._resets_at_ms)
         kind = _KINDS.get(str(message.get("error")), found.kind)
         return found.replace(kind=kind, resets_at_ms=found.resets_at_ms if kind == LIMIT else None)
 
@@ -104,21 +104,21 @@ class ClaudeCodeReader(Reader):
         report = self.report
         report.is_over = True
         if message.get("num_turns") != 0:  # else it is only repeated from the command line, and there is no such one
-            report.name_session(message.get("session_id"))
+            report.set_session(message.get("session_id"))
         report.cost(message.get("total_cost_usd"))
         usage = message.get("usage")
         report.count(
-            input=part(usage, "input_tokens"),
-            cached=part(usage, "cache_read_input_tokens"),
-            output=part(usage, "output_tokens"),
+            input=get_path(usage, "input_tokens"),
+            cached=get_path(usage, "cache_read_input_tokens"),
+            output=get_path(usage, "output_tokens"),
         )
-        for denial in parts(message, "permission_denials"):
-            report.deny(part(denial, "tool_name"))
+        for denial in get_list(message, "permission_denials"):
+            report.deny(get_path(denial, "tool_name"))
         if message.get("stop_reason") == "refusal":
-            report.trouble = Trouble(kind=DECLINED, words=words(message.get("result")) or "the model declined")
+            report.problem = AgentProblem(kind=DECLINED, text=one_line(message.get("result")) or "the model declined")
         elif message.get("is_error") is True or message.get("subtype") != "success":
             text = message.get("result") or message.get("subtype")
-            report.trouble = self._said or trouble_of(text, message.get("api_error_status"), self._resets_at_ms)
+            report.problem = self._said or problem_from_text(text, message.get("api_error_status"), self._resets_at_ms)
         else:
-            report.trouble = None  # what went wrong on the way was mended
-            report.say(message.get("result"))
+            report.problem = None  # what went wrong on the way was mended
+            report.set_last_message(message.get("result"))

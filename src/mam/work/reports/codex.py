@@ -11,8 +11,8 @@ import json
 import re
 
 from mam.util.strict_json import safe_json
-from mam.work.reports.report import DECLINED, Reader, Trouble, part, parts, step, words
-from mam.work.reports.troubles import trouble_of
+from mam.work.reports.problems import problem_from_text
+from mam.work.reports.report import DECLINED, AgentProblem, Reader, get_list, get_path, one_line, tool_summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,59 +34,59 @@ class CodexReader(Reader):
         super().__init__()
         self._items = 0
 
-    def take(self, message: Json) -> str | None:
+    def read_message(self, message: Json) -> str | None:
         match message.get("type"):
             case "thread.started":
-                self.report.name_session(message.get("thread_id"))
+                self.report.set_session(message.get("thread_id"))
             case "item.started" | "item.updated" | "item.completed":
                 return self._item(message, is_new=message["type"] == "item.started")
             case "turn.completed":
                 self._completed(message)
             case "turn.failed":
                 self.report.is_over = True
-                self.report.trouble = trouble_of(_inner(part(message, "error", "message")))
+                self.report.problem = problem_from_text(_inner(get_path(message, "error", "message")))
             case "error":
-                self.report.trouble = trouble_of(_inner(message.get("message")))
+                self.report.problem = problem_from_text(_inner(message.get("message")))
             case "turn.started":
                 pass
             case _:
-                self.report.strange += 1
+                self.report.unknown_lines += 1
         return None
 
     def _item(self, message: Json, *, is_new: bool) -> str | None:
         item = message.get("item")
-        kind = part(item, "type")
+        kind = get_path(item, "type")
         if kind == "error":  # a warning of its own: nothing has failed yet
             return None
         self._items += 1
         self.report.has_answered = True
         if kind == "agent_message":
-            self.report.say(part(item, "text"))
+            self.report.set_last_message(get_path(item, "text"))
         elif kind == "command_execution":
-            output = part(item, "aggregated_output")
-            failed = part(item, "status") == "failed" and isinstance(output, str)
-            if part(item, "status") == "declined" or (failed and _STOPPED.search(str(output))):
+            output = get_path(item, "aggregated_output")
+            failed = get_path(item, "status") == "failed" and isinstance(output, str)
+            if get_path(item, "status") == "declined" or (failed and _STOPPED.search(str(output))):
                 self.report.deny("a command")
             return "runs a command" if is_new else None
         elif kind == "file_change":
-            paths = [part(change, "path") for change in parts(item, "changes")]
-            if part(item, "status") in ("declined", "failed"):
+            paths = [get_path(change, "path") for change in get_list(item, "changes")]
+            if get_path(item, "status") in ("declined", "failed"):
                 self.report.deny("an edit")
-            return step("edits", paths[0]) if paths and not is_new else None
+            return tool_summary("edits", paths[0]) if paths and not is_new else None
         elif kind in ("mcp_tool_call", "web_search"):
-            return step(part(item, "tool") or kind) if is_new else None
+            return tool_summary(get_path(item, "tool") or kind) if is_new else None
         return None
 
     def _completed(self, message: Json) -> None:
         report = self.report
         report.is_over = True
         report.count(**_counted(message.get("usage")))
-        report.trouble = None
-        if report.last_words is None and not self._items:
-            report.trouble = Trouble(kind=DECLINED, words="the model ended its turn without an answer")
+        report.problem = None
+        if report.last_message is None and not self._items:
+            report.problem = AgentProblem(kind=DECLINED, text="the model ended its turn without an answer")
 
 
-def look_through(lines: Iterable[bytes], since: str, report: Report) -> None:
+def read_rollout(lines: Iterable[bytes], since: str, report: Report) -> None:
     """What a session's file tells of refused tools and of questions, from this time on (as the file writes times), and
     of tokens that turns before its last one took."""
     taken: dict[str, object] = {}
@@ -96,20 +96,20 @@ def look_through(lines: Iterable[bytes], since: str, report: Report) -> None:
             message = safe_json(line)
         except ValueError:
             continue
-        match part(message, "payload", "type"):
+        match get_path(message, "payload", "type"):
             case "token_count":
-                taken = _counted(part(message, "payload", "info", "total_token_usage")) or taken
+                taken = _counted(get_path(message, "payload", "info", "total_token_usage")) or taken
             case "task_started":  # and no time: the clock of `since` may be another host's
                 earlier = taken
-        if not str(part(message, "timestamp")) >= since:
+        if not str(get_path(message, "timestamp")) >= since:
             continue
-        kind, output = part(message, "payload", "type"), part(message, "payload", "output")
+        kind, output = get_path(message, "payload", "type"), get_path(message, "payload", "output")
         if kind in ("function_call_output", "custom_tool_call_output") and _was_stopped(output):
             report.deny("a command" if kind == "function_call_output" else "an edit")
         elif kind in ("function_call", "custom_tool_call"):
             report.asked = None
-            if part(message, "payload", "name") == "request_user_input":
-                report.ask(_question(part(message, "payload", "arguments")))
+            if get_path(message, "payload", "name") == "request_user_input":
+                report.ask(_question(get_path(message, "payload", "arguments")))
     report.discount(**earlier)
 
 
@@ -117,9 +117,9 @@ def _counted(usage: object) -> dict[str, object]:
     """Tokens as a report counts them: what was cached is beside the input, and not in it."""
     if not isinstance(usage, dict):
         return {}
-    total, cached = part(usage, "input_tokens"), part(usage, "cached_input_tokens")
+    total, cached = get_path(usage, "input_tokens"), get_path(usage, "cached_input_tokens")
     fresh = total - cached if type(total) is int and type(cached) is int else total
-    return {"input": fresh, "cached": cached, "output": part(usage, "output_tokens")}
+    return {"input": fresh, "cached": cached, "output": get_path(usage, "output_tokens")}
 
 
 def _question(arguments: object) -> object:
@@ -127,7 +127,7 @@ def _question(arguments: object) -> object:
         given = safe_json(arguments) if isinstance(arguments, str) else None
     except ValueError:
         return None
-    return part(next(iter(parts(given, "questions")), None), "question")
+    return get_path(next(iter(get_list(given, "questions")), None), "question")
 
 
 def _was_stopped(output: object) -> bool:
@@ -143,6 +143,6 @@ def _inner(text: object) -> object:
             found = safe_json(text)
         except ValueError:
             return text
-        kind, said = part(found, "error", "type"), part(found, "error", "message")
-        return f"{words(said) or text} ({kind})" if isinstance(kind, str) else said or text
+        kind, said = get_path(found, "error", "type"), get_path(found, "error", "message")
+        return f"{one_line(said) or text} ({kind})" if isinstance(kind, str) else said or text
     return text

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from mam.work.reports.shortening import Shortened
+from mam.work.reports.shortening import LineShortener
 
 LINE_LIMIT = 8 << 20
 """Of a longer line the long texts are shortened as it comes. One that is too long even so is left out."""
 
 
-class Lines:
+class LineBuffer:
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
-        self._shortened: Shortened | None = None
+        self._shortened: LineShortener | None = None
         self._skipping = False
         self.left_out = 0
         """Lines that were too long."""
@@ -47,7 +47,7 @@ class Lines:
             self._size += len(piece)
             if self._size <= self._limit:
                 return
-            pieces, self._parts, self._shortened = self._parts, [], Shortened()
+            pieces, self._parts, self._shortened = self._parts, [], LineShortener()
         else:
             pieces = [piece]
         for one in pieces:

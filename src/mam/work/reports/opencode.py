@@ -9,8 +9,18 @@ from __future__ import annotations
 
 import re
 
-from mam.work.reports.report import BILLING, DECLINED, LIMIT, LOGIN, Reader, Trouble, part, parts, step
-from mam.work.reports.troubles import epoch_ms, is_of_plan, trouble_of
+from mam.work.reports.problems import epoch_ms, is_of_plan, problem_from_text
+from mam.work.reports.report import (
+    BILLING,
+    DECLINED,
+    LIMIT,
+    LOGIN,
+    AgentProblem,
+    Reader,
+    get_list,
+    get_path,
+    tool_summary,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +33,12 @@ _NAME = re.compile(r"^AI_\w+: ")
 
 
 class OpenCodeReader(Reader):
-    def take(self, message: Json) -> str | None:
-        self.report.name_session(message.get("sessionID"))
+    def read_message(self, message: Json) -> str | None:
+        self.report.set_session(message.get("sessionID"))
         match message.get("type"):
             case "text":
                 self._lives()
-                self.report.say(part(message, "part", "text"))
+                self.report.set_last_message(get_path(message, "part", "text"))
             case "tool_use":
                 self._lives()
                 return self._tool(message)
@@ -39,53 +49,53 @@ class OpenCodeReader(Reader):
             case "step_start" | "reasoning":
                 self._lives()
             case _:
-                self.report.strange += 1
+                self.report.unknown_lines += 1
         return None
 
-    def take_error(self, line: str) -> None:
+    def read_stderr_line(self, line: str) -> None:
         if asked := _ASKED.search(line):
             self.report.deny(asked[1])
         elif failed := _MODEL_ERROR.search(line):
-            self.report.name_session(failed[1])
-            self.report.trouble = trouble = trouble_of(_NAME.sub("", failed[2].replace('\\"', '"')))
-            plan = trouble.kind == LIMIT and is_of_plan(trouble.words)
-            self.report.is_hopeless = plan or trouble.kind in (LOGIN, BILLING)
+            self.report.set_session(failed[1])
+            self.report.problem = problem = problem_from_text(_NAME.sub("", failed[2].replace('\\"', '"')))
+            plan = problem.kind == LIMIT and is_of_plan(problem.text)
+            self.report.is_stuck = plan or problem.kind in (LOGIN, BILLING)
 
     def _lives(self) -> None:
         """The model answers: what went wrong before has passed."""
         self.report.has_answered = True
-        self.report.trouble = None
-        self.report.is_hopeless = False
+        self.report.problem = None
+        self.report.is_stuck = False
 
     def _tool(self, message: Json) -> str:
-        state, tool = part(message, "part", "state"), part(message, "part", "tool")
-        error = part(state, "error")
+        state, tool = get_path(message, "part", "state"), get_path(message, "part", "tool")
+        error = get_path(state, "error")
         self.report.asked = None
-        if "question" in (tool, part(state, "input", "tool")):  # which is not offered here, and then called invalid
-            self.report.ask(part(next(iter(parts(state, "input", "questions")), None), "question"))
-        if part(state, "status") == "error" and isinstance(error, str) and _REJECTED.search(error):
+        if "question" in (tool, get_path(state, "input", "tool")):  # which is not offered here, and then called invalid
+            self.report.ask(get_path(next(iter(get_list(state, "input", "questions")), None), "question"))
+        if get_path(state, "status") == "error" and isinstance(error, str) and _REJECTED.search(error):
             self.report.deny(tool)
-        return step(tool, part(state, "input", "filePath"))
+        return tool_summary(tool, get_path(state, "input", "filePath"))
 
     def _finish(self, message: Json) -> None:
-        tokens = part(message, "part", "tokens")
+        tokens = get_path(message, "part", "tokens")
         self.report.count(
-            input=part(tokens, "input"), cached=part(tokens, "cache", "read"), output=part(tokens, "output")
+            input=get_path(tokens, "input"), cached=get_path(tokens, "cache", "read"), output=get_path(tokens, "output")
         )
-        self.report.cost(part(message, "part", "cost"))
-        self.report.is_over = part(message, "part", "reason") != "tool-calls"
+        self.report.cost(get_path(message, "part", "cost"))
+        self.report.is_over = get_path(message, "part", "reason") != "tool-calls"
 
     def _error(self, error: object) -> None:
         self.report.is_over = True
-        said, status = part(error, "data", "message"), part(error, "data", "statusCode")
-        if part(error, "name") == "ContentFilterError":
-            self.report.trouble = Trouble(kind=DECLINED, words=str(said)[:400])
+        said, status = get_path(error, "data", "message"), get_path(error, "data", "statusCode")
+        if get_path(error, "name") == "ContentFilterError":
+            self.report.problem = AgentProblem(kind=DECLINED, text=str(said)[:400])
             return
-        body = part(error, "data", "responseBody")
-        found = trouble_of(said, status)
+        body = get_path(error, "data", "responseBody")
+        found = problem_from_text(said, status)
         if found.kind != BILLING and isinstance(body, str) and "insufficient_quota" in body:
             found = found.replace(kind=BILLING, resets_at_ms=None)
         if found.kind == LIMIT and found.resets_at_ms is None and isinstance(body, str):
             stamp = re.search(r'"resets_at": ?(\d{10})\b', body)
             found = found.replace(resets_at_ms=epoch_ms(int(stamp[1])) if stamp else None)
-        self.report.trouble = found
+        self.report.problem = found

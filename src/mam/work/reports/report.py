@@ -14,7 +14,7 @@ from mam.events.event import redact
 from mam.util.frozen import Frozen
 from mam.util.notices import storable_text
 from mam.util.strict_json import safe_json
-from mam.work.reports.lines import Lines
+from mam.work.reports.lines import LineBuffer
 from mam.work.reports.prices import FROM_PRICES, cost_of
 
 TYPE_CHECKING = False
@@ -36,9 +36,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLAIN_NAME = re.compile(r"[\w.+-]{1,80}")
 
 
-class Trouble(Frozen):
+class AgentProblem(Frozen):
     kind: str
-    words: str
+    text: str
     """As the agent or its vendor put it."""
     resets_at_ms: int | None = None
     """Of a limit: when it ends, if that was said."""
@@ -51,42 +51,42 @@ class Report:
         self.session: str | None = None
         """The agent's own name for the conversation, by which it can be resumed."""
         self.version: str | None = None
-        self.last_words: str | None = None
+        self.last_message: str | None = None
         self.tokens: dict[str, int] = {}
         self.cost_usd: float | None = None
         self.denied: list[str] = []
         """What the agent wanted to do and was not allowed to."""
         self.asked: str | None = None
         """The question, if the last tool that it reached for was the one for questions to its user."""
-        self.trouble: Trouble | None = None
+        self.problem: AgentProblem | None = None
         self.is_over = False
         """Whether the line came that ends a turn."""
         self.has_answered = False
         """Whether the model has said or done anything, which proves that it can be reached."""
-        self.is_hopeless = False
+        self.is_stuck = False
         """Whether the agent goes on trying although nothing will come of it."""
-        self.strange = 0
+        self.unknown_lines = 0
         """Lines that were no JSON, or of no known kind."""
-        self.complaint: str | None = None
+        self.last_stderr_line: str | None = None
         """The last line of stderr, where a program says why it does not even begin."""
 
     def deny(self, what: object) -> None:
         """Once for each; a loop of refusals does not fill the record."""
-        name = words(what, 80) or "a tool"
+        name = one_line(what, 80) or "a tool"
         if name not in self.denied and len(self.denied) < DENIED_LIMIT:
             self.denied.append(name)
 
     def ask(self, question: object) -> None:
-        self.asked = words(question, 200) or "a question"
+        self.asked = one_line(question, 200) or "a question"
 
-    def name_session(self, session: object) -> None:
+    def set_session(self, session: object) -> None:
         """It goes onto a command line one day."""
         if isinstance(session, str) and _SESSION.fullmatch(session):
             self.session = session
 
-    def say(self, text: object) -> None:
+    def set_last_message(self, text: object) -> None:
         if isinstance(text, str) and text.strip():
-            self.last_words = storable_text(text.strip())[-RESULT_LIMIT:]
+            self.last_message = storable_text(text.strip())[-RESULT_LIMIT:]
 
     def count(self, **tokens: object) -> None:
         """Adds to what was counted before."""
@@ -114,7 +114,7 @@ class Report:
             "session": self.session, "version": self.version, "tokens": self.tokens or None,
             "cost_usd": self.cost_usd if reckoned is None else reckoned,
             "cost_from": None if reckoned is None else FROM_PRICES,
-            "denied": self.denied or None, "strange_lines": self.strange or None,
+            "denied": self.denied or None, "strange_lines": self.unknown_lines or None,
         }  # fmt: skip
         unknown = {"cost_usd": None} if self.tokens else {}
         return unknown | {name: fact for name, fact in facts.items() if fact is not None}
@@ -125,8 +125,8 @@ class Reader(ABC):
 
     def __init__(self) -> None:
         self.report = Report()
-        self._lines = Lines()
-        self._errors = Lines()
+        self._lines = LineBuffer()
+        self._errors = LineBuffer()
 
     def feed(self, data: bytes) -> list[str]:
         """What is worth telling to those who follow the job."""
@@ -141,20 +141,20 @@ class Reader(ABC):
         """There is no more to come."""
         self._read(self._lines.rest())
         self._complain(self._errors.rest())
-        self.report.strange += self._lines.left_out
+        self.report.unknown_lines += self._lines.left_out
         return self.report
 
     @abstractmethod
-    def take(self, message: Json) -> str | None:
+    def read_message(self, message: Json) -> str | None:
         """One line; what is worth telling of it."""
 
-    def take_error(self, line: str) -> None:  # noqa: B027 - most tell nothing there
+    def read_stderr_line(self, line: str) -> None:  # noqa: B027 - most tell nothing there
         """One line of stderr."""
 
     def _complain(self, line: bytes) -> None:
         text = _COLOUR.sub("", line[:ERROR_LIMIT].decode("utf-8", "replace"))
-        self.report.complaint = redact(words(text, 200) or "") or self.report.complaint
-        self.take_error(text)
+        self.report.last_stderr_line = redact(one_line(text, 200) or "") or self.report.last_stderr_line
+        self.read_stderr_line(text)
 
     def _read(self, line: bytes) -> str | None:
         if not line.strip():
@@ -164,28 +164,28 @@ class Reader(ABC):
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            self.report.strange += 1
+            self.report.unknown_lines += 1
             return None
         try:
-            return self.take(message)
+            return self.read_message(message)
         except Exception:  # whatever a vendor may have put there: a line that is not understood is no reason to go deaf
-            self.report.strange += 1
+            self.report.unknown_lines += 1
             return None
 
 
-def part(message: object, *path: str) -> object:
+def get_path(message: object, *path: str) -> object:
     """What stands there, or None when something on the way is not as expected."""
     for name in path:
         message = message.get(name) if isinstance(message, dict) else None
     return message
 
 
-def parts(message: object, *path: str) -> list[object]:
-    found = part(message, *path)
+def get_list(message: object, *path: str) -> list[object]:
+    found = get_path(message, *path)
     return found if isinstance(found, list) else []
 
 
-def words(text: object, limit: int = WORDS_LIMIT) -> str | None:
+def one_line(text: object, limit: int = WORDS_LIMIT) -> str | None:
     """One line of somebody's text; None when there is none."""
     if not isinstance(text, str):
         return None
@@ -193,8 +193,8 @@ def words(text: object, limit: int = WORDS_LIMIT) -> str | None:
     return (line if len(line) <= limit else f"{line[: limit - 1]}…") or None
 
 
-def step(tool: object, path: object = None) -> str:
+def tool_summary(tool: object, path: object = None) -> str:
     """A tool's use in a few words: no command and no absolute path, since this goes over the wire."""
-    name = words(tool, 60) or "a tool"
+    name = one_line(tool, 60) or "a tool"
     last = path.rsplit("/", 1)[-1] if isinstance(path, str) else ""
     return f"{name} {last}" if _PLAIN_NAME.fullmatch(last) else name

@@ -13,7 +13,7 @@ KEPT = 1 << 20
 _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 
 
-class Shortened:
+class LineShortener:
     """Each text has at most twice `kept` bytes; who calls bounds the rest by `size`."""
 
     def __init__(self, kept: int = KEPT) -> None:

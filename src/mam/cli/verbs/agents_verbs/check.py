@@ -19,7 +19,7 @@ from mam.work.adapters.checking import MISSING, check_agent
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.work.adapters.checking import Check
+    from mam.work.adapters.checking import AgentCheck
 
 
 def add_arguments(parser: Parser) -> None:
@@ -40,12 +40,12 @@ def run(options: Options) -> int:
     return 0 if _is_well(checks, named=bool(options.agent)) else 1
 
 
-def _is_well(checks: list[Check], *, named: bool) -> bool:
+def _is_well(checks: list[AgentCheck], *, named: bool) -> bool:
     installed = [check for check in checks if check.state != MISSING]
     wanted = checks if named else installed
     return bool(installed) and all(check.is_usable for check in wanted)
 
 
-def _columns(check: Check) -> tuple[str, ...]:
+def _columns(check: AgentCheck) -> tuple[str, ...]:
     known = (check.agent, check.version or "-", check.state)
     return (*known, one_line(check.advice or check.program or ""))

@@ -58,7 +58,7 @@ def _activity(lookup: Lookup, now_ms: int) -> str:
     """Its screen is not looked at, since there may be many; `status` does that."""
     if lookup.record is None or not lookup.record.live:
         return "-"
-    return session_state(lookup.record, now_ms).told(now_ms)
+    return session_state(lookup.record, now_ms).format_at(now_ms)
 
 
 def _table_row(lookup: Lookup, answer: Resolution, now_ms: int) -> tuple[str, ...]:

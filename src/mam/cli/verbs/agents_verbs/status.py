@@ -68,7 +68,7 @@ def _value(status: AgentStatus) -> Json:
 
 
 def _columns(status: AgentStatus, now_ms: int) -> tuple[str, ...]:
-    doing = "-" if status.state is None else status.state.told(now_ms)
+    doing = "-" if status.state is None else status.state.format_at(now_ms)
     return status.agent_name, status.record, status.tmux, status.process, status.companion, doing, _jobs(status)
 
 

@@ -111,7 +111,7 @@ def work(options: Options, *, once: bool) -> int:
     from mam.inbox.watcher import require_watchfiles
     from mam.location.stores import create_store, locate
     from mam.work.factory import open_worker
-    from mam.work.worker import Orders
+    from mam.work.worker import WorkerOptions
 
     if not 0 <= options.concurrency <= MAX_CONCURRENCY:
         raise BadInput(why=f"--concurrency takes a number between 0 and {MAX_CONCURRENCY}")
@@ -126,15 +126,20 @@ def work(options: Options, *, once: bool) -> int:
     if create_store(located, config):
         say(f"created a store at {located.shown}")
     reporter = FileReporter(options, settings, once=once)
-    orders = Orders(labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency))
+    worker_options = WorkerOptions(
+        labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency)
+    )
     # The inbox prints what happens to a job, so the worker prints only problems.
-    worker, crew = open_worker(located, config, orders, say=_say_problems_only, show=print_brief)
+    worker, context = open_worker(located, config, worker_options, say=_say_problems_only, show=print_brief)
     try:
         inbox = Inbox(
-            settings.replace(linger_seconds=0.0) if once else settings, crew.registry, reporter.report, crew.complain
+            settings.replace(linger_seconds=0.0) if once else settings,
+            context.registry,
+            reporter.report,
+            context.say_once,
         )
         watching = InboxService(
-            inbox, crew.registry.store, worker if options.concurrency else None, crew.complain, once=once
+            inbox, context.registry.store, worker if options.concurrency else None, context.say_once, once=once
         )
         handle_signals(worker if options.concurrency else watching)
         if not once:
@@ -142,7 +147,7 @@ def work(options: Options, *, once: bool) -> int:
             say(f"watching {where}, jobs in {located.shown}, {options.concurrency} at a time")
         watching.run()
     finally:
-        crew.close()
+        context.close()
     if watching.failure is not None:
         raise watching.failure
     if once and inbox.problems:

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 
 from mam.events.event import redact
-from mam.work.reports.report import BILLING, FAILED, LIMIT, LOGIN, OVERLOAD, Trouble, words
+from mam.work.reports.report import BILLING, FAILED, LIMIT, LOGIN, OVERLOAD, AgentProblem, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ _STAMP = re.compile(r"\|\s*(\d{10})\b")
 _LONGEST = timedelta(days=35)
 
 
-def trouble_of(
+def problem_from_text(
     text: object, status: object = None, resets_at_ms: int | None = None, now: datetime | None = None
-) -> Trouble:
+) -> AgentProblem:
     """The kind by the vendor's number, if that says it, else by its words."""
-    said = words(text) or "no reason was given"
+    said = one_line(text) or "no reason was given"
     kind = kind_of(said, status)
     if kind == LIMIT and resets_at_ms is None:
         resets_at_ms = reset_in(said, now)
-    return Trouble(kind=kind, words=redact(said), resets_at_ms=resets_at_ms if kind == LIMIT else None)
+    return AgentProblem(kind=kind, text=redact(said), resets_at_ms=resets_at_ms if kind == LIMIT else None)
 
 
 def kind_of(text: str, status: object = None) -> str:

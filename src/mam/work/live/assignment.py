@@ -15,13 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Json
 
-PAGE = "current.json"
+ASSIGNMENT_FILE = "current.json"
 TYPING, HANDED, ENDED, INTERRUPTED = "typing", "handed", "ended", "interrupted"
 """The line is being typed; it was taken; the job is over; it was broken off, and no hook tells when that is done."""
 OPEN = (TYPING, HANDED)
 
 
-class Page(Frozen):
+class Assignment(Frozen):
     generation_id: str
     job_id: str = ""
     attempt: int = 0
@@ -41,17 +41,17 @@ class Page(Frozen):
         return self.turn in OPEN
 
 
-def read_page(root: str, generation_id: str) -> Page:
+def read_assignment(root: str, generation_id: str) -> Assignment:
     """That of this generation; an empty one when there is none, or it is another's, or somebody spoiled it."""
-    found = read_json_file(os.path.join(root, PAGE))
-    fields = {name: found[name] for name in Page.field_names if name in found} if isinstance(found, dict) else {}
+    found = read_json_file(os.path.join(root, ASSIGNMENT_FILE))
+    fields = {name: found[name] for name in Assignment.field_names if name in found} if isinstance(found, dict) else {}
     kinds = {"attempt": int, "served": int, "at_ms": int}
     sound = all(type(value) is kinds.get(name, str) for name, value in fields.items())
     if not sound or fields.get("generation_id") != generation_id:
-        return Page(generation_id=generation_id)
-    return Page(**fields)
+        return Assignment(generation_id=generation_id)
+    return Assignment(**fields)
 
 
-def write_page(root: str, page: Page) -> None:
-    value: Json = page.as_dict()
-    replace_json_file(os.path.join(root, PAGE), value)
+def write_assignment(root: str, assignment: Assignment) -> None:
+    value: Json = assignment.as_dict()
+    replace_json_file(os.path.join(root, ASSIGNMENT_FILE), value)

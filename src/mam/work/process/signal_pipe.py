@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-class Wakes:
+class SignalPipe:
     """Made anew after a fork: the pipe of the parent is not the child's."""
 
     def __init__(self, *numbers: signal.Signals) -> None:
@@ -30,7 +30,7 @@ class Wakes:
         os.close(self._end)
         os.close(self._sending_end)
 
-    def heard(self) -> bytes:
+    def read(self) -> bytes:
         """The numbers of the signals that came; several of one kind may have become one."""
         try:
             return os.read(self._end, 1 << 12)

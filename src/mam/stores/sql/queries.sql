@@ -1,0 +1,141 @@
+-- The queries that both databases run. `{schema}` is the schema of the tables, `{jobs}` the table or join that has the columns of
+-- a job, `{columns}` those columns; `{names}`, `{values}` and `{set}` write them. Parameters are written `:name`.
+
+-- name: job
+SELECT {columns} FROM {jobs} WHERE job_id = :job_id
+
+-- name: job by key
+SELECT {columns} FROM {jobs} WHERE key = :value
+
+-- name: job by retry_of
+SELECT {columns} FROM {jobs} WHERE retry_of = :value
+
+-- name: is taken
+SELECT 1 FROM {schema}.job WHERE job_id = :job_id UNION ALL SELECT 1 FROM {schema}.archive WHERE job_id = :job_id
+
+-- name: insert job
+INSERT INTO {schema}.job ({names}) VALUES ({values})
+
+-- name: update job
+UPDATE {schema}.job SET version = version + 1, {set} WHERE number = :number AND version = :version
+
+-- name: update queue order
+UPDATE {schema}.job SET label = :label, agent = :agent, priority = :priority WHERE number = :number
+
+-- name: lines of job
+SELECT lines FROM {schema}.journal
+WHERE job = (SELECT number FROM {schema}.job WHERE job_id = :job_id) AND job_id = :job_id ORDER BY number
+
+-- name: last entry
+SELECT coalesce(max(number), 0) FROM {schema}.journal
+
+-- name: entries
+SELECT number, job_id, fields, lines FROM {schema}.journal WHERE number > :after AND number <= :upto ORDER BY number LIMIT :limit
+
+-- name: position
+SELECT position FROM {schema}.consumer WHERE name = :name
+
+-- name: save position
+INSERT INTO {schema}.consumer (name, position) VALUES (:name, :position)
+ON CONFLICT (name) DO UPDATE SET position = excluded.position
+
+-- name: ids with prefix
+SELECT job_id FROM {schema}.job WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
+
+-- name: root
+-- Of the chain of retries that a job belongs to; the job itself if it retries none.
+SELECT coalesce((SELECT root FROM {schema}.job WHERE job_id = :job_id),
+                (SELECT root FROM {schema}.archive WHERE job_id = :job_id), :job_id)
+
+-- name: newest
+SELECT job_id FROM (
+    SELECT job_id, number FROM {schema}.job WHERE root = :root
+    UNION ALL SELECT job_id, number FROM {schema}.job WHERE job_id = :root
+    UNION ALL SELECT job_id, number FROM {schema}.archive WHERE root = :root
+    UNION ALL SELECT job_id, number FROM {schema}.archive WHERE job_id = :root
+) AS chain ORDER BY number DESC LIMIT 1
+
+-- name: holder
+SELECT job_id FROM {schema}.job WHERE exclusive = :key AND status = 'running'
+
+-- name: block key
+UPDATE {schema}.job SET blocked = 1 WHERE exclusive = :key AND status = 'pending' AND blocked = 0
+
+-- name: insert dependency
+INSERT INTO {schema}.dependency (needs, number, job_id)
+VALUES (coalesce((SELECT root FROM {schema}.job WHERE job_id = :needs),
+                 (SELECT root FROM {schema}.archive WHERE job_id = :needs), :needs), :number, :job_id)
+ON CONFLICT DO NOTHING
+
+-- name: is awaited
+SELECT 1 FROM {schema}.dependency WHERE needs = :root LIMIT 1
+
+-- name: delete dependencies
+DELETE FROM {schema}.dependency WHERE job_id = :job_id
+
+-- name: mark unsettled
+INSERT INTO {schema}.unsettled (root, ended, upto)
+SELECT needs, :job_id, 0 FROM {schema}.dependency WHERE needs = coalesce(:root, :job_id) LIMIT 1
+ON CONFLICT (root) DO UPDATE SET ended = excluded.ended, upto = 0
+
+-- name: next unsettled
+SELECT root, ended, upto FROM {schema}.unsettled ORDER BY root LIMIT 1
+
+-- name: dependents
+SELECT number, job_id FROM {schema}.dependency WHERE needs = :root AND number > :upto ORDER BY number LIMIT :limit
+
+-- name: save settled upto
+UPDATE {schema}.unsettled SET upto = :upto WHERE root = :root AND ended = :ended
+
+-- name: delete unsettled
+DELETE FROM {schema}.unsettled WHERE root = :root AND ended = :ended
+
+-- name: pauses
+SELECT agent, label, until, reason, made_at, probe FROM {schema}.pause ORDER BY agent, label
+
+-- name: pause
+INSERT INTO {schema}.pause (agent, label, until, reason, made_at, probe)
+VALUES (:agent, :label, :until, :reason, :made_at, :probe)
+ON CONFLICT (agent, label) DO UPDATE
+SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at, probe = excluded.probe
+
+-- name: resume
+DELETE FROM {schema}.pause WHERE agent = :agent AND label = :label RETURNING 1
+
+-- name: generations
+SELECT agent_id, generation_id, superseded FROM {schema}.session_generation
+
+-- name: generation
+SELECT generation_id, superseded FROM {schema}.session_generation WHERE agent_id = :agent_id
+
+-- name: save generation
+INSERT INTO {schema}.session_generation (agent_id, generation_id, superseded)
+VALUES (:agent_id, :generation_id, :superseded)
+ON CONFLICT (agent_id) DO UPDATE SET generation_id = excluded.generation_id, superseded = excluded.superseded
+
+-- name: delete job
+DELETE FROM {schema}.job WHERE job_id = :job_id
+
+-- name: archived
+SELECT record, events FROM {schema}.archive WHERE job_id = :job_id
+
+-- name: archived by key
+SELECT record FROM {schema}.archive WHERE key = :value
+
+-- name: archived by retry_of
+SELECT record FROM {schema}.archive WHERE retry_of = :value
+
+-- name: archived with prefix
+SELECT job_id FROM {schema}.archive WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit
+
+-- name: archive contents
+SELECT number, record, events FROM {schema}.archive WHERE number > :last ORDER BY number LIMIT :limit
+
+-- name: archive newest first
+SELECT number, record, events FROM {schema}.archive WHERE number < :last ORDER BY number DESC LIMIT :limit
+
+-- name: mark unreadable
+UPDATE {schema}.job SET blocked = 2 WHERE number = :number AND blocked < 2
+
+-- name: mark readable
+UPDATE {schema}.job SET blocked = 0 WHERE number = :number AND blocked = 2
