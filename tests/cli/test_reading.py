@@ -95,7 +95,7 @@ def test_the_table_of_a_terminal(mam: Mam) -> None:
     assert "completed (unchecked)" in narrow
 
 
-def test_a_silent_job_is_shown_as_stalled(mam: Mam) -> None:
+def test_a_silent_job_is_shown_as_quiet(mam: Mam) -> None:
     job = mam.register("x", "--idle-timeout", "1")
     mam("status", job, "--set", "running")
     file = mam.here / f".mam/jobs/{job}.json"
@@ -108,7 +108,7 @@ def test_a_silent_job_is_shown_as_stalled(mam: Mam) -> None:
 
     found = parse_job(record, "file")
     later = Moment(wall_ms=2**42)
-    assert "stalled" in status_text(found, later).plain
+    assert "quiet" in status_text(found, later).plain
 
 
 def test_nothing_steers_the_terminal_or_the_pipe(mam: Mam) -> None:

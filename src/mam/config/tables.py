@@ -17,7 +17,7 @@ COMMAND = (
     Setting(
         name="argv", kind=list,
         meaning="The program and its arguments. `{prompt}` is the job's prompt; `{brief}` is what the agent is told "
-        '(`mam brief`): the text, or with `prompt = "file"` the path of a file that holds it; `{job_id}` and '
+        '(`mam explain --brief`): the text, or with `prompt = "file"` the path of a file that holds it; `{job_id}` and '
         "`{workdir}` are what they say.",
     ),
     Setting(

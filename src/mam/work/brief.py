@@ -1,4 +1,4 @@
-"""What an agent is told about its job. A pure function, so that `mam brief` prints exactly that.
+"""What an agent is told about its job. A pure function, so that `mam explain --brief` prints exactly that.
 
 The prompt stands between two lines with a mark that is made from the job's id and the prompt itself: no text can
 contain its own mark, so nothing in a prompt can pass for what mam says around it.
