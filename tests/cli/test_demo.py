@@ -155,7 +155,7 @@ def test_a_promise_that_is_not_kept_makes_it_fail(world: Mam, tmp_path: Path) ->
     assert "BROKEN  report said that it was finished" in ran.out
     assert "BROKEN  Every job ended as it should" in ran.out
     assert "mam: not kept: report said" in ran.stderr
-    assert "kept    Nothing was left running." in ran.out
+    assert "kept    No process was left running." in ran.out
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -51,7 +51,7 @@ def run(options: Options) -> int:
         told.show_summary(promises, sandbox if options.keep else None)
     broken = [promise for promise in promises if not promise.kept]
     for promise in broken:
-        say(f"not kept: {promise.text} But {promise.problem}.")
+        say(f"broken promise: {promise.text} Problem: {promise.problem}.")
     return BROKEN if broken else 0
 
 
